@@ -1,1 +1,1 @@
-"""Entries to Arrow columns and back, by programs compiled from serializers."""
+"""Conversion of entries to Arrow columns and back, by programs compiled from serializers."""

@@ -1,6 +1,6 @@
-"""Conversion of NumPy arrays to Arrow arrays and back.
+"""Conversion between NumPy arrays and Arrow arrays.
 
-``pa.array``, ``to_numpy`` and ``np.asarray`` do the same, but import pandas, which costs every process as much time as reading a small
+``pa.array``, ``to_numpy`` and ``np.asarray`` do the same, but import pandas, which takes every process as long as reading a small
 table.
 """
 
@@ -17,14 +17,14 @@ Mask = npt.NDArray[np.bool_]
 
 
 def as_arrow(values: npt.NDArray[Any], mask: Mask | None = None) -> pa.Array:
-    """Return numbers or booleans, as ``pa.array`` would; only booleans are copied.
+    """Convert numbers or booleans to Arrow like ``pa.array``. Only booleans are copied.
 
     Parameters
     ----------
     values
         [n], any type of numbers that NumPy and Arrow share, or bool.
     mask
-        bool[n]: which are null.
+        bool[n]: True for nulls.
     """
     validity = None if mask is None else pa.py_buffer(_bits(~mask))
     data = _bits(values) if values.dtype == np.bool_ else np.ascontiguousarray(values)
@@ -33,12 +33,12 @@ def as_arrow(values: npt.NDArray[Any], mask: Mask | None = None) -> pa.Array:
 
 
 def as_binary(values: Sequence[bytes | memoryview]) -> pa.BinaryArray:
-    """Return bytes, also those of an array (``ndarray.data``), as ``pa.array`` would.
+    """Convert bytes, also those of an array (``ndarray.data``), to Arrow like ``pa.array``.
 
     Raises
     ------
     OverflowError
-        They are 2 GiB or more in all.
+        They are 2 GiB or more in total.
     """
     ends = np.cumsum([memoryview(v).nbytes for v in values], dtype=np.int64)
     if len(ends) and ends[-1] > np.iinfo(np.int32).max:
@@ -49,12 +49,12 @@ def as_binary(values: Sequence[bytes | memoryview]) -> pa.BinaryArray:
 
 
 def as_numpy(array: pa.Array | pa.ChunkedArray, *, null: int | None = None) -> npt.NDArray[Any]:
-    """Return numbers or booleans as a read-only array, with ``null`` for nulls; only booleans, chunks and arrays with nulls are copied.
+    """Convert numbers or booleans to a read-only NumPy array, with ``null`` for nulls. Copies only booleans, chunks and arrays with nulls.
 
     Raises
     ------
     ValueError
-        There are nulls without ``null``, or the type is another.
+        The array has nulls and ``null`` is not given, or the type is another.
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -76,7 +76,7 @@ def as_numpy(array: pa.Array | pa.ChunkedArray, *, null: int | None = None) -> n
 
 
 def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return which values are not null: bool[n]."""
+    """Return a mask of the values that are not null: bool[n]."""
     if not array.null_count:
         return np.ones(len(array), dtype=np.bool_)
     return as_numpy(array.is_valid())

@@ -1,4 +1,4 @@
-"""Bounds of record batches, in rows and in bytes."""
+"""Limits of record batches, in rows and in bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_BYTES: Final = 32 << 20
 
 
 def row_runs(sizes: npt.NDArray[np.int64], *, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES) -> Iterator[slice]:
-    """Cut rows into runs of at most ``max_rows`` rows and ``max_bytes`` bytes; a larger row is a run of its own.
+    """Cut rows into runs of at most ``max_rows`` rows and ``max_bytes`` bytes. A larger row forms a separate run.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def row_runs(sizes: npt.NDArray[np.int64], *, max_rows: int = MAX_ROWS, max_byte
 
 
 def bounded(batch: pa.RecordBatch, *, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES) -> Iterator[pa.RecordBatch]:
-    """Cut a record batch into batches within the bounds; a larger row is a batch of its own."""
+    """Cut a record batch into batches within the limits. A larger row forms a separate batch."""
     if batch.num_rows <= max_rows and (batch.num_rows <= 1 or batch.nbytes <= max_bytes):
         yield batch
         return

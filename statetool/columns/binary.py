@@ -1,7 +1,7 @@
 """Binary rows, arrays and maps of the table runtime as Arrow columns: the kernels of :mod:`statetool.kernels.slots`, slot by slot.
 
-A field of rows, or the elements of arrays, are decoded for all values at once: the positions of their slots, and the null flags, are known
-beforehand. Must agree with :mod:`statetool.serializers.binary_format`.
+A field of rows, or the elements of arrays, are decoded for all values at once: the positions and null flags of their slots are known
+in advance. Must agree with :mod:`statetool.serializers.binary_format`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _CLOCK_NANOS: Final[dict[ir.ClockUnit, int]] = {"millis": 1_000_000, "micros": 1
 class SlotRange:
     """Slots of one type: the position of each, the row or array around it (``base``, ``limit``), and whether it holds a value.
 
-    ``left`` counts bytes that the variable parts of each row or array may still take; ``owner`` is the array of each element, empty
+    ``left`` counts the bytes left for the variable parts of each row or array. ``owner`` is the array of each element, empty
     for rows, which have one slot each.
     """
 
@@ -87,14 +87,14 @@ class BinaryData(Leaves):
         """Decode values of any program."""
 
     def binary_data(self, op: ir.BinaryData, logical: LogicalType, pos: Positions, end: Positions) -> Column:
-        """Decode rows, arrays or maps behind their size."""
+        """Decode rows, arrays or maps after their size."""
         base, limit = self.framed(pos, end)
         if op.slot.kind == "row":
             return self.binary_row(op.slot, logical, base, limit, row_kind=op.row_kind), limit
         return self.region(op.slot, logical, base, limit), limit
 
     def framed(self, pos: Positions, end: Positions) -> tuple[Positions, Positions]:
-        """Return the starts and ends of bytes behind i32 sizes."""
+        """Return the starts and ends of bytes after i32 sizes."""
         sizes, after = np.empty_like(pos), np.empty_like(pos)
         check(decode_fixed.counted_sizes(self.data, pos, end, sizes, after), pos)
         return pos + 4, after
@@ -136,14 +136,14 @@ class BinaryData(Leaves):
             at = SlotRange(base, limit, base + (null_size + 8 * i), valid[i], left, _NO_OWNER)
             parts.append(self.named_slot(field.name, part, field.type, at))
         if row_kind:
-            names = pa.array(ROW_KINDS)  # not made with the module: Arrow imports pandas for it
+            names = pa.array(ROW_KINDS)  # created late, because Arrow imports pandas for it
             parts.append(names.take(as_arrow(kinds)))
         return self.assemble(logical, parts, n)
 
     def assemble(
         self, logical: StructType, parts: list[pa.Array], n: int, valid: npt.NDArray[np.bool_] | None = None
     ) -> pa.Array:
-        """Return structs of ``parts``, with the companions of timestamps; null where not ``valid``."""
+        """Return structs of ``parts``, with the companions of timestamps; null if not ``valid``."""
         arrays: list[pa.Array] = []
         fields: list[pa.Field] = []
         for field, array in zip(logical.fields, parts, strict=True):
@@ -156,7 +156,7 @@ class BinaryData(Leaves):
     def elements(
         self, step: str, op: ir.Slot, logical: LogicalType, base: Positions, limit: Positions
     ) -> tuple[pa.Array, Positions]:
-        """Decode the elements of all arrays; also return the number of elements of each."""
+        """Decode the elements of all arrays. Also return the number of elements of each."""
         size = ir.slot_size(op.kind)
         counts = np.empty_like(base)
         check(slots.array_counts(self.data, base, limit, size, counts), base)
@@ -231,7 +231,7 @@ class BinaryData(Leaves):
         assert_never(op.kind)
 
     def outside(self, op: ir.Slot, logical: LogicalType, at: SlotRange) -> pa.Array:
-        """Decode the values, without nulls, of slots that only hold a value's place."""
+        """Decode the values, without nulls, of slots that only hold a reference."""
         starts, sizes = self.parts(at, inline=False)
         present = np.flatnonzero(at.valid)
         first, last = starts[present], (starts + sizes)[present]
@@ -323,7 +323,7 @@ class BinaryData(Leaves):
         return as_arrow(raw * nanos), after
 
     def epoch(self, raw: Positions, unit: ir.EpochUnit, logical: LogicalType, pos: Positions) -> pa.Array:
-        """Return timestamps of numbers in one unit."""
+        """Return timestamps from numbers in one unit."""
         valid = np.ones(len(pos), dtype=np.uint8)
         match unit:
             case "ms":
@@ -354,7 +354,7 @@ class BinaryData(Leaves):
     def instants(
         self, millis: Positions, nanos: Positions | None, valid: Bytes, logical: LogicalType, pos: Positions
     ) -> pa.Array:
-        """Return timestamps of milliseconds and the nanoseconds within them."""
+        """Return timestamps from milliseconds and the nanoseconds within them."""
         assert isinstance(logical, TimestampType)
         n = len(pos)
         shown = arrow_type(logical, self.options)

@@ -1,6 +1,6 @@
-"""Decoding of values with alternative forms, or without a plain count: Avro unions and blocks, stream elements, lists with a mask of nulls.
+"""Decoding of values with alternative forms or without a plain count: Avro unions and blocks, stream elements, lists with a null mask.
 
-Each form is decoded at once for all values that have it.
+Each form is decoded for all its values at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Choices(BinaryData):
     def part(
         self, step: str, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions, valid: Mask | None
     ) -> Column:
-        """Decode a part of the values for which ``valid`` is set; the others are null and take no bytes."""
+        """Decode a part of the values for which ``valid`` is set. The others are null and take no bytes."""
         try:
             if valid is None or valid.all():
                 return self.run(op, logical, pos, end)
@@ -66,7 +66,7 @@ class Choices(BinaryData):
         refuse(tag >= len(op.names), BAD_TAG, pos)
 
         def numbers(size: int, mask: Mask, at: Positions) -> tuple[Positions, Positions]:
-            """Load numbers where ``mask`` is set; the others are 0 and take no bytes."""
+            """Load numbers if ``mask`` is set. The others are 0 and take no bytes."""
             present = np.flatnonzero(mask)
             out, after = np.zeros_like(at), at.copy()
             out[present], after[present] = self.load(size, at[present], end[present])
@@ -115,7 +115,7 @@ class Choices(BinaryData):
         check(elements.first_blocks(self.data, pos, end, at_least, total), pos)
         capacity = -1
         while capacity < total[0]:
-            # Repeated only where a value has more than one block.
+            # Repeated only if a value has more than one block.
             capacity = self.bounded(int(total[0]), pos)
             starts, seconds, ends = (np.empty(capacity, dtype=np.int64) for _ in range(3))
             check(
@@ -150,7 +150,7 @@ class Choices(BinaryData):
         return self.assemble(struct_of(logical), parts, len(pos), valid), after
 
     def bounded(self, total: int, pos: Positions) -> int:
-        """Return a number of elements, if a batch may have so many."""
+        """Return a number of elements if it fits a batch."""
         if total > len(self.data) + _MAX_EMPTY_ELEMENTS:
             raise DecodeError(
                 f"{total} elements of lists in one batch, most of which take no bytes", hint="read with smaller batches"
@@ -159,13 +159,13 @@ class Choices(BinaryData):
 
 
 def struct_of(logical: LogicalType) -> StructType:
-    """Return a logical type, which must be a struct's."""
+    """Return a logical type, which must be a struct type."""
     assert isinstance(logical, StructType)
     return logical
 
 
 def null_where(array: pa.Array, mask: Mask) -> pa.Array:
-    """Return an array with nulls where ``mask`` is set."""
+    """Return an array with nulls at the positions set in ``mask``."""
     if not mask.any():
         return array
     return array.take(as_arrow(np.arange(len(array)), mask=mask))

@@ -25,7 +25,7 @@ from statetool.types import (
 )
 
 _KIND_FIELD: Final = "_kind"
-#: Bytes of a string that is not UTF-8 in its error.
+#: Bytes of an invalid UTF-8 string that its error shows.
 _SHOWN_BYTES: Final = 40
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NUMBERS: Final = {
@@ -39,25 +39,25 @@ _NUMBERS: Final = {
 
 
 class TooWideError(EncodeError):
-    """A timestamp beyond 64 bits of its unit; plain values can be of any size."""
+    """A timestamp beyond 64 bits of its unit. Plain values can be of any size."""
 
 
 def mismatch(array: pa.Array, logical: LogicalType) -> EncodeError:
-    """Return the error for a column that cannot become values of a logical type."""
+    """Return the error for a column that cannot be converted to a logical type."""
     name = logical.name if isinstance(logical, Scalar) else type(logical).__name__.removesuffix("Type").lower()
     return EncodeError(f"a column of type {array.type} where a {name} is written", hint="cast the column first")
 
 
 def coerce(array: pa.Array, logical: LogicalType) -> pa.Array:
-    """Return a column without parts as plain values of a logical type.
+    """Convert a column without parts to plain values of a logical type.
 
-    Integers of any size become others, dictionaries are decoded.
+    Integers of any size are converted, dictionaries are decoded.
     Timestamps become int64 in the unit of the type, dates int32 days, times of day int64 nanoseconds.
 
     Raises
     ------
     EncodeError
-        A column of another type, or a value that does not fit.
+        The column has another type, or a value does not fit.
     """
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -97,7 +97,7 @@ def coerce(array: pa.Array, logical: LogicalType) -> pa.Array:
 
 
 def _utf8(array: pa.Array) -> pa.Array:
-    """Return strings, all of which are UTF-8: Arrow does not look, and Spark makes others of binaries."""
+    """Return strings after checking that all are UTF-8: Arrow does not check, and Spark can store other bytes in strings."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as invalid:
@@ -196,7 +196,7 @@ def _floor_divide(raw: pa.Array, factor: int) -> pa.Array:
 
 
 def _with_nanos(stamps: pa.Array, nanos: pa.Array, logical: TimestampType, valid: npt.NDArray[np.bool_]) -> pa.Array:
-    """Join timestamps of microseconds with the nanoseconds below them."""
+    """Combine timestamps of microseconds with the nanoseconds below them."""
     present = is_valid(stamps) & valid
     try:
         below = as_numpy(coerce(nanos, Scalar("int64")), null=0)
@@ -226,7 +226,7 @@ def list_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     Raises
     ------
     EncodeError
-        Not a column of lists, or a null list.
+        The column does not have lists, or a list is null.
     """
     kind = array.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
@@ -240,7 +240,7 @@ def list_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
 def map_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Array]:
     """Return the number of entries of each map, and all keys and values.
 
-    Lists of structs of ``key`` and ``value`` are maps too: they can hold a null key.
+    Lists of structs of ``key`` and ``value`` are accepted as maps: they can hold a null key.
     """
     if pa.types.is_map(array.type):
         if array.null_count:
@@ -258,9 +258,9 @@ def map_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Arra
 
 
 def struct_parts(array: pa.Array, logical: StructType, *, kind_field: bool = False) -> list[pa.Array]:
-    """Return the columns of a struct in the order of its logical type; companions of timestamps are joined to them.
+    """Return the columns of a struct in the order of its logical type. Companions of timestamps are joined to them.
 
-    Fields are matched by name; where the type's names are mere positions (``f0``, ``_1``), a struct with as many fields under
+    Fields are matched by name. If the type's names are only positions (``f0``, ``_1``), a struct with as many fields under
     other names is matched by order.
 
     Raises
@@ -315,17 +315,17 @@ def _positional(names: list[str]) -> bool:
 
 
 def _field(array: pa.Array, i: int) -> pa.Array:
-    """Return one field of structs, null where the struct is null."""
+    """Return one field of structs, null if the struct is null."""
     return pc.struct_field(array, [i])
 
 
 def with_companion(stamps: pa.Array, below: pa.Array) -> pa.Array:
-    """Return structs of timestamps and the nanoseconds below them, null where the timestamp is null."""
+    """Return structs of timestamps and the nanoseconds below them, null if the timestamp is null."""
     return pa.StructArray.from_arrays([stamps, below], names=["timestamp", "nanos"], mask=as_arrow(~is_valid(stamps)))
 
 
 def big_numbers(array: pa.Array, logical: BigDecimalType | BigIntegerType | DecimalType) -> list[Any]:
-    """Return decimals, integers or their text as ``Decimal`` takes them."""
+    """Return decimals, integers or their text in a form that ``Decimal`` accepts."""
     if pa.types.is_string(array.type):
         array = _utf8(array)
     if pa.types.is_decimal(array.type) or pa.types.is_integer(array.type) or pa.types.is_string(array.type):

@@ -1,11 +1,11 @@
-"""Companion columns: what the columns of a table cannot hold themselves.
+"""Companion columns: information that the columns of a table cannot hold themselves.
 
-``x_scale`` has the scale of each ``BigDecimal`` in ``x``, in columns of the shape of ``x`` that have ints in place of the decimals:
-an int, a list of ints, a map of the same keys to ints, a struct of the fields with decimals. Of maps whose keys have decimals it is a list
-of structs of ``key`` and ``value``. ``x_present`` tells a null that a state holds (``None`` of Scala) from the absence of the state.
+``x_scale`` has the scale of each ``BigDecimal`` in ``x``. It has the shape of ``x`` with ints in place of the decimals: an int, a list of
+ints, a map of the same keys to ints, or a struct of the fields with decimals. For maps whose keys have decimals it is a list of structs of
+``key`` and ``value``. ``x_present`` distinguishes a null stored in a state (``None`` of Scala) from an absent state.
 
-Decoded columns hold both inside, as structs (:func:`statetool.columns.types.arrow_type`); tables show them beside the column, and
-:func:`with_scales` puts them inside again.
+Decoded columns hold both inside, as structs (:func:`statetool.columns.types.arrow_type`). Tables show them beside the column, and
+:func:`with_scales` inserts them again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from statetool.types.options import ReadOptions
 
 SCALE: Final = "_scale"
 PRESENT: Final = "_present"
-#: What the names of companions end in.
+#: Suffixes of the names of companions.
 SUFFIXES: Final = (COMPANION, SCALE, PRESENT)
 
 
@@ -39,12 +39,12 @@ def state_of_companion(name: str, states: Container[str]) -> str | None:
 
 
 def column_of_companion(name: str, schema: pa.Schema, *, known: bool) -> tuple[str, str, str] | None:
-    """Return the column of a table whose companion has this name, what that keeps, and what can be there instead.
+    """Return the column of a table whose companion has this name, the content of the companion, and the alternative content.
 
     Parameters
     ----------
     known
-        A table that was read has this companion: in a user's table, decimals may have other columns beside them.
+        Whether a table that was read has this companion. In a user's table, decimals may have other columns beside them.
     """
     for suffix, kept, instead in _KEPT:
         column = name.removesuffix(suffix)
@@ -61,7 +61,7 @@ def column_of_companion(name: str, schema: pa.Schema, *, known: bool) -> tuple[s
 
 
 def needs_companion(name: str, kind: pa.DataType) -> bool:
-    """Return whether a column of a type cannot do without a companion of this name: other decimals have the scale of their type."""
+    """Return True if a column of a type needs a companion of this name: other decimals have the scale of their type."""
     return not name.endswith(SCALE) or shows_scales(kind)
 
 
@@ -73,7 +73,7 @@ _KEPT: Final = (
 
 
 def shows_scales(kind: pa.DataType) -> bool:
-    """Return whether a column has a decimal as tables show a ``BigDecimal``."""
+    """Return True if a column has a decimal in the form in which tables show a ``BigDecimal``."""
     return bool(kind == BIG_DECIMAL) or any(map(shows_scales, _parts(kind)))
 
 
@@ -91,7 +91,7 @@ def _parts(kind: pa.DataType) -> list[pa.DataType]:
 
 @lru_cache(maxsize=1024)
 def has_scales(logical: LogicalType) -> bool:
-    """Return whether values have a ``BigDecimal`` at some depth."""
+    """Return True if values have a ``BigDecimal`` at any depth."""
     match logical:
         case BigDecimalType():
             return True
@@ -132,7 +132,7 @@ def _split_types(logical: LogicalType, options: ReadOptions) -> tuple[pa.DataTyp
 
 
 def _split(array: pa.Array, logical: LogicalType, options: ReadOptions) -> tuple[pa.Array, pa.Array]:
-    """Return values with plain decimals, and the scales of these."""
+    """Return values with plain decimals, and the scales of the decimals."""
     match logical:
         case BigDecimalType():
             decimals, scales = array.flatten()
@@ -215,7 +215,7 @@ def with_scales(array: pa.Array, scales: pa.Array, logical: LogicalType, *, exac
     Parameters
     ----------
     exact
-        Refuse numbers without a scale, or with more digits than it says: of keys, whose hash codes depend on it.
+        Refuse numbers without a scale, or with more digits than the scale. Used for keys, whose hash codes depend on the scale.
 
     Raises
     ------
@@ -254,7 +254,7 @@ _SHAPE_HINT: Final = "change both alike, or drop the companion and give text or 
 
 def _with_scale(decimals: pa.Array, scales: pa.Array, *, exact: bool) -> pa.Array:
     if not pa.types.is_decimal(decimals.type) and not pa.types.is_integer(decimals.type):
-        return decimals  # text has its scale itself
+        return decimals  # text includes its scale
     if not pa.types.is_integer(scales.type):
         raise EncodeError(f"scales of type {scales.type}", hint="they are INT, as tables show them")
     if exact:
@@ -339,9 +339,10 @@ def _has_last_access(kind: pa.DataType) -> bool:
 
 
 def unscaled_part(kind: pa.DataType, logical: LogicalType) -> str | None:
-    """Return the path of the first ``BigDecimal`` whose column is a decimal(38,18), as tables show all of them, whatever their scale.
+    """Return the path of the first ``BigDecimal`` whose column is a decimal(38,18), ``None`` if absent.
 
-    Other decimals are those of users, and have the scale of their type; text has its own. ``None`` where there is no such part.
+    Tables show every ``BigDecimal`` as decimal(38,18). Other decimals come from users and have the scale of their type. Text includes its
+    scale.
     """
     match logical:
         case BigDecimalType():

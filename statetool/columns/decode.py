@@ -1,6 +1,6 @@
 """Decoding of many values at once by a program: vectors of byte positions in, Arrow columns out.
 
-``decode_column`` walks the program tree once per batch; each operation is a few kernel calls over all values. The offset of an error is the
+``decode_column`` walks the program tree once per batch. Each operation is a few kernel calls over all values. The offset of an error is the
 position of the failing value in ``data``, which callers convert to a location in a file.
 """
 
@@ -44,7 +44,7 @@ _MAX_MILLIS: Final = (1 << 63) // 1000
 
 
 def as_data(buffer: Any) -> Bytes:
-    """Return a buffer as the read-only array that kernels are compiled for."""
+    """Return a buffer as a read-only array of the type that kernels are compiled for."""
     data = np.frombuffer(buffer, dtype=np.uint8)
     data.flags.writeable = False
     return data
@@ -62,12 +62,12 @@ def decode_column(
     data
         uint8[:], read-only.
     pos, end
-        int64[n]: first byte of each value, and first byte beyond its frame.
+        int64[n]: first byte of each value, and first byte after its frame.
 
     Returns
     -------
     array, after
-        A column of ``arrow_type(logical, options)``, and the first byte behind each value.
+        A column of ``arrow_type(logical, options)``, and the first byte after each value.
 
     Raises
     ------
@@ -113,7 +113,7 @@ class _Decoder(Graphs):
         assert_never(op)
 
     def leaf(self, op: ir.Leaf, logical: LogicalType, pos: Positions, end: Positions) -> Column:
-        """Decode values without parts, or with parts behind a size in bytes."""
+        """Decode values without parts, or with parts after a size in bytes."""
         match op:
             case ir.Fixed(kind):
                 return self.fixed_as(kind, logical, pos, end)
@@ -163,7 +163,7 @@ class _Decoder(Graphs):
         assert_never(op)
 
     def fixed_as(self, kind: ir.FixedKind, logical: LogicalType, pos: Positions, end: Positions) -> Column:
-        """Decode numbers, which the logical types of external serializers may read as dates or intervals."""
+        """Decode numbers, which the logical types of external serializers may interpret as dates or intervals."""
         array, after = self.fixed(kind, pos, end)
         if isinstance(logical, DateType):
             return array.cast(pa.date32()), after
@@ -206,7 +206,7 @@ class _Decoder(Graphs):
             array, after = self.part(name, part, logical.fields[i].type, after, end, bits[:, first + i] == 0)
             parts.append(array)
         if op.row_kind:
-            kinds = pa.array(ROW_KINDS)  # not made with the module: Arrow imports pandas for it
+            kinds = pa.array(ROW_KINDS)  # created late, because Arrow imports pandas for it
             parts.append(kinds.take(as_arrow(bits[:, 0].astype(np.int64) + 2 * bits[:, 1])))
         return self.assemble(logical, parts, len(pos)), after
 
@@ -263,7 +263,7 @@ class _Decoder(Graphs):
     def positions(
         self, first: ir.Op, second: ir.Op | None, pos: Positions, end: Positions
     ) -> tuple[Positions, Positions, Positions, Positions, Positions]:
-        """Return of elements (or keys and values): counts, starts, starts of values, ends of frames, and the positions behind all."""
+        """Return counts, starts, starts of values, ends of frames, and the positions after all, of elements (or keys and values)."""
         sizes = [fixed_size(first), 0 if second is None else fixed_size(second)]
         first_program = compile_skip(first)
         second_program = NO_PROGRAM if second is None else compile_skip(second)
@@ -303,13 +303,13 @@ class _Decoder(Graphs):
         return array, after
 
     def expired(self, access: Positions) -> Mask:
-        """Return which last accesses are too long ago."""
+        """Return which values have expired by their last access."""
         assert self.options.ttl_ms is not None
         assert self.options.now_ms is not None
         return access <= self.options.now_ms - self.options.ttl_ms
 
     def unexpired(self, op: ir.Op, starts: Positions) -> Mask | None:
-        """Return which elements (already decoded) stay when expired ones are hidden; ``None`` for all."""
+        """Return which elements (already decoded) stay when expired ones are hidden, ``None`` for all."""
         if self.options.ttl != "hide_expired":
             return None
         flag = None

@@ -1,7 +1,7 @@
-"""Arrow columns as the bytes that Flink writes: the mirror of :mod:`statetool.columns.decode`.
+"""Encoder of Arrow columns to Flink's bytes: the inverse of :mod:`statetool.columns.decode`.
 
 A column is measured first and then written into one buffer, operation by operation over all of its values. Types that the kernels do not
-support are encoded value by value with their serializer, with which the kernels must agree.
+support are encoded value by value with their serializer. Kernels and serializers must agree.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _Leaf = ir.Fixed | ir.Text | ir.Counted | ir.Constant | ir.Choice | ir.Flipped |
 
 
 class NotForKernelsError(Exception):
-    """A program that has to be encoded value by value."""
+    """Raised for a program that must be encoded value by value."""
 
 
 def measure(serializer: Serializer, array: pa.Array, *, last_access_ms: int | None = None) -> Piece:
@@ -64,12 +64,12 @@ def measure(serializer: Serializer, array: pa.Array, *, last_access_ms: int | No
     Parameters
     ----------
     last_access_ms
-        Last access of TTL values whose column holds the value alone; ``None`` for structs of ``last_access`` and ``value``.
+        Last access of TTL values whose column holds only the value; ``None`` for structs of ``last_access`` and ``value``.
 
     Raises
     ------
     EncodeError
-        A value that the serializer cannot write, or a column of another type; with the path inside the type.
+        The serializer cannot write a value, or the column has another type. The error has the path inside the type.
     """
     try:
         return _measure(serializer.program(), serializer.logical, array, last_access_ms)
@@ -78,19 +78,19 @@ def measure(serializer: Serializer, array: pa.Array, *, last_access_ms: int | No
 
 
 def encode_column(serializer: Serializer, array: pa.Array, *, last_access_ms: int | None = None) -> Encoded:
-    """Encode one value for each row; arguments and errors as :func:`measure`."""
+    """Encode one value per row. Arguments and errors are those of :func:`measure`."""
     return pack(measure(serializer, array, last_access_ms=last_access_ms))
 
 
 def measure_key(serializer: Serializer, array: pa.Array) -> Piece:
-    """Measure keys, user keys of maps or namespaces: what :func:`measure` does, and maps of several entries are refused."""
+    """Measure keys, user keys of maps or namespaces, as :func:`measure` does, but refuse maps of several entries."""
     measured = measure(serializer, array)
     refuse_order(serializer, array)
     return measured
 
 
 def first_failing(encode: Callable[[pa.Array], object], array: pa.Array) -> int:
-    """Return the index of the first value that cannot be encoded (there is one)."""
+    """Return the index of the first value that cannot be encoded. There must be one."""
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2
@@ -122,7 +122,7 @@ class _Plain:
 
 
 def null_error(what: str) -> EncodeError:
-    """Return the error for a null in a type without nulls."""
+    """Return the error for a null in a type that does not allow nulls."""
     return EncodeError(
         f"a null where a value of type {what} must be",
         hint="leave the row out, fill the null, or declare the type as flink.nullable(...)",
@@ -238,7 +238,7 @@ def _part(step: str, op: ir.Op, logical: LogicalType, array: pa.Array, access: i
 
 
 def _map_keys(op: ir.Op, logical: LogicalType, counts: Int64s, array: pa.Array, access: int | None) -> Piece:
-    """Measure the keys of maps, each of which has each key once."""
+    """Measure the keys of maps, in which each key must occur once."""
     if has_map(logical):
         raise NotForKernelsError
     keys = _part("key", op, logical, array, access)
@@ -331,7 +331,7 @@ def _ttl(value: ir.Op, logical: LogicalType, array: pa.Array, access: int | None
 
 
 def _temporal(kind: ir.TemporalKind, array: pa.Array) -> Piece:
-    """Measure integers in the unit of the type (days, nanoseconds of the day or since the epoch); null is the smallest number."""
+    """Measure integers in the unit of the type (days, nanoseconds of the day or since the epoch). Null is the smallest number."""
     valid = is_valid(array)
     raw = as_numpy(array.cast(pa.int64()), null=0)
 

@@ -1,4 +1,4 @@
-"""Plain values (:mod:`statetool.types.logical`) as Arrow: the path of types that kernels do not support."""
+"""Conversion of plain values (:mod:`statetool.types.logical`) to Arrow, for types that kernels do not support."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _SCALE_18: Final = Decimal((0, (1,), -18))
 def plain_to_arrow(
     values: Sequence[Any], logical: LogicalType, options: ReadOptions, *, offsets: Sequence[int] | None = None
 ) -> pa.Array:
-    """Return an array of plain values; ``offsets`` are where each value was read, for errors.
+    """Convert plain values to an Arrow array. ``offsets`` are the positions of the values, for errors.
 
     Raises
     ------
     DecodeError
-        A value that the Arrow type cannot hold exactly; names the option that can.
+        The Arrow type cannot hold a value exactly. The error names the option that can.
     """
     kind = arrow_type(logical, options)
     rows: list[Any] = []
@@ -75,7 +75,7 @@ def null_key_error() -> DecodeError:
 
 
 def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
-    """Return a plain value as ``pa.array`` takes it."""
+    """Return a plain value in a form that ``pa.array`` accepts."""
     if value is None:
         return None
     match logical:
@@ -143,7 +143,7 @@ def _step(step: str, value: Any, logical: LogicalType, options: ReadOptions) -> 
 
 
 def _hidden(value: Any, logical: LogicalType, options: ReadOptions) -> bool:
-    """Return whether a value is left out because it had expired."""
+    """Return True if a value is hidden because it has expired."""
     if options.ttl != "hide_expired" or not isinstance(logical, TtlType) or value is None:
         return False
     assert options.ttl_ms is not None
@@ -189,19 +189,19 @@ def decimal_error(what: str, limit: str) -> DecodeError:
 
 
 def scale_of(value: Decimal) -> int:
-    """Return the number of digits behind the point, negative where zeros before it are not written."""
+    """Return the number of digits after the decimal point, negative if trailing zeros before it are not written."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
     return -exponent
 
 
 def scaled_decimal(value: Decimal) -> Decimal:
-    """Return the same number with 18 digits behind the point.
+    """Return the same number with 18 digits after the decimal point.
 
     Raises
     ------
     DecodeError
-        It has more digits behind the point, or more than 38 in all.
+        It has more digits after the decimal point, or more than 38 in total.
     """
     try:
         return value.quantize(_SCALE_18, context=_EXACT_38)

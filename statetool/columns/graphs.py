@@ -1,4 +1,4 @@
-"""Columns of values written by Kryo: rewritten by kernels and then decoded, or decoded one by one if kernels do not support them."""
+"""Decoding of columns written by Kryo: rewritten by kernels and then decoded, or decoded one by one if kernels do not support them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statetool.types import LogicalType
 
 
 class Graphs(Choices):
-    """Decoding of one batch, with Kryo's values."""
+    """Decoding of one batch that includes Kryo values."""
 
     def graph(self, op: ir.Graph, logical: LogicalType, pos: Positions, end: Positions) -> Column:
         data, starts, after, served = rewritten(self.data, op, pos, end)
@@ -29,7 +29,7 @@ class Graphs(Choices):
                 ir.Flagged(op.root.shown, null_flag=0), logical, starts[quick], ends
             )
         except StatetoolError:
-            # The reference raises the error again, with the value's place in the file.
+            # The reference path raises the error again, with the value's position in the file.
             return self.per_record(op.decode, logical, pos, end)
         if len(quick) == len(pos):
             return array, after

@@ -34,7 +34,7 @@ def infer_type(kind: pa.DataType) -> Serializer:
     Raises
     ------
     OptionError
-        There is no obvious one.
+        No Flink type is obvious.
     """
     if kind in _SIMPLE:
         return _SIMPLE[kind]
@@ -58,7 +58,7 @@ def infer_type(kind: pa.DataType) -> Serializer:
 
 
 def infer_state(kind: pa.DataType) -> StateType:
-    """Return list state for arrays, map state for maps, value state for all else."""
+    """Return list state for arrays, map state for maps, value state for all other types."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return StateType(kind="list", element=infer_type(kind.value_type))
     if pa.types.is_map(kind):
@@ -72,7 +72,7 @@ def complete_state(declared: StateType, kind: pa.DataType) -> StateType:
     Raises
     ------
     OptionError
-        They do not follow from it.
+        The types cannot be inferred from the column.
     """
     if declared.element is not None:
         return declared
@@ -92,7 +92,7 @@ def complete_state(declared: StateType, kind: pa.DataType) -> StateType:
 
 
 def infer_namespace(kind: pa.DataType) -> Serializer:
-    """Return the type of a namespace: a time window for a struct of ``start`` and ``end``, else that of the column."""
+    """Return the type of a namespace: a time window for a struct of ``start`` and ``end``, otherwise that of the column."""
     if pa.types.is_struct(kind) and [f.name for f in kind] == ["start", "end"]:
         return flink.TIME_WINDOW
     if pa.types.is_null(kind):

@@ -1,6 +1,6 @@
 """Columns of leaf values: numbers, strings, bytes, dates and big numbers, from byte positions.
 
-The base of :mod:`statetool.columns.decode`. ``pos`` and ``end`` are int64[n], the first byte of each value and the first byte after its
+The base of :mod:`statetool.columns.decode`. ``pos`` and ``end`` are int64[n]: the first byte of each value and the first byte after its
 frame. The positions returned with a column are int64[n], the first byte after each value.
 """
 
@@ -36,14 +36,14 @@ _DECIMAL_DIGITS: Final = 10**38
 
 
 def bitmap(valid: npt.NDArray[Any]) -> pa.Buffer | None:
-    """Return the Arrow validity bitmap, ``None`` where all are valid."""
+    """Return the Arrow validity bitmap, ``None`` if all are valid."""
     if valid.all():
         return None
     return pa.py_buffer(np.packbits(valid.astype(np.bool_), bitorder="little"))
 
 
 def offsets_of(sizes: Positions, pos: Positions) -> npt.NDArray[np.int32]:
-    """Return Arrow offsets int32[n + 1] for values of ``sizes`` int64[n]; ``pos`` is for the error."""
+    """Return Arrow offsets int32[n + 1] for values of ``sizes`` int64[n]. ``pos`` is used for errors."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
     if offsets[-1] > 0x7FFFFFFF:
@@ -54,7 +54,7 @@ def offsets_of(sizes: Positions, pos: Positions) -> npt.NDArray[np.int32]:
 
 
 def spread(array: pa.Array, valid: npt.NDArray[Any]) -> pa.Array:
-    """Put the values of ``array`` where ``valid`` is set, nulls elsewhere."""
+    """Put the values of ``array`` at the positions set in ``valid``, and nulls elsewhere."""
     if len(array) == len(valid):
         return array
     places = np.cumsum(valid.astype(np.int64)) - 1
@@ -81,7 +81,7 @@ class Leaves:
         return out, after
 
     def constant(self, size: int, byte: int, code: int, pos: Positions, end: Positions) -> Positions:
-        """Check that bytes are constant, and return the positions behind them."""
+        """Check that bytes are constant and return the positions after them."""
         after = np.empty_like(pos)
         check(decode_fixed.check_bytes(self.data, pos, end, size, byte, code, after), pos)
         return after
@@ -119,7 +119,7 @@ class Leaves:
         return pa.Array.from_buffers(pa.string(), n, [bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(out)]), after
 
     def ranges(self, starts: Positions, ends: Positions, valid: npt.NDArray[Any] | None = None) -> pa.Array:
-        """Return the bytes from each start to each end; values that are not valid are null and take no bytes."""
+        """Return the bytes from each start to each end. Values that are not valid are null and take no bytes."""
         offsets = offsets_of(ends - starts, starts)
         out = np.empty(offsets[-1], dtype=np.uint8)
         decode_fixed.bytes_fill(self.data, starts, offsets, out)
@@ -133,12 +133,12 @@ class Leaves:
         return self.utf8(array, pos + 4, after) if text else array, after
 
     def utf8(self, array: pa.Array, starts: Positions, ends: Positions) -> pa.Array:
-        """Return bytes as strings; ``starts`` and ``ends`` are their places, for errors.
+        """Convert bytes to strings. ``starts`` and ``ends`` are their positions, for errors.
 
         Raises
         ------
         DecodeError
-            Not UTF-8.
+            The bytes are not UTF-8.
         """
         try:
             return array.cast(pa.string())
@@ -177,7 +177,7 @@ class Leaves:
         return pa.Array.from_buffers(shown, n, [nulls, pa.py_buffer(out)]), after
 
     def bitmaps(self, raw: pa.Array, pos: Positions) -> pa.Array:
-        """Return the ints of bitmaps; ``pos`` are their places, for errors."""
+        """Return the ints of bitmaps. ``pos`` has their positions, for errors."""
         return plain_to_arrow(raw.to_pylist(), BitmapType(), self.options, offsets=pos.tolist())
 
     # ---- big numbers --------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Leaves:
     def _fill_wide(
         self, words: Positions, wide: Bytes, pos: Positions, end: Positions, read: Callable[[Cursor], bytes]
     ) -> None:
-        """Put the values too wide for kernels into ``words`` int64[n, 2], one by one."""
+        """Decode the values too wide for kernels one by one into ``words`` int64[n, 2]."""
         for i in np.flatnonzero(wide).tolist():
             c = Cursor(self.data.data, int(pos[i]), int(end[i]))
             try:

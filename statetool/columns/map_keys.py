@@ -1,4 +1,4 @@
-"""Keys of maps: which are the same key in Java, and maps inside of keys, whose order nobody knows."""
+"""Keys of maps: detection of keys that are equal in Java, and of maps inside keys, whose order is unknown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OTHER_KEY: Final = "RocksDB may not find it: let the job key by a row, or by a 
 
 
 def same_key_error() -> EncodeError:
-    """Return the error for a map with the same key twice, of which Java keeps the last."""
+    """Return the error for a map that has the same key twice. Java keeps only the last one."""
     return EncodeError(
         "a map with the same key twice",
         hint="keep one entry per key, as Spark's map_from_entries does with spark.sql.mapKeyDedupPolicy=LAST_WIN",
@@ -37,7 +37,7 @@ def same_key_error() -> EncodeError:
 
 
 def has_map(logical: LogicalType) -> bool:
-    """Return whether values of a type have maps in them."""
+    """Return True if values of a type contain maps."""
     match logical:
         case MapType():
             return True
@@ -51,7 +51,7 @@ def has_map(logical: LogicalType) -> bool:
 
 
 def refuse_same_bytes(data: Bytes, offsets: _Int64s, counts: _Int64s) -> None:
-    """Refuse maps with the same key twice by the bytes of their keys, without maps in them.
+    """Refuse maps with the same key twice, compared by the bytes of their keys. Keys must not contain maps.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def refuse_same_keys(entries: Sequence[tuple[Any, Any]], key: LogicalType) -> No
 
 
 def _identity(value: Any, logical: LogicalType) -> Hashable:
-    """Return what is equal for values that are equal in Java: NaN is itself, and zeros with different signs differ."""
+    """Return an object that is equal for values equal in Java: NaN equals itself, and zeros with different signs differ."""
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, Decimal):
@@ -88,15 +88,15 @@ def _identity(value: Any, logical: LogicalType) -> Hashable:
 
 
 def refuse_order(serializer: Serializer, array: pa.Array) -> None:
-    """Refuse keys with sets, or with maps of several entries, in them.
+    """Refuse keys that contain sets, or maps of several entries.
 
-    RocksDB finds a key by its bytes, which are in the order of the job's set or map. That order depends on its class, and in a
-    ``HashMap`` on how large its table once was and on what was put into it first.
+    RocksDB finds a key by its bytes, which are in the order of the job's set or map. That order depends on its class. In a
+    ``HashMap``, it also depends on the largest size its table ever had, and on the order of insertion.
 
     Raises
     ------
     EncodeError
-        With the path inside the type.
+        The error has the path inside the type.
     """
     if len(array) and (unordered := next(filter(_is_set, all_parts(serializer)), None)) is not None:
         raise EncodeError(

@@ -1,7 +1,7 @@
-"""Measured values of a column, and the code that writes them into one buffer; built by :mod:`statetool.columns.encode` from a program.
+"""Measured values of a column, and the code that writes them into one buffer. :mod:`statetool.columns.encode` builds them from a program.
 
-A piece knows the size in bytes of each of its values before any is written; a composed piece adds up the sizes of its parts. All arrays
-have one element per row; ``pos`` is the start of each value in ``out``.
+A piece has the size in bytes of each of its values before any is written. A composed piece adds up the sizes of its parts. All arrays
+have one element per row. ``pos`` is the start of each value in ``out``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Piece(Protocol):
-    """Measured values: ``sizes`` are the bytes of each, ``fill`` writes them."""
+    """Measured values. ``sizes`` has the bytes of each, ``fill`` writes them."""
 
     sizes: Int64s
 
@@ -34,7 +34,7 @@ class Piece(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Encoded values one after another; value i is ``data[offsets[i]:offsets[i + 1]]``."""
+    """Encoded values one after another. Value i is ``data[offsets[i]:offsets[i + 1]]``."""
 
     data: Bytes
     offsets: Int64s
@@ -121,7 +121,7 @@ class Text:
 
 
 class Counted(Ranges):
-    """Byte arrays behind an i32 length."""
+    """Byte arrays after an i32 length."""
 
     def __init__(self, array: pa.Array) -> None:
         data, start, end = ranges_of(array)
@@ -133,7 +133,7 @@ class Counted(Ranges):
 
 
 class Flagged:
-    """A flag, and the value where it is valid; ``padding`` zero bytes elsewhere."""
+    """A flag, followed by the value if it is valid, otherwise by ``padding`` zero bytes."""
 
     def __init__(self, valid: Mask, value: Piece, flags: tuple[int, int], padding: int) -> None:
         self.present, self.value = np.flatnonzero(valid), value
@@ -147,7 +147,7 @@ class Flagged:
 
 
 class Sparse:
-    """Values of the rows where ``valid`` is set; the others take no bytes."""
+    """Values of the rows where ``valid`` is set. The others take no bytes."""
 
     def __init__(self, valid: Mask, value: Piece) -> None:
         self.present, self.value = np.flatnonzero(valid), value
@@ -159,7 +159,7 @@ class Sparse:
 
 
 class Choice:
-    """One of two pieces for each row, behind a flag."""
+    """One of two pieces for each row, after a flag."""
 
     def __init__(self, is_left: Mask, left: Piece, right: Piece) -> None:
         self.flags = is_left.astype(np.int64)
@@ -173,7 +173,7 @@ class Choice:
 
 
 class Elements:
-    """A count, and that many elements."""
+    """A count, followed by that many elements."""
 
     def __init__(self, counts: Int64s, element: Piece) -> None:
         self.counts, self.element = counts, element
@@ -189,7 +189,7 @@ class Elements:
 
 
 class Joined:
-    """Elements of lists joined by commas, as canonical streams keep list state; no list is empty."""
+    """Elements of lists joined by commas, as canonical savepoints store list state. No list is empty."""
 
     def __init__(self, elements: Encoded, counts: Int64s) -> None:
         self.elements, self.counts = elements, counts
@@ -205,7 +205,7 @@ class Joined:
 
 
 class Markers:
-    """Lengths behind ambiguous keys: little-endian base 256, at least one byte."""
+    """Lengths after ambiguous keys: little-endian base 256, at least one byte."""
 
     def __init__(self, lengths: Int64s) -> None:
         self.lengths = lengths

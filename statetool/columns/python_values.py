@@ -1,4 +1,4 @@
-"""Arrow values as Python values. Python's dates and times are limited to the years 1 to 9999; Arrow, Spark and Java have more."""
+"""Conversion of Arrow values to Python values. Python's dates and times cover the years 1 to 9999. Arrow, Spark and Java have more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CYCLE_DAYS: Final = 146_097
 
 
 def as_python(array: pa.Array, time: Callable[[int, pa.DataType], Any]) -> list[Any]:
-    """Return values as ``to_pylist`` does, but call ``time`` with the numbers of dates, timestamps and durations at any depth."""
+    """Convert values like ``to_pylist``, but call ``time`` with the numbers of dates, timestamps and durations at any depth."""
     kind = array.type
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_date32(kind):
         numbers = array.view(pa.int32() if pa.types.is_date32(kind) else pa.int64()).to_pylist()
@@ -41,12 +41,12 @@ def as_python(array: pa.Array, time: Callable[[int, pa.DataType], Any]) -> list[
 
 
 def number_of(number: int, kind: pa.DataType) -> int:
-    """Return the number itself, for :func:`as_python`."""
+    """Return the number unchanged, for :func:`as_python`."""
     return number
 
 
 def shown_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return rows as ``to_pylist`` does, but dates and timestamps that Python does not have as text.
+    """Return rows like ``to_pylist``, with dates and timestamps outside of Python's range as text.
 
     Their years are written as Spark does: ``+12345-01-31``, ``0000-01-31``, ``-0044-03-15 12:00:00``.
     """
@@ -72,7 +72,7 @@ def _shown_timestamp(micros: int, *, zoned: bool) -> dt.datetime | str:
 
 
 def _date(days: int) -> tuple[int, dt.date]:
-    """Return the year of a day since 1970-01-01, and its date; in years that Python does not have, the date of a year from 1 to 400."""
+    """Return the year and date of a day since 1970-01-01. Outside of Python's range, the date has an equivalent year from 1 to 400."""
     cycle, within = divmod(days + _EPOCH_DAY - 1, _CYCLE_DAYS)
     day = dt.date.fromordinal(within + 1)
     year = day.year + 400 * cycle

@@ -1,6 +1,6 @@
 """Selection of rows of Arrow arrays by index, like Arrow's ``take``, but several times as fast for text, lists and maps.
 
-Arrow copies each string separately, and follows each element of a list. Here all bytes of a row in one child are copied at once.
+Arrow copies each string separately, and follows each element of a list. This module copies all bytes of a row in one child at once.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def take_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int32]) -> pa.RecordBa
     Parameters
     ----------
     rows
-        int32[n], different ones.
+        int32[n], all different.
 
     Raises
     ------
     pyarrow.ArrowNotImplementedError
-        Of a type whose values Arrow cannot take.
+        Arrow cannot take values of a type.
     """
     ranges = _Ranges(rows.astype(np.int64), np.ones(len(rows), dtype=np.int64), len(rows))
     single = as_arrow(rows)
@@ -47,26 +47,26 @@ def take_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int32]) -> pa.RecordBa
 
 
 def row_sizes(batch: pa.RecordBatch) -> Int64s:
-    """Return the bytes of each row: int64[n], exact for text, lists, maps and structs, an average for other types whose size varies."""
+    """Return the bytes of each row: int64[n], exact for text, lists, maps and structs, an average for other types of varying size."""
     return sum((_sizes(column) for column in batch.columns), np.zeros(batch.num_rows, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranges:
-    """Ranges of elements, one behind the other, ``n`` elements in all: int64[k] ``counts`` behind each of ``starts``."""
+    """Ranges of elements, one after another, ``n`` elements in total: int64[k] ``counts`` from each of ``starts``."""
 
     starts: Int64s
     counts: Int64s
     n: int
 
     def index(self) -> pa.Array:
-        """Return all elements."""
+        """Return the indexes of all elements."""
         before = np.cumsum(self.counts) - self.counts
         return as_arrow(np.repeat(self.starts - before, self.counts) + np.arange(self.n))
 
 
 def _in_ranges(array: pa.Array) -> bool:
-    """Tell whether values are not of one size, and have no nulls."""
+    """Return True if values vary in size and have no nulls."""
     kind = array.type
     return not array.null_count and (_is(kind, _TEXT) or _is(kind, _LISTS) or pa.types.is_struct(kind))
 
@@ -95,7 +95,7 @@ def _taken(array: pa.Array, ranges: _Ranges) -> pa.Array:
 
 
 def _sizes(array: pa.Array) -> Int64s:
-    """Return the bytes of each value, with its offset; a bit is a byte."""
+    """Return the bytes of each value, including its offset. A bit counts as a byte."""
     kind, n = array.type, len(array)
     if pa.types.is_struct(kind):
         return sum((_sizes(array.field(i)) for i in range(len(kind))), np.zeros(n, dtype=np.int64))
@@ -110,7 +110,7 @@ def _sizes(array: pa.Array) -> Int64s:
 
 
 def _offsets(array: pa.Array) -> npt.NDArray[np.int32] | Int64s:
-    """Return where the values of text, lists or maps begin in their child, and the end: [n + 1]."""
+    """Return the start of each text, list or map in its child, and the end: [n + 1]."""
     kind = np.dtype(np.int64 if _is(array.type, _WIDE) else np.int32)
     buffer = array.buffers()[1]
     offsets = np.frombuffer(buffer or bytes(kind.itemsize), kind)
@@ -118,7 +118,7 @@ def _offsets(array: pa.Array) -> npt.NDArray[np.int32] | Int64s:
 
 
 def _copied(buffer: Any, starts: Int64s, sizes: Int64s) -> pa.Buffer:
-    """Return ranges of bytes, one behind the other."""
+    """Return ranges of bytes, one after another."""
     ends = np.cumsum(sizes)
     data = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
     if len(data):

@@ -38,7 +38,7 @@ _AVRO = {
 
 
 def ddl_lines(schema: pa.Schema) -> list[str]:
-    """Return ``name TYPE`` for each column; joined they are what Spark's ``StructType.fromDDL`` takes."""
+    """Return ``name TYPE`` for each column. Joined with commas they form a schema for Spark's ``StructType.fromDDL``."""
     return [f"{_quoted(f.name)} {_ddl(f.type)}{',' if i < len(schema) else ''}" for i, f in enumerate(schema, 1)]
 
 

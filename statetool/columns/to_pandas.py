@@ -1,4 +1,4 @@
-"""Tables as pandas DataFrames with pandas' nullable types."""
+"""Conversion of tables to pandas DataFrames with pandas' nullable types."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def pandas_frame(table: pa.Table) -> pd.DataFrame:
-    """Return a frame in which integers and booleans beside nulls keep their types, lists are lists, and maps and structs dicts.
+    """Return a DataFrame in which integers and booleans beside nulls keep their types, lists are lists, and maps and structs are dicts.
 
-    A map that has a key twice, or keys that Python cannot hash, stays a list of pairs: nothing is lost.
+    A map that has a key twice, or keys that Python cannot hash, stays a list of pairs, so nothing is lost.
     """
     try:
         import pandas as pd
@@ -41,7 +41,7 @@ def pandas_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _plain(kind: pa.DataType) -> Callable[[Any], Any]:
-    """Return a function that makes dicts of the maps in a value of ``to_pylist``."""
+    """Return a function that converts the maps in a value of ``to_pylist`` to dicts."""
     if pa.types.is_map(kind):
         key, value = _plain(kind.key_type), _plain(kind.item_type)
         return lambda pairs: None if pairs is None else _mapping([(key(k), value(v)) for k, v in pairs])

@@ -1,4 +1,4 @@
-"""Arrow columns as plain values (:mod:`statetool.types.logical`): the mirror of :mod:`statetool.columns.from_plain`."""
+"""Conversion of Arrow columns to plain values (:mod:`statetool.types.logical`): the inverse of :mod:`statetool.columns.from_plain`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def arrow_to_plain(array: pa.Array, logical: LogicalType, *, last_access_ms: int
     Raises
     ------
     EncodeError
-        A column of another type, or a value that does not fit.
+        The column has another type, or a value does not fit.
     """
     match logical:
         case BigDecimalType() if pa.types.is_struct(array.type):
@@ -111,9 +111,9 @@ def _cut(values: list[Any], counts: list[int]) -> list[list[Any]]:
 
 
 def _scaled(array: pa.Array) -> list[Any]:
-    """Return numbers with their scales: as many digits behind the point as these say, more where a number has more.
+    """Return numbers with their scales: as many digits after the decimal point as the scale, or more if the number has more.
 
-    Without a scale a number has those digits that it needs.
+    A number without a scale has only the digits that it needs.
     """
     if [f.name for f in array.type] != [f.name for f in SCALED_DECIMAL]:
         raise mismatch(array, BigDecimalType())

@@ -1,4 +1,4 @@
-"""Logical types as Arrow types, in one table, and columns that need a companion."""
+"""Table of the Arrow type of each logical type, and detection of columns that need a companion."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ UTC_MICROS: Final = pa.timestamp("us", tz="UTC")
 LOCAL_MICROS: Final = pa.timestamp("us")
 BIG_DECIMAL: Final = pa.decimal128(38, 18)
 BIG_INTEGER: Final = pa.decimal128(38, 0)
-#: A variant, as Spark exchanges it: the field's metadata tells it from other structs.
+#: A variant as Spark exchanges it: the field's metadata distinguishes it from other structs.
 VARIANT_STRUCT: Final = pa.struct(
     [
         pa.field("value", pa.binary(), nullable=False),
         pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
     ]
 )
-#: A BigDecimal with its own scale, until tables show the scales in a companion column (:mod:`statetool.columns.companions`).
+#: A BigDecimal with its scale, until tables show the scales in a companion column (:mod:`statetool.columns.companions`).
 SCALED_DECIMAL: Final = pa.struct([pa.field("decimal", BIG_DECIMAL), pa.field("scale", pa.int32())])
 COMPANION: Final = "_nanos"
 #: Digits of a second that Spark keeps.
@@ -58,14 +58,14 @@ _MICROS: Final = 6
 
 
 def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
-    """Return the Arrow type of the values of a logical type, as columns are decoded.
+    """Return the Arrow type of decoded values of a logical type.
 
     Raises
     ------
     UnsupportedError
         Arrow has no such type.
     OptionError
-        A companion has the name of a field of the same struct.
+        A companion has the same name as a field of the same struct.
     """
     match logical:
         case Scalar(name):
@@ -108,7 +108,7 @@ def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
 
 
 def is_variant(kind: pa.DataType) -> bool:
-    """Return whether a column holds variants: structs of ``value`` and ``metadata``, whose Arrow metadata says so."""
+    """Return True if a column holds variants: structs of ``value`` and ``metadata`` that are marked in their Arrow metadata."""
     if not pa.types.is_struct(kind) or {f.name for f in kind} != {"value", "metadata"}:
         return False
     return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
@@ -125,20 +125,20 @@ def _struct(fields: list[pa.Field]) -> pa.DataType:
 
 
 def keeps_nanos(logical: TimestampType, options: ReadOptions) -> bool:
-    """Return whether the digits below the microsecond are shown beside a timestamp; this depends on its type, never on its values."""
+    """Return True if the digits below the microsecond are shown beside a timestamp. Depends on its type, never on its values."""
     wanted = options.nanos == "always" or (options.nanos == "companion" and logical.digits > _MICROS)
     return logical.unit == "ns" and wanted
 
 
 def needs_companion(logical: LogicalType, options: ReadOptions) -> bool:
-    """Return whether a column is a timestamp with a companion column of nanoseconds below the microsecond."""
+    """Return True if a column is a timestamp with a companion column of nanoseconds below the microsecond."""
     if isinstance(logical, TtlType) and options.ttl != "raw":
         return needs_companion(logical.value, options)
     return isinstance(logical, TimestampType) and keeps_nanos(logical, options)
 
 
 def member_fields(name: str, logical: LogicalType, options: ReadOptions) -> list[pa.Field]:
-    """Return the field of a part of a struct, and that of its nanoseconds where it has them."""
+    """Return the field of a part of a struct, followed by that of its nanoseconds if it has them."""
     whole = arrow_type(logical, options)
     if needs_companion(logical, options):
         return [pa.field(name, whole.field(0).type), pa.field(name + COMPANION, pa.int32())]
@@ -146,7 +146,7 @@ def member_fields(name: str, logical: LogicalType, options: ReadOptions) -> list
 
 
 def member_arrays(array: pa.Array, logical: LogicalType, options: ReadOptions) -> list[pa.Array]:
-    """Return a part of structs, and its nanoseconds where it has them, as :func:`member_fields` names them."""
+    """Return a part of structs, followed by its nanoseconds if it has them, as :func:`member_fields` names them."""
     return array.flatten() if needs_companion(logical, options) else [array]
 
 

@@ -1,6 +1,6 @@
-"""Values of keyed states as columns: one value per entry, comma-joined lists, maps with one entry each.
+"""Columns of keyed state values: one value per entry, comma-joined lists, maps with one entry each.
 
-Values that cannot be decoded because the end of a part cannot be found are returned as the exact bytes of their frames.
+If the end of a part cannot be found, values cannot be decoded. They are returned as the exact bytes of their frames.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _ACCESS_BYTES: Final = 8
 
 
 class StateShape:
-    """The shape of a keyed state's values.
+    """The layout of a keyed state's values.
 
-    ``element`` is the serializer of a list's elements or a map's values, or of the whole value of other kinds;
-    ``user_key`` that of a map's keys. ``framed_bytes``: the value is shown as its exact bytes.
+    ``element`` is the serializer of a list's elements or a map's values, or of the whole value for other kinds.
+    ``user_key`` is that of a map's keys. ``framed_bytes``: the value is shown as its exact bytes.
 
     A value state of a Python job is stored as a list of one byte array, whose bytes are those of the array: its ``kind`` is ``value``.
-    Its list states are lists of byte arrays, which ``packed`` describes; each holds values one after another, and ``item`` decodes one.
+    Its list states are lists of byte arrays, described by ``packed``. Each holds values one after another, and ``item`` decodes one.
     """
 
     def __init__(self, meta: StateMeta) -> None:
@@ -93,10 +93,10 @@ class StateShape:
 
     @property
     def holds_null(self) -> bool:
-        """Whether a key can have the state with a null for its value, which is not the same as having no such state.
+        """Whether a key can have the state with a null value, which differs from an absent state.
 
-        That is Scala's ``None``. Java's null is no value to Flink: it removes a value state that is set to null, and reads a null with a
-        time to live, or a null accumulator, as if there were no state.
+        Only Scala's ``None`` is such a null. Flink treats Java's null as absent: setting a value state to null removes it, and a null with
+        a time to live, or a null accumulator, is read as an absent state.
         """
         element = self.element
         if isinstance(element.logical, TtlType):
@@ -104,13 +104,13 @@ class StateShape:
         return self.kind not in ("list", "map") and element.none_is_value
 
     def column_type(self, options: ReadOptions) -> LogicalType:
-        """Return the type of the state's column in tables with a row for each key."""
+        """Return the type of the state's column in tables with one row per key."""
         shows_access = options.ttl == "raw" and isinstance(self.logical, TtlType)
         return PresentType(self.logical) if self.holds_null and not shows_access else self.logical
 
 
 def unreadable(serializer: Serializer, *, tail: bool) -> bool:
-    """Return whether the end of some part cannot be found, and the part is not the last of its frame."""
+    """Return True if the end of some part cannot be found, and the part is not the last of its frame."""
     if serializer.framed_only and not serializer.children():
         return not tail
     op = serializer.program()
@@ -143,7 +143,7 @@ def decode_framed(
 
 
 def check_filled(after: Positions, end: Positions) -> None:
-    """Raise unless every value fills its frame."""
+    """Raise an error unless every value fills its frame."""
     bad = np.flatnonzero(after != end)
     if len(bad):
         i = int(bad[0])
@@ -182,7 +182,7 @@ def split_joined(
 def split_list(
     shape: StateShape, data: Bytes, pos: Positions, end: Positions
 ) -> tuple[Positions, Positions, Positions]:
-    """Return the items of lists, which ``shape.item`` decodes, as :func:`split_joined` does."""
+    """Return the items of lists, which ``shape.item`` decodes, in the form of :func:`split_joined`."""
     if shape.packed is None:
         return split_joined(shape.element, data, pos, end)
     arrays, first, last = split_joined(shape.packed.array, data, pos, end)
@@ -242,9 +242,9 @@ def _split_joined_slowly(
 
 
 def salvage(decode: Callable[[slice], pa.Array], n: int, kind: pa.DataType) -> tuple[pa.Array, list[int]]:
-    """Decode ``n`` values; those that cannot be decoded are null, and their indexes are returned too.
+    """Decode ``n`` values. Values that cannot be decoded are null, and their indexes are returned too.
 
-    ``decode`` is called with ever smaller slices around values that it raises :class:`StatetoolError` for.
+    ``decode`` is called with ever smaller slices around values for which it raises :class:`StatetoolError`.
     """
     arrays, bad = [], []
     pending = [(0, n)]
@@ -285,7 +285,7 @@ def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions,
 def kept_map_values(
     element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:
-    """Return which map values had not expired; ``None`` where all are shown."""
+    """Return which map values have not expired, ``None`` if all are shown."""
     if not _hides(element, options):
         return None
     kept = np.ones(len(pos), dtype=np.bool_)
@@ -298,7 +298,7 @@ def kept_map_values(
 def kept_elements(
     element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:
-    """Return which list elements (or whole values) had not expired; ``None`` where all are shown."""
+    """Return which list elements (or whole values) have not expired, ``None`` if all are shown."""
     if not _hides(element, options):
         return None
     kept = np.ones(len(pos), dtype=np.bool_)

@@ -1,1 +1,1 @@
-"""What differs between two snapshots, key by key, whatever backend, form, version and parallelism they have."""
+"""Differences between two snapshots, key by key, for any backend, format, version and parallelism."""

@@ -1,7 +1,7 @@
 """Changes of a keyed table between two checkpoints of a job: rows of the table, each with its change.
 
-Where both are incremental, the files that they share are hardly read (:func:`~statetool.entries.database.database_changes`); else both are
-read whole and compared by hashes.
+If both checkpoints are incremental, little of their shared files is read (:func:`~statetool.entries.database.database_changes`).
+Otherwise both are read whole and compared by hashes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
 from statetool.tables.splits import KeyedSplit, TableSpec
 
-#: The column in front of those of the table.
+#: The column before those of the table.
 CHANGE: Final = pa.field("change", pa.string(), nullable=False)
 INSERT, UPDATE, DELETE, UPSERT = "insert", "update", "delete", "upsert"
 
@@ -46,7 +46,7 @@ _Change = tuple[str, pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeUnit:
-    """Some key groups of both checkpoints, for one task; picklable. With ``upserts``, inserts and updates are not told apart.
+    """Some key groups of both checkpoints, for one task; picklable. With ``upserts``, inserts and updates are not distinguished.
 
     ``common`` divides the max parallelisms of both: modulo ``common``, a key has one key group in both.
     """
@@ -60,7 +60,7 @@ class ChangeUnit:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Entries of one stream; ``seeds`` of value hashes by state: equal bytes with two meanings have different hashes."""
+    """Entries of one stream, with ``seeds`` of value hashes by state: equal bytes with two meanings have different hashes."""
 
     header: KeyedHeader
     batch: EntryBatch
@@ -86,7 +86,7 @@ def check_changes(operator: OperatorInventory, request: ScanRequest) -> None:
     Raises
     ------
     OptionError
-        A table of operator state, whose elements have no keys; ``ttl="hide_expired"``, where values go though no file changes.
+        A table of operator state, whose elements have no keys, or ``ttl="hide_expired"``, where values expire without a change to a file.
     """
     if operator.state_tables.get(request.table, ("keyed", ""))[0] == "operator":
         raise OptionError(
@@ -107,7 +107,7 @@ def plan_changes(
     *,
     upserts: bool = False,
 ) -> list[ChangeUnit]:
-    """Plan the changes of a table from one checkpoint to the next; reads headers only."""
+    """Plan the changes of a table from one checkpoint to the next. Reads headers only."""
     keyed = [s for s in (*new[1].splits, *old[1].splits) if isinstance(s, KeyedSplit)]
     if not keyed:
         return []
@@ -124,14 +124,14 @@ def plan_changes(
 
 
 def changes(unit: ChangeUnit) -> Iterator[pa.RecordBatch]:
-    """Yield changed rows, in a task: ``change`` and the columns of the table; deleted rows as they were.
+    """Yield changed rows, in a task: ``change`` and the columns of the table. Deleted rows have their old values.
 
     Raises
     ------
     FormatError, DecodeError
-        Bytes that are damaged.
+        Bytes are damaged.
     UnsupportedError
-        The keys of the two checkpoints have other types.
+        The key types of the two checkpoints differ.
     """
     keep_freed_memory()
     for before, after in _paired(unit.before, unit.after):
@@ -140,7 +140,7 @@ def changes(unit: ChangeUnit) -> Iterator[pa.RecordBatch]:
 
 
 def _paired(before: SideRequest, after: SideRequest) -> Iterator[tuple[SideRequest, SideRequest]]:
-    """Yield pairs of sources with the same key groups; both sides whole where key groups were dealt out to other subtasks."""
+    """Yield pairs of sources with the same key groups; both sides whole if key groups moved to other subtasks."""
     sides = [{(type(s), *sorted(s.group_sizes())): s for s in side.sources} for side in (before, after)]
     unique = all(len(groups) == len(side.sources) for groups, side in zip(sides, (before, after), strict=True))
     if not unique or sides[0].keys() != sides[1].keys():
@@ -172,7 +172,7 @@ def _changes_of(unit: ChangeUnit, before: SideRequest, after: SideRequest) -> It
 
 
 def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: Slice) -> Iterator[_Change]:
-    """Yield changes by reading both sides whole, and entries with differing hashes once more."""
+    """Yield changes by reading both sides whole, and entries with differing hashes again."""
     seeds, spec = Seeds(), unit.spec
     common = unit.common if spec.table == "keyed_state" else None
     sides = [Side(request, seeds, part, common=common) for request in (before, after)]
@@ -191,7 +191,7 @@ def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: S
 
 
 def _parts(side: Side, index: Positions) -> list[_Part]:
-    """Return the entries with the numbers ``index``, those of one stream together, so that no key is in two parts."""
+    """Return the entries numbered ``index``, grouped by stream so that no key is in two parts."""
     by_header: dict[int, list[tuple[KeyedHeader, EntryBatch]]] = {}
     for header, batch, _ in side.chosen(index):
         by_header.setdefault(id(header), []).append((header, batch))
@@ -219,7 +219,7 @@ def _joined(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Ite
 
 
 def _rows(unit: ChangeUnit, part: _Part, side: int) -> Iterator[_Rows]:
-    """Yield the rows of a part of one side, 0 or 1."""
+    """Yield the rows of a part of one side (0 or 1)."""
     if not len(part.batch):
         return
     spec = unit.spec
@@ -228,7 +228,7 @@ def _rows(unit: ChangeUnit, part: _Part, side: int) -> Iterator[_Rows]:
         keys = table.keys_of(part.batch, spec.states)
         n = len(keys.start)
         batch = whole_batch(n, keys.group, table.keyed_columns(part.batch, keys), spec)
-        # A key that both sides have has changed, else it would not be here.
+        # A key on both sides has changed, otherwise it would not be here.
         value = np.full(n, side, dtype=np.uint64)
         group = keys.group % unit.common
         yield _Rows(part.batch.data, keys.start, keys.end, group, np.zeros(n, np.int64), value, batch)
@@ -272,7 +272,7 @@ def _values(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Foun
 
 
 def _places(rows: Sequence[_Rows]) -> Positions:
-    """Return a number for each row; a row that both sides have gets one number."""
+    """Return a number for each row. A row on both sides gets one number."""
     starts = np.cumsum([0, *(len(r.data) for r in rows)])[:-1].tolist()
     start, end = (
         np.concatenate([getattr(r, name) + at for r, at in zip(rows, starts, strict=True)]) for name in ("start", "end")
@@ -283,6 +283,6 @@ def _places(rows: Sequence[_Rows]) -> Positions:
 
 
 def with_change(batch: pa.RecordBatch, change: str) -> pa.RecordBatch:
-    """Return rows with the same change in front of each."""
+    """Return rows with the same change in the first column of each."""
     column = pa.array([change], CHANGE.type).take(pa.array(np.zeros(batch.num_rows, dtype=np.int32)))
     return pa.RecordBatch.from_arrays([column, *batch.columns], schema=pa.schema([CHANGE, *batch.schema]))

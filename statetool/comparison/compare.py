@@ -1,4 +1,4 @@
-"""Compare a unit: return batches of its differences, or their counts and the first few."""
+"""Comparison of a unit: batches of its differences, or their counts and the first few."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statetool.io.memory import keep_freed_memory
 
 @dataclass(frozen=True, slots=True)
 class CountTask:
-    """A unit whose differences are counted; the first ``most`` of them are returned."""
+    """A unit whose differences are counted. The first ``most`` of them are returned."""
 
     unit: Unit
     most: int
@@ -29,7 +29,7 @@ class CountTask:
 class UnitCounts:
     """Counts by state, and by ``before`` and ``after`` (of entries) or change (of differences).
 
-    ``first`` are the first differences (IPC bytes). ``unread`` says why the unit could not be compared.
+    ``first`` has the first differences (IPC bytes). ``unread`` has the reason if the unit could not be compared.
     """
 
     operator: str
@@ -44,7 +44,7 @@ def differences(unit: Unit, counts: Counter[tuple[str, str]] | None = None) -> I
     Raises
     ------
     FormatError, DecodeError, UnknownSerializerError
-        Bytes that are damaged, or that do not say where they end.
+        Bytes are damaged, or their ends cannot be found.
     """
     keep_freed_memory()
     counts = Counter() if counts is None else counts
@@ -58,7 +58,7 @@ def differences(unit: Unit, counts: Counter[tuple[str, str]] | None = None) -> I
 
 
 def count_differences(task: CountTask) -> UnitCounts:
-    """Count the differences of a unit, in a task; damage is raised, state that only this package cannot read is said in ``unread``."""
+    """Count the differences of a unit, in a task. Damage raises an error; state that only statetool cannot read is noted in ``unread``."""
     try:
         return _counts(task)
     except UNREAD as error:
@@ -94,7 +94,7 @@ def rows_of(unit: UnitCounts) -> pa.Table:
 
 
 def summed(units: Sequence[UnitCounts]) -> list[DifferenceCounts]:
-    """Return the counts by operator and state, those with differences first."""
+    """Sum the counts by operator and state, those with differences first."""
     total: Counter[tuple[str, str, str]] = Counter()
     for unit in units:
         for (state, what), n in unit.counts.items():

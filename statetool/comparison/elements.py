@@ -1,6 +1,6 @@
-"""Compare operator state: elements of lists and unions by their values, entries of broadcast state by their keys.
+"""Comparison of operator state: elements of lists and unions by their values, entries of broadcast state by their keys.
 
-Flink deals elements of lists out to subtasks anew at every restore, so neither subtask nor order counts: each element of the one side is
+Flink redistributes elements of lists to subtasks at every restore, so subtask and order do not count: each element of one side is
 paired with an equal one of the other.
 """
 
@@ -76,7 +76,7 @@ def _splits(operator: OperatorInventory | None, name: str, options: ReadOptions)
 
 
 def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
-    """Yield the differences of a unit; only hashes of elements are kept, those that differ are read again."""
+    """Yield the differences of a unit. Only hashes of elements are held in memory; elements that differ are read again."""
     key_a, value_a = _hashes(unit.before)
     key_b, value_b = _hashes(unit.after)
     counts[unit.state, "before"] += len(key_a)
@@ -103,7 +103,7 @@ def _texts(splits: Sequence[ElementSplit]) -> Iterator[dict[str, pa.StringArray]
 
 
 def _hashes(splits: Sequence[ElementSplit]) -> tuple[Hashes, Hashes]:
-    """Return the hashes that pair elements (of the key in broadcast state, else of the value), and those of values."""
+    """Return the hashes that pair elements (of the key in broadcast state, otherwise of the value), and those of values."""
     keys: list[Hashes] = [np.empty(0, dtype=np.uint64)]
     values: list[Hashes] = [np.empty(0, dtype=np.uint64)]
     for texts in _texts(splits):

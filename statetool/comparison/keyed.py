@@ -1,6 +1,6 @@
-"""Compare the keyed state of some key groups: entries with equal hashes on both sides are equal and are not read again.
+"""Comparison of the keyed state of some key groups: entries with equal hashes on both sides are equal and are not read again.
 
-The hashes of a key and its value have 128 bits together. The other entries are decoded and compared as values, so equal values with
+The hashes of a key and its value have 128 bits together. Other entries are decoded and compared as values, so equal values with
 different bytes (maps in another order, other versions of serializers) are equal too.
 """
 
@@ -27,14 +27,14 @@ from statetool.tables.decoding import decoding
 from statetool.tables.keyed import KeyedTable
 from statetool.types.options import ReadOptions
 
-#: Bytes of both sides that are compared at once; more is compared in slices, each of which reads everything.
+#: Maximum bytes of both sides compared at once. More is compared in slices, each of which reads everything.
 MOST_BYTES: Final = 512 << 20
 _PLACE: Final = ("key", "namespace", "map_key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedUnit:
-    """What one task compares; picklable. The key groups of both sides hold the same keys."""
+    """Input of one task; picklable. The key groups of both sides hold the same keys."""
 
     operator: str
     before: SideRequest
@@ -43,16 +43,16 @@ class KeyedUnit:
 
     @property
     def size_bytes(self) -> int:
-        """Stored bytes of both sides, about."""
+        """Approximate stored bytes of both sides."""
         return size_of_sources(self.before.sources) + size_of_sources(self.after.sources)
 
 
 def compare_keyed(unit: KeyedUnit, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
-    """Yield the differences of a unit; ``counts`` gets the entries of each state: ``(state, "before")``, ``(state, "after")``."""
+    """Yield the differences of a unit. Adds the entries of each state to ``counts``: ``(state, "before")``, ``(state, "after")``."""
     seeds = Seeds()
     for request in (unit.before, unit.after):
         Side(request, seeds, Slice())
-    # Where equal keys may have different bytes, their hashes do not pair them, and slices may part them.
+    # If equal keys may have different bytes, their hashes do not pair them, and slices may separate them.
     bytes_differ = any(seeds.keys_differ(name) for name in unit.before.states)
     slices = 1 if bytes_differ else max(1, -(-unit.size_bytes // MOST_BYTES))
     for number in range(slices):
@@ -70,7 +70,7 @@ def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> 
     pairs, alone_b = paired(key_a, key_b)
     matched = np.flatnonzero(pairs >= 0)
     differing = matched[value_a[matched] != value_b[pairs[matched]]]
-    # The place of an entry before is its number; the places of entries that only the side after has follow.
+    # The place of an entry before is its number. The places of entries that exist only after follow.
     index_a = np.union1d(differing, np.flatnonzero(pairs < 0))
     partner = pairs[differing]
     index_b = np.concatenate([partner, alone_b])
@@ -86,7 +86,7 @@ def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> 
 
 
 def _rows(side: Side, index: Positions, place: Positions, options: ReadOptions) -> dict[str, pa.Table]:
-    """Return entries as rows of text, by state; entries of the two sides with equal keys have one ``place``."""
+    """Return entries as rows of text, by state. Entries of the two sides with equal keys have one ``place``."""
     by_state: dict[str, list[pa.Table]] = {}
     for header, batch, numbers in side.chosen(index):
         places = place[np.searchsorted(index, numbers)]
@@ -137,12 +137,12 @@ def _row_table(
 def joined(
     operator: str, state: str, before: pa.Table | None, after: pa.Table | None, *, by_text: bool = False
 ) -> pa.Table:
-    """Return the differences of two tables, where the two rows of one entry have the same ``place`` and ``list_index``.
+    """Return the differences of two tables in which the two rows of one entry have the same ``place`` and ``list_index``.
 
     Parameters
     ----------
     by_text
-        The two rows of one entry have the same texts of key, namespace and map key instead: equal keys may have different bytes.
+        Match the two rows of one entry by the texts of key, namespace and map key instead: equal keys may have different bytes.
     """
     empty = (before if before is not None else after).slice(0, 0)  # type: ignore[union-attr]
     before, after = before if before is not None else empty, after if after is not None else empty
@@ -199,7 +199,7 @@ def _differences(
 
 
 def _codes(rows: pa.Table, longest: int) -> Positions:
-    """Return a number for place and list index together."""
+    """Return a number for each combination of place and list index."""
     index = as_numpy(rows["list_index"], null=0)
     return np.asarray(as_numpy(rows["place"]) * longest + index, dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""Whether equal bytes are equal values: the same serializer wrote them, or two that read bytes alike."""
+"""Meaning of bytes: equal bytes are equal values if the same serializer wrote them, or two that read bytes alike."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEED: Final = 0x9E3779B97F4A7C15
 
 
 def snapshot_bytes(serializer: Serializer) -> bytes:
-    """Return the snapshot of a serializer as it is written."""
+    """Return the snapshot bytes of a serializer."""
     out = Output()
     serializer.write_snapshot(out)
     return bytes(out)
@@ -28,13 +28,13 @@ def snapshot_bytes(serializer: Serializer) -> bytes:
 
 @dataclass(frozen=True)
 class Meaning:
-    """How bytes are read: by which serializers, and with which declarations and version of Kryo."""
+    """The serializers that read the bytes, with their declarations and version of Kryo."""
 
     parts: tuple[Serializer, ...]
     types: TypeContext
 
     def same(self, other: Meaning) -> bool:
-        """Tell whether equal bytes are equal values."""
+        """Return True if equal bytes are equal values."""
         return len(self.parts) == len(other.parts) and all(
             self._same(a, b, other.types) for a, b in zip(self.parts, other.parts, strict=True)
         )
@@ -50,7 +50,7 @@ class Meaning:
 
 
 def key_meaning(header: KeyedHeader, meta: StateMeta, types: TypeContext) -> Meaning:
-    """Return the meaning of the keys of a state's entries: of key, namespace and map key."""
+    """Return the meaning of the keys of a state's entries: key, namespace and map key."""
     if meta.kind == "timers":
         return Meaning((header.key, meta.value), types)
     parts = [header.key, *([meta.namespace] if meta.namespace is not None else [])]
@@ -59,7 +59,7 @@ def key_meaning(header: KeyedHeader, meta: StateMeta, types: TypeContext) -> Mea
 
 @dataclass
 class NumberedMeanings:
-    """Numbers meanings; the same meaning has the same number."""
+    """Numbers for meanings. The same meaning has the same number."""
 
     known: list[Meaning] = field(default_factory=list)
 
@@ -95,5 +95,5 @@ class Seeds:
         return keys, values
 
     def keys_differ(self, name: str) -> bool:
-        """Tell whether equal keys of a state may have different bytes in two sources."""
+        """Return True if equal keys of a state may have different bytes in two sources."""
         return name in self._keys and len(self._keys[name].known) > 1

@@ -1,7 +1,7 @@
-"""Plan a comparison: which operators belong together, which states, and what each task compares.
+"""Plan of a comparison: pairs of operators, pairs of states, and the unit of each task.
 
-A key lies in key group ``hash % max parallelism``. The key groups of both sides that are equal modulo a common divisor of the two max
-parallelisms hold the same keys, so what is compared at once are key groups modulo the greatest common divisor: with equal max
+A key is in key group ``hash % max parallelism``. Key groups of both sides that are equal modulo a common divisor of the two max
+parallelisms hold the same keys. Units are therefore key groups modulo the greatest common divisor: with equal max
 parallelisms, single key groups.
 """
 
@@ -28,13 +28,13 @@ from statetool.types.options import ReadOptions
 
 T = TypeVar("T")
 Unit = KeyedUnit | ElementUnit
-#: Bytes of both sides that a task compares, about.
+#: Target size of a task: approximate bytes of both sides.
 UNIT_BYTES: Final = TARGET_BYTES // 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRequest:
-    """What is compared: names of operators and of states (``None`` for all), plain keys; whether times of last access count."""
+    """Scope of a comparison: names of operators and of states (``None`` for all), plain keys, and whether last access times count."""
 
     operators: tuple[str, ...] | None = None
     states: tuple[str, ...] | None = None
@@ -43,13 +43,13 @@ class ComparisonRequest:
 
     @property
     def options(self) -> ReadOptions:
-        """How values are read."""
+        """Options for reading values."""
         return EXACT if self.access_times else EXACT_VALUES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonPlan:
-    """The differences in descriptions, and the units that tasks compare; ``unread`` says why some state is in no unit."""
+    """The differences in descriptions, and the units of tasks. ``unread`` has the reasons for state that is in no unit."""
 
     structure: tuple[StructureDifference, ...]
     units: tuple[Unit, ...]
@@ -57,7 +57,7 @@ class ComparisonPlan:
 
 
 def plan_comparison(before: Inventory, after: Inventory, request: ComparisonRequest) -> ComparisonPlan:
-    """Plan a comparison; reads headers only.
+    """Plan a comparison. Reads headers only.
 
     Raises
     ------
@@ -84,10 +84,10 @@ def plan_comparison(before: Inventory, after: Inventory, request: ComparisonRequ
 
 
 def _take(into: list[T], items: Iterable[T], operator: str, unread: dict[str, StatetoolError]) -> None:
-    """Add items; what only statetool cannot read ends them, and is added to ``unread``."""
+    """Add items until one cannot be read by statetool; its error is added to ``unread``."""
     try:
         for item in items:
-            into.append(item)  # those before the error stay
+            into.append(item)  # keep the items before the error
     except UNREAD as error:
         unread.setdefault(str(error.at(operator=operator)), error)
 
@@ -96,7 +96,7 @@ Pair = tuple[OperatorInventory | None, OperatorInventory | None]
 
 
 def _operators(before: Inventory, after: Inventory, wanted: Sequence[str] | None) -> list[Pair]:
-    """Return the pairs of operators with one id."""
+    """Return the pairs of operators with the same id."""
     old = {o.state.operator_id: o for o in before.operators.values()}
     new = {o.state.operator_id: o for o in after.operators.values()}
     pairs: list[Pair] = [(old.get(i), new.get(i)) for i in dict.fromkeys((*old, *new))]
@@ -153,7 +153,7 @@ def keyed_units(
 
 
 class _Groups:
-    """The sources of an operator, by classes of key groups: those that are equal modulo ``common``."""
+    """The sources of an operator, by classes of key groups that are equal modulo ``common``."""
 
     def __init__(self, operator: OperatorInventory, keys: Sequence[Any] | None, common: int) -> None:
         self.common = common
@@ -161,7 +161,7 @@ class _Groups:
         groups = None
         if keys is not None:
             self.keys, groups = encode_keys(operator, operator.keyed.key, keys)
-        # Sources are as large as can be: units cut them, at the same key groups on both sides.
+        # Sources are as large as possible: units cut them, at the same key groups on both sides.
         self.sources = operator.keyed.sources(groups=groups, raw=True, target_bytes=sys.maxsize)
         self.sizes: dict[int, int] = {}
         for source in self.sources:

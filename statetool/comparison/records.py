@@ -1,4 +1,4 @@
-"""The results of a comparison: rows of tables, and the schema of the differences themselves."""
+"""Results of a comparison: rows of tables, and the schema of the differences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-#: A row for each difference, with values as text (nested ones as JSON), so that all states fit one table.
+#: One row per difference, with values as text (nested ones as JSON), so that all states fit one table.
 DIFFERENCES: Final = pa.schema(
     [
         pa.field("operator", pa.string(), nullable=False),
@@ -28,8 +28,8 @@ DIFFERENCES: Final = pa.schema(
 class StructureDifference:
     """A difference in the description of an operator or a state.
 
-    ``severity`` is ``difference`` for states, their kinds and types; ``note`` for what does not change values (parallelism, max
-    parallelism, versions of serializers) and for what is not compared key by key (raw state, data in flight, coordinators).
+    ``severity`` is ``difference`` for states, their kinds and types. It is ``note`` for differences that do not affect values (parallelism,
+    max parallelism, versions of serializers), and for state that is not compared key by key (raw state, in-flight data, coordinators).
     """
 
     severity: Literal["difference", "note"]

@@ -1,4 +1,4 @@
-"""One side of a comparison: the entries of some key groups of one snapshot. All are hashed; those whose hashes differ are read again."""
+"""One side of a comparison: the entries of some key groups of one snapshot. All are hashed. Entries whose hashes differ are read again."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from statetool.kernels.comparison import hash_spans, pair_hashes
 from statetool.kernels.walk import match_range
 from statetool.kernels.words import copy_ranges
 
-#: Bytes of entries that are held in memory for the second read; where there are more, files are read again.
+#: Bytes of entries held in memory for the second read. If there are more, files are read again.
 HELD_BYTES: Final = 192 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideRequest:
-    """What is compared of one snapshot: in its ``sources`` the ``states``, in them the encoded ``keys`` (``None`` for all)."""
+    """Scope of one snapshot: ``sources``, the ``states`` in them, and the encoded ``keys`` (``None`` for all)."""
 
     sources: tuple[EntrySource, ...]
     states: tuple[str, ...]
@@ -36,19 +36,19 @@ class SideRequest:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of all keys by their hashes, so that what is compared at once fits memory."""
+    """A part of all keys by their hashes, which limits the memory of a comparison."""
 
     number: int = 0
     of: int = 1
 
     def holds(self, hashes: Hashes) -> Mask:
-        """Tell which keys belong to the slice."""
+        """Return which keys belong to the slice."""
         held: Mask = (hashes >> np.uint64(40)) % np.uint64(self.of) == np.uint64(self.number)
         return held
 
 
 class Side:
-    """The entries of one side; with ``common``, all entries of a key have one key hash, whatever their states.
+    """The entries of one side. With ``common``, all entries of a key have one key hash across states.
 
     This is the hash of the key's bytes and its key group modulo ``common``, which divides the max parallelisms of both sides.
     """
@@ -64,11 +64,11 @@ class Side:
         ]
         self._held: list[tuple[int, EntryBatch]] | None = []
         self._held_bytes = 0
-        #: Entries that were compared, by state.
+        #: Number of compared entries by state.
         self.counts: dict[str, int] = dict.fromkeys(request.states, 0)
 
     def hashes(self) -> tuple[Hashes, Hashes]:
-        """Read all entries and return the hashes of their keys and of their values; with ``common``, of keys and of whole entries."""
+        """Read all entries and return the hashes of keys and of values. With ``common``, return those of keys and of whole entries."""
         keys: list[Hashes] = []
         values: list[Hashes] = []
         for number, batch in self._read():
@@ -90,7 +90,7 @@ class Side:
             self._held = None
 
     def _read(self) -> Iterator[tuple[int, EntryBatch]]:
-        """Yield the entries that are wanted, with the number of their source."""
+        """Yield the selected entries, with the number of their source."""
         for number, source in enumerate(self.request.sources):
             seeds = self.seeds[number][0]
             metas = self.headers[number].states
@@ -115,7 +115,7 @@ class Side:
         return selection.hashes(replace(batch, group=batch.group % self.common)), mix_hashes(keys, values)
 
     def _of_keys(self, header: KeyedHeader, batch: EntryBatch) -> Mask:
-        """Tell which entries have a wanted key; in a timer it stands behind the timestamp."""
+        """Return which entries have a selected key. In a timer, the key follows the timestamp."""
         wanted = np.zeros(len(batch), dtype=np.uint8)
         for state, meta in enumerate(header.states):
             index = np.flatnonzero(batch.state == state)
@@ -138,7 +138,7 @@ class Side:
         return wanted.astype(np.bool_)
 
     def chosen(self, index: Positions) -> Iterator[tuple[KeyedHeader, EntryBatch, Positions]]:
-        """Yield the entries with the numbers ``index`` (positions in :meth:`hashes`): a header, entries of it, and their numbers."""
+        """Yield the entries numbered ``index`` (positions in :meth:`hashes`): a header, entries of it, and their numbers."""
         batches: list[list[EntryBatch]] = [[] for _ in self.headers]
         numbers: list[list[Positions]] = [[] for _ in self.headers]
         at = 0
@@ -154,7 +154,7 @@ class Side:
 
 
 def paired(before: Hashes, after: Hashes) -> tuple[Positions, Positions]:
-    """Pair equal hashes, each once; return the partner of each of ``before`` (-1 for none), and the numbers of ``after`` without one."""
+    """Pair equal hashes, each once. Return the partner of each of ``before`` (-1 for none), and the numbers of unpaired ``after``."""
     pairs, taken = np.empty(len(before), dtype=np.int64), np.zeros(len(after), dtype=np.uint8)
     table = np.full(1 << max(4, (2 * len(after)).bit_length()), -1, dtype=np.int64)
     pair_hashes(before, after, table, pairs, taken)
@@ -162,7 +162,7 @@ def paired(before: Hashes, after: Hashes) -> tuple[Positions, Positions]:
 
 
 def compact(batch: EntryBatch) -> EntryBatch:
-    """Return the entries over a copy of only their own bytes."""
+    """Return the entries over a copy of their bytes only."""
     key_size, size = batch.key_end - batch.key, batch.value_end - batch.value
     ends = np.cumsum(key_size + size)
     start = ends - key_size - size
@@ -183,5 +183,5 @@ def compact(batch: EntryBatch) -> EntryBatch:
 
 
 def size_of_sources(sources: Sequence[EntrySource]) -> int:
-    """Return the stored bytes of sources, about."""
+    """Return the approximate stored bytes of sources."""
     return sum(map(size_of, sources))

@@ -20,9 +20,9 @@ from statetool.types import StructType
 def operator_differences(
     old: OperatorInventory | None, new: OperatorInventory | None, states: Sequence[str] | None
 ) -> Iterator[Iterator[StructureDifference]]:
-    """Yield the differences in the descriptions of an operator, by part of it; ``states`` are those that are compared, ``None`` for all.
+    """Yield the differences in the descriptions of an operator, by part. ``states`` are the compared states, ``None`` for all.
 
-    What cannot be read of one part is raised as its differences are taken, and leaves the others.
+    An error in one part is raised while its differences are consumed, and does not affect the others.
     """
     operator = old if old is not None else new
     assert operator is not None
@@ -73,7 +73,7 @@ def _elements(
 
 
 class _Differences:
-    """Makes the differences of one operator."""
+    """Creates the differences of one operator."""
 
     def __init__(self, operator: str) -> None:
         self.operator = operator
@@ -103,7 +103,7 @@ def _states(
             continue
         before, after = old.get(name), new.get(name)
         if before is None or after is None:
-            # A job has queues of timers as soon as it asks for a timer service.
+            # A job has timer queues as soon as it requests a timer service.
             queue = any(m is not None and m.kind == "timers" for m in (before, after))
             severity: Literal["difference", "note"] = "note" if queue else "difference"
             yield difference(name, "state", _described(before), _described(after), severity=severity)
@@ -135,7 +135,7 @@ def _serializers(
 
 
 def _digest(content: bytes) -> str:
-    """Return what tells contents of one size apart."""
+    """Return a digest that distinguishes contents of the same size."""
     return f"{len(content)} bytes, SHA-256 {hashlib.sha256(content).hexdigest()[:16]}"
 
 
@@ -155,7 +155,7 @@ def _type(serializer: Serializer | None) -> str | None:
 def _uncompared(
     difference: _Differences, old: OperatorInventory, new: OperatorInventory
 ) -> Iterator[StructureDifference]:
-    """Yield what the operator holds and is not compared key by key."""
+    """Yield differences of operator content that is not compared key by key."""
     for what in ("raw operator", "input channel", "output channel"):
         before, after = (sum(r.size_bytes for r in file_rows(o) if r.slot == what) for o in (old, new))
         if before or after:

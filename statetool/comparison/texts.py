@@ -1,4 +1,4 @@
-"""Columns as text: one form for values of all types, the same for equal values."""
+"""Columns as text: one form for all types, the same for equal values."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from statetool.tables.keyed import UNDECODED, Columns, flatten
 from statetool.types import LogicalType
 from statetool.types.options import ReadOptions
 
-#: Values exactly: nothing is rounded, and values that no table can show are their bytes.
+#: Exact values: nothing is rounded, and values that no table can show are bytes.
 EXACT: Final = ReadOptions(nanos="companion", decimals="string", ttl="raw", on_error="keep_raw")
-#: The same without the times of last access.
+#: The same options without last access times.
 EXACT_VALUES: Final = replace(EXACT, ttl="show")
 
 
 def texts_of(columns: Columns, options: ReadOptions, state: str) -> dict[str, pa.StringArray]:
-    """Return columns of a state by name as text; values that could not be decoded are ``0x`` and their bytes.
+    """Convert the columns of a state to text, by name. Values that could not be decoded are ``0x`` and their bytes.
 
-    Numbers, text, dates and times are as Arrow writes them, bytes are hex, nested values JSON: maps are pairs in the order of their
-    keys, as Java's maps have no order.
+    Numbers, text, dates and times are as Arrow writes them, bytes are hexadecimal, and nested values are JSON. Maps are pairs sorted by
+    key, as Java's maps have no order.
     """
     texts = {name: as_text(name, logical, array, options) for name, logical, array in columns if name != UNDECODED}
     raw = next((array for name, _, array in columns if name == UNDECODED), None)
@@ -38,7 +38,7 @@ def texts_of(columns: Columns, options: ReadOptions, state: str) -> dict[str, pa
 
 
 def as_text(name: str, logical: LogicalType, array: pa.Array, options: ReadOptions) -> pa.StringArray:
-    """Return a column as text."""
+    """Convert a column to text."""
     arrays, _ = flatten([(name, logical, array)], options)
     if len(arrays) == 1:
         return _text(arrays[0])
@@ -80,7 +80,7 @@ def _json(value: Any) -> str:
 
 
 def _sorted(value: Any) -> Any:
-    """Return a value for JSON, with maps (the only lists of pairs) in the order of their keys."""
+    """Return a value for JSON, with maps (the only lists of pairs) sorted by key."""
     if isinstance(value, dict):
         return {k: _sorted(v) for k, v in value.items()}
     if isinstance(value, list):

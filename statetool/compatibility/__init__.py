@@ -1,1 +1,1 @@
-"""Whether Flink would restore a snapshot into a job: the rules of Flink's own serializers, backends and operators."""
+"""Restore check of a snapshot for a job: the compatibility rules of Flink's serializers, backends and operators."""

@@ -1,4 +1,4 @@
-"""Avro's own rules: when schemas are equal, whether a reader's schema reads what a writer's wrote, how a generic record is written anew."""
+"""Avro's rules: equality of schemas, compatibility of reader and writer schemas, and rewriting of generic records with another schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Effect: TypeAlias = tuple[Literal["fails", "depends", "moves", "renames", "drops
 
 
 def unreadable(writer: Schema, reader: Schema) -> str:
-    """Return why a reader cannot read, empty where it can.
+    """Return the reason why a reader cannot read, empty if it can.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def unreadable(writer: Schema, reader: Schema) -> str:
 
 
 def canonical(schema: Schema, namespace: str = "") -> Schema:
-    """Return a schema in one form: types by their full names, primitives as words, no documentation.
+    """Return a schema in canonical form: types by their full names, primitives as words, no documentation.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def _full_name(name: str, namespace: str) -> str:
 
 
 def equal(schema: Schema, other: Schema) -> bool:
-    """Return whether canonical schemas are equal as Avro compares them: aliases do not count, defaults of fields and properties do.
+    """Return True if canonical schemas are equal for Avro: aliases do not count, defaults of fields and properties do.
 
     Examples
     --------
@@ -89,9 +89,9 @@ def _compared(schema: Schema) -> Schema:
 
 
 def by_position(writer: Schema, reader: Schema) -> Iterator[Effect]:
-    """Yield what changes where a generic record of one schema is written with another: fields go by position.
+    """Yield the changes to a generic record of one schema that is written with another: fields are matched by position.
 
-    Schemas are canonical. ``depends`` is what only some releases of Avro do.
+    Schemas are canonical. ``depends`` marks the behaviour of some releases of Avro only.
 
     Examples
     --------
@@ -103,14 +103,14 @@ def by_position(writer: Schema, reader: Schema) -> Iterator[Effect]:
 
 
 class _Pairs:
-    """Walks two schemas in step; a pair that was met is not walked again, so that schemas may refer to themselves."""
+    """Walks two schemas in step. A pair is walked only once, so schemas may refer to themselves."""
 
     def __init__(self, writer: Schema, reader: Schema) -> None:
         self.names = (named_schemas(writer), named_schemas(reader))
         self.met: set[tuple[int, int]] = set()
 
     def defined(self, writer: Schema, reader: Schema) -> tuple[Schema, Schema] | None:
-        """Return the two schemas, in place of names their definitions; ``None`` where the pair was met before."""
+        """Return the two schemas with names replaced by their definitions, ``None`` if the pair was already walked."""
         writer, reader = self.names[0].get(_name_of(writer), writer), self.names[1].get(_name_of(reader), reader)
         if (id(writer), id(reader)) in self.met:
             return None
@@ -120,7 +120,7 @@ class _Pairs:
 
 
 class _ByPosition(_Pairs):
-    """What ``GenericDatumWriter`` makes of values of another schema."""
+    """Effects of ``GenericDatumWriter`` on values of another schema."""
 
     def effects(self, old: Schema, new: Schema) -> Iterator[Effect]:
         pair = self.defined(old, new)
@@ -132,7 +132,7 @@ class _ByPosition(_Pairs):
                 yield from self.effects(branch, new)
             return
         if isinstance(new, list):
-            # The value chooses: by its class, and by its name if its type has one.
+            # The value selects the branch: by its class, and by its name if its type has one.
             branches = [b for b in new if self._choice(1, b) == self._choice(0, old)]
             if not branches:
                 yield "fails", f"{_type(old)} is none of the choices"
@@ -166,7 +166,7 @@ class _ByPosition(_Pairs):
 
 
 class _Resolver(_Pairs):
-    """Why a reader's schema does not read; pairs that were met are taken for readable."""
+    """Reason why a reader's schema does not read a writer's. Pairs already walked count as readable."""
 
     def problems(self, writer: Schema, reader: Schema) -> Iterator[str]:
         pair = self.defined(writer, reader)
@@ -225,7 +225,7 @@ def _same_name(writer: Schema, reader: Schema) -> bool:
 
 
 def named_schemas(schema: Schema) -> dict[str, Schema]:
-    """Return the named schemas inside of a schema, by name with and without their namespace."""
+    """Return the named schemas inside a schema, by name with and without namespace."""
     named: dict[str, Schema] = {}
     _collect(schema, "", named)
     return named

@@ -1,4 +1,4 @@
-"""Check a snapshot against a snapshot of the new job, a release of Flink, or both."""
+"""Check of a snapshot against a snapshot of the new job, a release of Flink, or both."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
 
-#: The first version of metadata that Flink 2.x writes.
+#: The first metadata version of Flink 2.x.
 _FIRST_OF_2: Final = 5
 _BACKENDS: Final = ("heap", "rocksdb")
 
 
 def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, backend: str | None) -> Check:
-    """Return whether a snapshot is restored; the parameters are those of :func:`statetool.check`."""
+    """Check whether a snapshot is restored. The parameters are those of :func:`statetool.check`."""
     if new is None and flink is None:
         raise OptionError("nothing to check against", hint="give the snapshot of a new job, or a release: flink='2.3'")
     if backend is not None and backend not in _BACKENDS:
@@ -69,7 +69,7 @@ def _backend(new: Inventory | None, backend: str | None) -> Backend:
 
 
 def _metadata(old: Inventory, job: Job) -> Resolution:
-    """Return whether the release reads the metadata and its handles."""
+    """Check whether the release reads the metadata and its handles."""
     target = job.target
     if target is None or target.release is None:
         return Resolution(Level.AS_IS)
@@ -144,7 +144,7 @@ def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resol
             f"statetool rescale --max-parallelism {after}, or a lower parallelism",
         )
     if before != after:
-        # Where the job does not set it, Flink takes the snapshot's; the job's savepoint does not tell whether the job set it.
+        # If the job does not set it, Flink uses the snapshot's value. The job's savepoint does not show whether the job set it.
         unset = after == default_max_parallelism(new.state.parallelism)
         return Resolution(
             Level.UNKNOWN if unset else Level.INCOMPATIBLE,
@@ -155,7 +155,7 @@ def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resol
 
 
 def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> Resolution:
-    """Return whether the new backend reads the stored form: only canonical savepoints go from one backend to another."""
+    """Check whether the new backend reads the stored format: only canonical savepoints can switch backends."""
     for stored in old.keyed.managed:
         if job.backend == "unknown":
             if new is not None and stored.database:
@@ -193,7 +193,7 @@ def _without_successor(old: OperatorInventory, fresh: list[OperatorInventory]) -
 
 
 def _likeness(old: OperatorInventory, new: OperatorInventory) -> float:
-    """Return how alike two operators are by names and types of their states, and by their own names."""
+    """Return the similarity of two operators by names and types of their states, and by their names."""
     old_states = {(n, m.value.type_name) for n, (_, m) in old.listed_keyed.items()}
     old_states |= {(n, m.value.type_name) for n, m in old.listed_elements.items()}
     new_states = {(n, m.value.type_name) for n, (_, m) in new.listed_keyed.items()}

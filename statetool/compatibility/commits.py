@@ -1,4 +1,4 @@
-"""Warnings of sinks that would drop commits, as the checkpoint id of the snapshot is too low for their tables."""
+"""Warnings about sinks that would drop commits because the checkpoint id of the snapshot is lower than the ids in their tables."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from statetool.snapshot.operator import OperatorInventory
 def with_commit_ids(
     verdicts: Iterable[OperatorVerdict], old: Inventory, new: Inventory | None
 ) -> Iterator[OperatorVerdict]:
-    """Yield verdicts with warnings of commits that would be dropped.
+    """Yield verdicts with warnings about commits that would be dropped.
 
-    A snapshot of id 0 is not Flink's: it was made from nothing. The savepoint of the new job then tells which ids its sinks have committed.
+    A snapshot with id 0 was created from scratch, not by Flink. The savepoint of the new job then shows which ids its sinks have committed.
     """
     checkpoint_id = old.metadata.checkpoint_id
     texts = {r.operator: r.message for o in old.operators.values() for r in _rows(o, checkpoint_id) if r.is_problem}
@@ -32,7 +32,7 @@ def with_commit_ids(
 
 
 def _rows(operator: OperatorInventory, checkpoint_id: int) -> list[CommitIdRow]:
-    """Return the operator's row, nothing if its state cannot be read, which its verdict says, or if no connector reads it."""
+    """Return the operator's row; nothing if its state cannot be read, as reported by its verdict, or if no connector reads it."""
     try:
         return [r for r in commit_id_rows([operator], checkpoint_id) if r.commits_by_id]
     except StatetoolError:

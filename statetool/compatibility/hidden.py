@@ -1,4 +1,4 @@
-"""Find subclasses of POJOs that no header describes: on heap, a job may meet them after it wrote the header, so only values name them."""
+"""Search for POJO subclasses that no header describes. On heap, a job can meet them after writing the header, so only values name them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def hidden_subclasses(operator: OperatorInventory) -> dict[tuple[Scope, str], Re
     """Return, by scope and state, the resolution of values of subclasses that the header does not describe.
 
     Reads all values of states with POJOs, in bounded memory. Databases are left out: RocksDB writes the header of a native
-    snapshot after all values. What the user declared describes nothing: Flink reads these values by the classes of the new job.
+    snapshot after all values. User declarations do not count as descriptions: Flink reads these values with the classes of the new job.
     """
     if any(stored.database for stored in operator.keyed.managed):
         return {}
@@ -39,7 +39,7 @@ def hidden_subclasses(operator: OperatorInventory) -> dict[tuple[Scope, str], Re
 
 
 def _read_error(operator: OperatorInventory, table: str) -> StatetoolError | None:
-    # Arrow takes long to load, and most checks need none.
+    # Arrow takes long to load, and most checks do not need it.
     from statetool.tables.request import ScanRequest
     from statetool.tables.scan import scan_table
 

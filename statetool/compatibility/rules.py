@@ -1,7 +1,7 @@
-"""Whether a new serializer reads what an old one wrote: what each of Flink's snapshot classes answers.
+"""Serializer compatibility: the rules by which Flink's snapshot classes decide whether a new serializer reads the values of an old one.
 
-Follows ``resolveSchemaCompatibility`` of the snapshot classes: POJOs and Avro evolve by name, a composite is as good as the worst of
-its parts, every other serializer has to stay the same. The old serializer is read from the savepoint, the new one from a savepoint of
+Follows ``resolveSchemaCompatibility`` of the snapshot classes. POJOs and Avro evolve by name, a composite is as compatible as the worst of
+its parts, and every other serializer must stay the same. The old serializer is read from the savepoint, the new one from a savepoint of
 the new job.
 """
 
@@ -33,12 +33,12 @@ _EMPTY: Final = "read the old state and write it anew with the new type, or give
 
 
 def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = None) -> Resolution:
-    """Return whether a new serializer reads what an old one wrote.
+    """Check whether a new serializer reads the values of an old one.
 
     Parameters
     ----------
     ttl_may_switch
-        Whether the release migrates values when time to live is switched on or off (2.x does); ``None`` where it is not known.
+        Whether the release migrates values when time to live is switched on or off (2.x does); ``None`` if unknown.
     """
     old, new = unwrap(old), unwrap(new)
     if isinstance(old, TtlSerializer) != isinstance(new, TtlSerializer):
@@ -120,7 +120,7 @@ def _registered(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution
 def _unregistered(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -> Iterator[Resolution]:
     """Yield the resolutions of subclasses that are not registered.
 
-    One that only the user declared is not part of the snapshot: values of it are found by
+    A subclass that only the user declared is not part of the snapshot: its values are found by
     :func:`~statetool.compatibility.hidden.hidden_subclasses`.
     """
     registered = {n for n, _ in new.registered}
@@ -141,9 +141,9 @@ def _unregistered(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -
 
 
 def _kept(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
-    """Return the resolution of an unregistered subclass of values that are not migrated.
+    """Return the resolution of an unregistered subclass whose values are not migrated.
 
-    Flink does not ask it, and goes on with its old serializer (``constructReconfiguredPojoSerializer``).
+    Flink does not check it, and continues with its old serializer (``constructReconfiguredPojoSerializer``).
     """
     whole = resolve(old, new)
     before, after = dict(old.fields), dict(new.fields)
@@ -200,7 +200,7 @@ def _avro(old: AvroSerializer, new: AvroSerializer) -> Resolution:
 
 
 def _generic_records(before: object, after: object) -> Resolution:
-    """Return what becomes of generic records, which keep the schema they were read with, also where Flink migrates.
+    """Return the resolution of generic records, which keep the schema they were read with even if Flink migrates them.
 
     The new serializer writes their fields by position: on heap, in the next checkpoint.
     """
@@ -223,7 +223,7 @@ def _generic_records(before: object, after: object) -> Resolution:
 
 
 def _avro_losses(before: object, after: object) -> Iterator[CheckWarning]:
-    """Yield a warning where the new schema lacks fields of the outermost record."""
+    """Yield a warning if the new schema lacks fields of the outermost record."""
     if isinstance(before, dict) and isinstance(after, dict) and "fields" in before and "fields" in after:
         names = {n for f in after["fields"] for n in (f["name"], *f.get("aliases", ()))}
         if gone := [f["name"] for f in before["fields"] if f["name"] not in names]:
@@ -278,7 +278,7 @@ def _parts(old: Serializer, new: Serializer) -> Resolution:
 
 
 def _same_class(old: Serializer, new: Serializer) -> Resolution:
-    """Return whether serializers that have no rules of their own are the same type with the same settings."""
+    """Check whether serializers without specific rules are the same type with the same settings."""
     if old.children() or new.children():
         if snapshot_bytes(old) == snapshot_bytes(new):
             return _unchanged(old)
@@ -293,7 +293,7 @@ def _same_class(old: Serializer, new: Serializer) -> Resolution:
 
 
 def _unchanged(serializer: Serializer) -> Resolution:
-    """Return the resolution of a serializer that is the same on both sides: what Kryo or user code reads inside of it is not known."""
+    """Return the resolution of a serializer that is the same on both sides: data that Kryo or user code reads inside it is unknown."""
     return combined(
         _kryo(part, part) if isinstance(part, KryoSerializer) else _opaque(part, part)
         for part in list(all_parts(serializer))[1:]

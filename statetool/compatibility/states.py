@@ -1,4 +1,4 @@
-"""Whether the states of one operator are restored: the answers of their serializers, and what backends make of them."""
+"""Restore verdicts on the states of one operator, from the resolutions of their serializers and the rules of backends."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from statetool.serializers.runtime import unwrap
 from statetool.snapshot.state_tables import Scope
 
 Backend = Literal["heap", "rocksdb", "unknown"]
-#: By scope and state, the resolution of values that no header describes.
+#: Resolutions of values that no header describes, by scope and state.
 Hidden = Mapping[tuple[Scope, str], Resolution]
 _KEEP_KEYS: Final = "keys and namespaces cannot be migrated: keep their type, or write the state anew with the new keys"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The backend and the release of the new job; ``target`` is ``None`` where no release is known."""
+    """Backend and release of the new job. ``target`` is ``None`` if the release is unknown."""
 
     backend: Backend
     target: Target | None
 
     @property
     def ttl_may_switch(self) -> bool | None:
-        """Whether values are migrated when time to live is switched on or off."""
+        """Whether values are migrated when time to live is switched on or off; ``None`` if unknown."""
         if self.target is None or self.target.release is None:
             return None
         return int(self.target.release.partition(".")[0]) >= 2
 
 
 def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
-    """Return whether the new job reads the keys of an operator."""
+    """Check whether the new job reads the keys of an operator."""
     if new is None:
         return _in_release_alone(old, (), job)
     return combined([_in_release(old, (), job), _without_migration(resolve(old, new).inside("key"))])
 
 
 def check_keyed(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
-    """Return whether a keyed state is restored into another one."""
+    """Check whether a keyed state can be restored into another one."""
     if old.kind != new.kind:
         return Resolution(
             Level.INCOMPATIBLE, f"a {old.kind} state became a {new.kind} state", "give the new state another name"
@@ -72,7 +72,7 @@ def _values(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
 
 
 def _map_key(key: Resolution, value: Resolution, job: Job) -> Resolution:
-    """Return whether the keys of a map are read: RocksDB migrates a map's values, never its keys; the heap backend reads all as objects."""
+    """Check whether the keys of a map are read. RocksDB migrates a map's values, never its keys. The heap backend reads all as objects."""
     migrates = max(key.level, value.level) == Level.AFTER_MIGRATION
     if job.backend == "heap" or key.level == Level.AS_IS or not migrates:
         return key
@@ -88,7 +88,7 @@ def _without_migration(resolution: Resolution) -> Resolution:
 
 
 def check_elements(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
-    """Return whether an operator state is restored into another one."""
+    """Check whether an operator state can be restored into another one."""
     if old.kind != new.kind:
         remedy = "Flink restores by name and mode: keep it, or give the new state another name"
         return Resolution(Level.INCOMPATIBLE, f"a {old.kind} state became a {new.kind} state", remedy)
@@ -102,7 +102,7 @@ def check_elements(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
 
 
 def _in_release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> Resolution:
-    """Return whether the release of the new job has all serializers."""
+    """Check whether the release of the new job has all serializers."""
     if job.target is None:
         return Resolution(Level.AS_IS)
     try:
@@ -113,7 +113,7 @@ def _in_release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) 
 
 
 def _in_release_alone(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> Resolution:
-    """Return whether any job of the release reads the state, where no snapshot of the new job is known."""
+    """Check whether any job of the release reads the state, if no snapshot of the new job is known."""
     serializers = [*([] if key is None else [key]), *(s for m in metas for s in m.serializers.values())]
     unknown = [p.type_name for s in serializers for p in all_parts(s) if isinstance(p, OpaqueSerializer)]
     resolutions = [
@@ -128,7 +128,7 @@ def _in_release_alone(key: Serializer | None, metas: tuple[StateMeta, ...], job:
 
 
 def verdict_of(name: str, resolution: Resolution) -> StateVerdict:
-    """Return the verdict that a resolution means for a state."""
+    """Convert the resolution of a state to a verdict."""
     return StateVerdict(
         name=name,
         verdict=resolution.level.verdict,
@@ -144,7 +144,7 @@ def keyed_verdicts(
     job: Job,
     hidden: Hidden,
 ) -> Iterator[StateVerdict]:
-    """Yield the verdicts of an operator's keyed states; ``new`` is ``None`` where only a release is known."""
+    """Yield the verdicts on an operator's keyed states. ``new`` is ``None`` if only a release is known."""
     metas = None if new is None else {n: m for n, (_, m) in new.items()}
     for name, (_, meta) in old.items():
         if metas is None:
@@ -158,7 +158,7 @@ def keyed_verdicts(
 def element_verdicts(
     old: Mapping[str, StateMeta], new: Mapping[str, StateMeta] | None, job: Job, hidden: Hidden
 ) -> Iterator[StateVerdict]:
-    """Yield the verdicts of an operator's operator states."""
+    """Yield the verdicts on an operator's operator states."""
     for name, meta in old.items():
         if new is None:
             yield verdict_of(name, _in_release_alone(None, (meta,), job))
@@ -173,7 +173,7 @@ def _with_hidden(resolution: Resolution, hidden: Resolution | None) -> Resolutio
 
 
 def _unused(name: str, meta: StateMeta, fresh: Mapping[str, StateMeta], job: Job) -> StateVerdict:
-    """Return the verdict of a state that the new job does not register: Flink carries it along and does not read it."""
+    """Return the verdict on a state that the new job does not register: Flink carries it along and does not read it."""
     resolution = _in_release(None, (meta,), job)
     if meta.kind == "timers":
         return verdict_of(name, resolution)

@@ -1,4 +1,4 @@
-"""What a check returns: resolutions of serializers, and verdicts on states, operators and the whole snapshot."""
+"""Results of a check: resolutions of serializers, and verdicts on states, operators and the whole snapshot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Verdict = Literal["fully", "after_migration", "unknown", "not"]
 
 
 class Level(IntEnum):
-    """How a new serializer reads what an old one wrote, best first; the worst part counts for the whole."""
+    """Compatibility of a new serializer with the values of an old one, best first. The worst part determines the whole."""
 
     AS_IS = 0
     RECONFIGURED = 1
@@ -36,13 +36,13 @@ _ORDER: Final[tuple[Verdict, ...]] = ("fully", "after_migration", "unknown", "no
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst verdict, ``fully`` where there is none."""
+    """Return the worst verdict, ``fully`` if there is none."""
     return max(verdicts, key=_ORDER.index, default="fully")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckWarning:
-    """A restore that succeeds, and then ``loses`` values or ``may_change`` them."""
+    """A warning about a restore that succeeds but ``loses`` values or ``may_change`` them."""
 
     kind: Literal["loses", "may_change"]
     text: str
@@ -50,7 +50,7 @@ class CheckWarning:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Whether a new serializer reads what an old one wrote, why not, and what can be done."""
+    """Compatibility of a new serializer with the values of an old one, with the reason and the remedy if it is not compatible."""
 
     level: Level
     reason: str = ""
@@ -58,13 +58,13 @@ class Resolution:
     warnings: tuple[CheckWarning, ...] = ()
 
     def inside(self, step: str) -> Resolution:
-        """Return the same resolution with a step of the type path before its reason and its warnings."""
+        """Return the same resolution, with a step of the type path prepended to its reason and its warnings."""
         warnings = tuple(replace(w, text=f"{step}: {w.text}") for w in self.warnings)
         return Resolution(self.level, f"{step}: {self.reason}" if self.reason else "", self.remedy, warnings)
 
 
 def combined(resolutions: Iterable[Resolution]) -> Resolution:
-    """Return what the resolutions of parts mean for the whole: the worst level with its reasons, and all warnings."""
+    """Combine the resolutions of parts: the worst level with its reasons, and all warnings."""
     resolutions = list(resolutions)
     level = max((p.level for p in resolutions), default=Level.AS_IS)
     leading = [p for p in resolutions if p.level == level]
@@ -78,7 +78,7 @@ def combined(resolutions: Iterable[Resolution]) -> Resolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateVerdict:
-    """Whether one state is restored; ``reason`` says why not, ``remedy`` what to do."""
+    """Restore verdict on one state. ``reason`` is the reason if it is not restored, ``remedy`` the action to take."""
 
     name: str
     verdict: Verdict
@@ -89,7 +89,7 @@ class StateVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorVerdict:
-    """Whether one operator is restored: the worst verdict of itself and its states. ``uid`` is its id where no uid is known."""
+    """Restore verdict on one operator: the worst verdict on itself and its states. ``uid`` is its id if no uid is known."""
 
     uid: str
     verdict: Verdict
@@ -101,7 +101,7 @@ class OperatorVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Whether a snapshot is restored into a job."""
+    """Result of checking whether a snapshot can be restored into a job."""
 
     verdict: Verdict
     reason: str
@@ -109,12 +109,12 @@ class Check:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is lost or may change though the restore succeeds, with operator and state."""
+        """Values that are lost or may change although the restore succeeds, with operator and state."""
         texts = [f"{o.uid}: {w.kind}: {w.text}" for o in self.operators for w in o.warnings]
         texts += [f"{o.uid}.{s.name}: {w.kind}: {w.text}" for o in self.operators for s in o.states for w in s.warnings]
         return tuple(texts)
 
     @property
     def ok(self) -> bool:
-        """Whether it restores, fully or after migration, and nothing is lost or may change."""
+        """Whether the snapshot is restored, fully or after migration, and no values are lost or may change."""
         return self.verdict in ("fully", "after_migration") and not self.warnings

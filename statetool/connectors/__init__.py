@@ -1,1 +1,1 @@
-"""What sources and sinks keep in state: splits, enumerators, transactions. Each connector is a file that knows its bytes."""
+"""Connectors: state of sources and sinks (splits, enumerators, transactions). Each connector is a file that decodes its bytes."""

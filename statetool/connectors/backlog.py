@@ -1,7 +1,7 @@
-"""Whether sources were behind when the snapshot was taken, as far as that can be inferred: no snapshot stores it.
+"""Backlog of sources at the time of the snapshot, inferred from their state: no snapshot stores it.
 
-A running source tells it (``isProcessingBacklog``, FLIP-309) by rules that its state shows: a hybrid source is behind until its last source,
-change data capture until the log is assigned. Of other sources the user says how far from the ends of what they read is behind.
+A running source reports it (``isProcessingBacklog``, FLIP-309) by rules that its state shows: a hybrid source has a backlog until its last
+source, change data capture until the binlog split is assigned. For other sources, the user sets the lag above which a source has a backlog.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from statetool.snapshot.operator import OperatorInventory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogRules:
-    """What the user knows, and state does not tell.
+    """Rules from the user about backlog that state does not store.
 
     Attributes
     ----------
     ends
-        What is written next, by split, as for :func:`~statetool.connectors.lag.lag_rows`.
+        End offset by split, as for :func:`~statetool.connectors.lag.lag_rows`.
     behind
-        A split that is more than this before its end is behind.
+        Lag above which a split has a backlog.
     last_source
-        The index of the last source of hybrid ones, from 0 on.
+        Index of the last source of hybrid sources, counted from 0.
 
     Raises
     ------
     OptionError
-        ``ends`` without ``behind`` or the other way round; a number below 0.
+        ``ends`` and ``behind`` are not given together, or a number is below 0.
     """
 
     ends: Mapping[str, int | str] | None = None
@@ -51,7 +51,7 @@ class BacklogRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogRow:
-    """Whether a source was behind, ``None`` where nothing tells, and what that is inferred from."""
+    """Backlog of a source (``None`` if unknown), and the state it is inferred from."""
 
     operator: str
     connector: str
@@ -60,14 +60,14 @@ class BacklogRow:
 
 
 def source_rows(operators: Iterable[OperatorInventory], rules: BacklogRules) -> list[SourceRow]:
-    """Return the sources as :func:`~statetool.connectors.tables.connector_rows` does, with what the rules tell of their backlog.
+    """Return the sources as :func:`~statetool.connectors.tables.connector_rows` does, with the backlog that the rules imply.
 
     Raises
     ------
     OptionError
-        An end that is no number.
+        An end is not a number.
     FormatError
-        Damaged state.
+        State is damaged.
     """
     inventories = list(operators)
     rows = connector_rows("sources", inventories)
@@ -77,7 +77,7 @@ def source_rows(operators: Iterable[OperatorInventory], rules: BacklogRules) -> 
 
 
 def backlog_rows(operators: Iterable[OperatorInventory]) -> list[BacklogRow]:
-    """Return the sources whose own state tells whether they were behind, and those that may be such but cannot be read.
+    """Return the sources whose state shows whether they had a backlog, and operators that may be such sources but cannot be read.
 
     Only operators with coordinator state are read: no other source has phases.
     """
@@ -106,7 +106,7 @@ def backlog_rows(operators: Iterable[OperatorInventory]) -> list[BacklogRow]:
 
 
 def _inferred_backlog(source: Source, rules: BacklogRules) -> dict[str, bool | str | None]:
-    """Return what is inferred of a source; a rule by which it is behind outweighs the others."""
+    """Return the inferred backlog of a source. A rule that implies a backlog outweighs the others."""
     inferred = [(source.state.backlog, inferred_from(source)), _by_index(source, rules), _by_positions(source, rules)]
     known = [rule for rule in inferred if rule is not None and rule[0] is not None]
     backlog, why = next((rule for rule in known if rule[0]), known[-1] if known else (None, ""))
@@ -127,7 +127,7 @@ def _by_positions(source: Source, rules: BacklogRules) -> tuple[bool, str] | Non
     try:
         rows = lag_rows(source, rules.ends)
     except UnknownNameError:
-        # These ends are of another source.
+        # ends of another source
         return None
     late = [r for r in rows if r.lag is not None and r.lag > rules.behind]
     if late:

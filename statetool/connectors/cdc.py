@@ -1,30 +1,30 @@
-r"""Flink CDC: MySQL's own source, and the common base that Postgres, Oracle, SQL Server, MongoDB and others have.
+r"""Flink CDC: the MySQL source, and the common base of the sources for Postgres, Oracle, SQL Server, MongoDB and others.
 
-A source reads a table in chunks first (snapshot phase), then the log of the database (stream phase), in one split that knows the chunks.
+A source first reads a table in chunks (snapshot phase), then the log of the database (stream phase) in one split that lists the chunks.
 
-MySQL split 4 (``MySqlSplitSerializer``): i4 kind. 1, snapshot: utf table id in backquotes, utf split id, utf row type of the key, utf start and
-utf end (hex of a Java stream of ``Object[]``, of null at the ends of the table), offset high watermark, schemas. 2, binlog: utf id, utf empty,
-offsets start and end, i4 count of finished chunks (utf table id, utf id, utf start, utf end, offset), schemas, i4 total, boolean suspended.
-An offset: boolean present [i4 length, JSON object of strings]. Schemas: i4 count, each utf table id, i4 length, JSON.
+MySQL split 4 (``MySqlSplitSerializer``): i4 kind. 1, snapshot: utf table id in backquotes, utf split id, utf row type of the key, utf start
+and utf end (hex of a Java stream of ``Object[]``, of null at the ends of the table), offset high watermark, schemas. 2, binlog: utf id, utf
+empty, offsets start and end, i4 count of finished chunks (utf table id, utf id, utf start, utf end, offset), schemas, i4 total, boolean
+suspended. Offset: boolean present [i4 length, JSON object of strings]. Schemas: i4 count, each utf table id, i4 length, JSON.
 
-MySQL enumerator 5 (``PendingSplitsStateSerializer``): i4 version of splits, i4 kind (1 snapshot, 2 binlog, 3 hybrid). 1 and 3: tables done (i4
-count, utf), remaining chunks (i4 count, i4 length, split), assigned chunks (i4 count, utf id, i4 length, split), finished offsets (i4
-count, utf id, offset), i4 status, remaining tables, boolean names have a case, schemas, boolean a table is being cut [utf table, utf next
-start, i4 next chunk]. 2 and, after all this, 3: boolean the binlog split is assigned.
+MySQL enumerator 5 (``PendingSplitsStateSerializer``): i4 version of splits, i4 kind (1 snapshot, 2 binlog, 3 hybrid). 1 and 3: tables done
+(i4 count, utf), remaining chunks (i4 count, i4 length, split), assigned chunks (i4 count, utf id, i4 length, split), finished offsets (i4
+count, utf id, offset), i4 status, remaining tables, boolean names are case-sensitive, schemas, boolean a table is being split [utf table,
+utf next start, i4 next chunk]. 2 and, after all this, 3: boolean the binlog split is assigned.
 
 Common base, split 6 (``SourceSplitSerializer``): a boolean (catalog before schema) before the table id of a snapshot split and in schemas;
-a finished chunk has utf (hex of a Java stream of the offset factory) before its offset and a boolean behind it; a stream split ends with
+a finished chunk has utf (hex of a Java stream of the offset factory) before its offset and a boolean after it; a stream split ends with
 boolean suspended, boolean snapshot completed. Enumerator 8: the boolean before table ids of lists, and after the schemas i4 count,
-each utf chunk id, i8 checkpoint. Offset factories are parsed as data, never run.
+each utf chunk id, i8 checkpoint. Offset factories are parsed as data and never executed.
 
-Older releases, by their writers (newer ones read some of these otherwise):
+Versions written by older releases (newer releases read some of these differently):
 
-* MySQL 2.0: split 2 has no total and no suspended; enumerator 2 has a boolean (all are assigned) as the status, and nothing behind it
-* MySQL 2.1: split 3 has the total; enumerator 3 goes on with remaining tables and names have a case
-* MySQL 2.2: split 4, in 2.2.0 without suspended; enumerator 3 with an i4 status: told from that of 2.1 by the version of splits
-* MySQL 2.3 and later: split 4, enumerator 5 (4: no table that is being cut)
-* common base 2.3: split 3 without the booleans before table ids, suspended and completed; enumerator 4 without them, with a boolean as the
-  status, and to the schemas
+* MySQL 2.0: split 2 has no total and no suspended; enumerator 2 has a boolean (all are assigned) as the status, and ends there
+* MySQL 2.1: split 3 has the total; enumerator 3 also has the remaining tables and the case-sensitivity flag
+* MySQL 2.2: split 4, in 2.2.0 without suspended; enumerator 3 with an i4 status: distinguished from 2.1 by the version of splits
+* MySQL 2.3 and later: split 4, enumerator 5 (4: without the table that is being split)
+* common base 2.3: split 3 without the booleans before table ids, suspended and completed; enumerator 4 without them, with a boolean as
+  the status, up to the schemas
 * common base 2.4, 3.0: split 4 and enumerator 5 with these booleans; 3.1, 3.2: split 5 with suspended, enumerator 6 with an i4 status (7:
   and checkpoints of chunks); 3.3: split 5, enumerator 8; 3.4 and later: split 6, enumerator 8
 """
@@ -55,7 +55,7 @@ _STATUSES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSplit:
-    """A chunk of a table, by the range of its key; ``start`` and ``end`` are ``None`` at the ends of the table."""
+    """A chunk of a table: a range of its key. ``start`` and ``end`` are ``None`` at the ends of the table."""
 
     split_id: str
     kind: str
@@ -69,7 +69,7 @@ class SnapshotSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedChunk:
-    """A chunk that was read, as the split of the log knows it."""
+    """A finished chunk, as the stream split stores it."""
 
     table: str
     split_id: str
@@ -80,7 +80,7 @@ class FinishedChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSplit:
-    """The log of the database; ``None`` is what older versions do not store."""
+    """The stream split. Fields that older versions do not store are ``None``."""
 
     split_id: str
     kind: str
@@ -94,18 +94,18 @@ class StreamSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedStreamSplit(StreamSplit):
-    """The log, as the common base keeps it."""
+    """The stream split of the common base."""
 
     snapshot_completed: bool | None
 
 
 class MySqlSource(SplitConnector):
-    """MySQL's change data capture."""
+    """The MySQL source of Flink CDC."""
 
     name: ClassVar[str] = "mysql-cdc-source"
     split_versions: ClassVar[frozenset[int]] = frozenset({2, 3, 4})
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({2, 3, 4, 5})
-    #: What the phase after the snapshot is called.
+    #: Name of the phase after the snapshot phase.
     log: ClassVar[str] = "binlog"
 
     def place(self, split: SnapshotSplit | StreamSplit) -> Place:
@@ -141,7 +141,7 @@ class MySqlSource(SplitConnector):
         raise c.fail(f"kind {kind} of a split is neither 1 nor 2", pos=c.pos - 4)
 
     def stream_split(self, version: int, c: Cursor) -> StreamSplit:
-        """Read the split of the log behind its kind."""
+        """Read the stream split after its kind."""
         start = c.pos
         split_id, _ = c.utf(), c.utf()
         if split_id != f"{self.log}-split":
@@ -160,7 +160,7 @@ class MySqlSource(SplitConnector):
         )
 
     def has_suspended(self, version: int, c: Cursor) -> bool:
-        """Tell whether the flag follows that says whether the split of the log is suspended."""
+        """Return True if the flag follows that marks the stream split as suspended."""
         return version >= 4 and c.left > 0
 
     def finished_chunk(self, version: int, c: Cursor) -> FinishedChunk:
@@ -174,20 +174,20 @@ class MySqlSource(SplitConnector):
         )
 
     def table_id(self, version: int, c: Cursor) -> str:
-        """Read the id of a table in a split, or in schemas, by the version of splits."""
+        """Read the id of a table in a split or in schemas; the layout depends on the version of splits."""
         return c.utf()
 
     def listed_table(self, version: int, c: Cursor) -> str:
-        """Read the id of a table in a list of the enumerator, by the enumerator's version."""
+        """Read the id of a table in a list of the enumerator; the layout depends on the enumerator's version."""
         return c.utf()
 
     def schemas(self, version: int, c: Cursor) -> tuple[str, ...]:
-        """Read the schemas of tables, and return the ids of the tables."""
+        """Read the schemas of tables and return the ids of the tables."""
         return tuple(_read_schema(self.table_id(version, c), c) for _ in range(c.count("schemas", at_least=6)))
 
     def status(self, version: int, split_version: int, c: Cursor) -> str:
         """Read the status of the assigner."""
-        # Version 3 is of 2.1 (splits of version 3) and of 2.2 (of version 4).
+        # Version 3 is written by 2.1 (with splits of version 3) and by 2.2 (with version 4).
         return _read_status(c, as_number=version > 3 or (version, split_version) == (3, 4))
 
     def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
@@ -200,7 +200,7 @@ class MySqlSource(SplitConnector):
         splits = () if kind == _STREAM else self._read_chunks(version, split_version, c, facts)
         if kind != _SNAPSHOT:
             facts[f"{self.log}_split_assigned"] = c.bool()
-        # The split of the log is not listed.
+        # The stream split is not listed.
         in_snapshot = kind != _STREAM and not facts.get(f"{self.log}_split_assigned")
         return Enumerator(splits=splits, lists_assigned=in_snapshot, facts=facts)
 
@@ -231,7 +231,7 @@ class MySqlSource(SplitConnector):
         )
 
     def more_facts(self, version: int, c: Cursor, facts: dict[str, Any]) -> None:
-        """Read the fields that newer versions of the enumerator have behind the chunks."""
+        """Read the fields that newer versions of the enumerator store after the chunks."""
         if version >= 5:
             facts["splitting"] = _read_splitting(c)
 
@@ -240,7 +240,7 @@ class MySqlSource(SplitConnector):
 
 
 class IncrementalSource(MySqlSource):
-    """Change data capture by the common base: Postgres, Oracle, SQL Server, MongoDB, ..."""
+    """Sources on the common base of Flink CDC: Postgres, Oracle, SQL Server, MongoDB and others."""
 
     name: ClassVar[str] = "incremental-cdc-source"
     split_versions: ClassVar[frozenset[int]] = frozenset({3, 4, 5, 6})
@@ -294,11 +294,11 @@ def _read_status(c: Cursor, *, as_number: bool) -> str:
 
 
 def _read_splitting(c: Cursor) -> dict[str, Any] | None:
-    """Read which table is being cut into chunks."""
+    """Read the table that is being split into chunks."""
     if not c.bool():
         return None
     table, start, chunk_id = _plain_id(c.utf()), _read_key(c), c.i4()
-    # The next start is one value, not an array of them.
+    # The next start is a single value, not an array.
     first = start[0] if isinstance(start, list) and len(start) == 1 else start
     return {"table": table, "next_chunk_start": first, "next_chunk_id": chunk_id}
 
@@ -343,7 +343,7 @@ def _read_hex(c: Cursor) -> Any:
 
 
 def _read_key(c: Cursor) -> Any:
-    """Read the values of a key, ``None`` at an end of the table."""
+    """Read the values of a key; ``None`` at an end of the table."""
     return _plain(_read_hex(c))
 
 
@@ -364,7 +364,7 @@ def _plain(value: Any) -> Any:
 
 
 def _time_ms(offset: Mapping[str, str]) -> int | None:
-    """Return the time of the last event, where offsets have it: MySQL's in seconds, Postgres' in microseconds."""
+    """Return the time of the last event if offsets store it: in seconds for MySQL, in microseconds for Postgres."""
     for key, factor, divisor in (("ts_sec", 1000, 1), ("ts_usec", 1, 1000)):
         text = str(offset.get(key, ""))
         if text.isascii() and text.isdigit() and int(text):

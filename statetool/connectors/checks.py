@@ -1,4 +1,4 @@
-"""Cross-check of a source: is each split where it should be, in a reader, or known to the enumerator as waiting or done?"""
+"""Cross-check of a source: each split is in a reader, or the enumerator knows it as unassigned or finished."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _MESSAGES: Final[dict[Finding, str]] = {
     "partition_missing": "the partitions of this topic have a gap",
     "marker": "where it begins, or ends, is found when the job starts",
 }
-#: Findings that are worth knowing, but no fault.
+#: Findings worth reporting that are not faults.
 _NOTES: Final = frozenset({"marker", "partition_missing"})
-#: At most so many missing partitions are named.
+#: Maximum number of missing partitions that a finding names.
 _MOST_MISSING: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCheck:
-    """One finding; ``subtasks`` are those of readers, separated by commas."""
+    """One finding. ``subtasks`` are the subtasks of the readers, separated by commas."""
 
     operator: str
     check: str
@@ -51,12 +51,12 @@ class SourceCheck:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the source was not checked, at least in part, as no connector reads all of it."""
+        """Return True if all or part of the source was not checked because no connector reads it."""
         return self.check == "unknown"
 
 
 def check_source(source: Source) -> list[SourceCheck]:
-    """Return the faults in the splits of a source, and what is worth knowing of them."""
+    """Return the faults in the splits of a source, and other findings worth reporting."""
     return list(_checks(source))
 
 
@@ -121,7 +121,7 @@ def _gaps(source: Source) -> Iterator[SourceCheck]:
         if place.partition is not None:
             partitions[place.source].add(place.partition)
     for topic, numbers in partitions.items():
-        # Damaged numbers may be large: only the first missing ones are collected.
+        # Damaged numbers can be large: only the first missing partitions are collected.
         missing = list(islice((n for n in range(max(numbers)) if n not in numbers), _MOST_MISSING + 1))
         if missing:
             shown = ", ".join(map(str, missing[:_MOST_MISSING])) + (", ..." if len(missing) > _MOST_MISSING else "")

@@ -1,4 +1,4 @@
-"""What the committer of a Sink V2 keeps: committables by checkpoint and writer (``CommittableCollectorSerializer``, version 2).
+"""State of a Sink V2 committer: committables by checkpoint and writer (``CommittableCollectorSerializer``, version 2).
 
 i4 0xB91F252C, list of checkpoints: version 0 (1.17): i8 id, list of writers; 1 (1.20 and later): i8 id, i4 number of writers, list of
 writers. A writer: version 0 (1.17): list of requests, i4 expected, i4 drained, i4 failed; 1 (1.20): i4 subtask before these; 2 (2.x): i4
@@ -26,7 +26,7 @@ STATES: Final = ("received", "retry", "failed", "committed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One committable, as bytes of its version; ``state`` is one of :data:`STATES`."""
+    """One committable, as bytes of its version. ``state`` is one of :data:`STATES`."""
 
     version: int
     data: bytes
@@ -36,7 +36,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """Committables of one writer; ``subtask`` and ``drained`` where the version stores them."""
+    """Committables of one writer. ``subtask`` and ``drained`` are set if the version stores them."""
 
     version: int
     subtask: int | None
@@ -49,7 +49,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """Committables of one checkpoint; ``count`` of writers where the version stores it."""
+    """Committables of one checkpoint. ``count`` (number of writers) is set if the version stores it."""
 
     version: int
     checkpoint_id: int
@@ -60,13 +60,13 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collector:
-    """All that one subtask of a committer keeps."""
+    """State of one committer subtask."""
 
     checkpoints_version: int
     checkpoints: tuple[Checkpoint, ...]
 
     def without(self, forgotten: Callable[[Request], bool]) -> Collector:
-        """Return the collector without forgotten committables, which its writers are not expected to have made either."""
+        """Return the collector without the forgotten committables; its writers no longer expect them either."""
         return replace(
             self,
             checkpoints=tuple(
@@ -77,7 +77,7 @@ class Collector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyCommittables:
-    """All committables of one subtask, as bytes of their common version: Flink 1.13 and 1.14 store no more of them."""
+    """All committables of one subtask, as bytes of their common version: Flink 1.13 and 1.14 store nothing else."""
 
     version: int
     committables: tuple[bytes, ...]
@@ -94,7 +94,7 @@ def read_collector(data: bytes) -> Collector:
     Raises
     ------
     FormatError, UnsupportedError
-        Bytes, or versions inside, that are not known.
+        The bytes, or versions inside them, are not known.
     """
     return read_all(data, _read, "a collector of committables")
 
@@ -108,7 +108,7 @@ def write_collector(collector: Collector) -> bytes:
 
 
 def read_legacy(data: bytes) -> LegacyCommittables:
-    """Read committables of version :data:`LEGACY`; errors as of :func:`read_collector`."""
+    """Read committables of version :data:`LEGACY`. Raises the errors of :func:`read_collector`."""
     return read_all(data, _read_legacy, "committables")
 
 
@@ -134,7 +134,7 @@ def _read_legacy(c: Cursor) -> LegacyCommittables:
 
 
 def _version_of(c: Cursor) -> int:
-    """Return the version of the list that follows, without stepping over it: an empty list has no element to keep it."""
+    """Return the version of the list that follows without consuming it: an empty list has no element that stores it."""
     start = c.pos
     version = c.i4()
     c.pos = start

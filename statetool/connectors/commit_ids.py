@@ -1,8 +1,8 @@
-"""Checkpoint ids that sinks of table formats commit by: those that state knows, and whether the id of the snapshot is high enough.
+"""Checkpoint ids that sinks of table formats commit under: the ids known to state, and whether the snapshot's id is high enough.
 
-Iceberg's sinks and Paimon's write to a table for which checkpoint they commit, and drop later commits of ids that are not above those in the
-table. A job that is restored goes on counting from the id of its snapshot. If that is below the ids that were committed already, as 0 in a
-savepoint that was made from nothing is, the first commits are dropped without an error.
+The sinks of Iceberg and Paimon store in the table the id of the checkpoint they commit. They drop later commits whose ids are not higher
+than those in the table. A restored job continues counting from the id of its snapshot. If that id is lower than ids already committed, the
+first commits are dropped without an error. A savepoint created from scratch has id 0.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class CommitIdRow:
     Attributes
     ----------
     checkpoint_id
-        That of the snapshot: the first checkpoint of a job that is restored from it has the next one.
+        Checkpoint id of the snapshot. The first checkpoint of a job restored from it has the next id.
     highest_known
-        The highest id that is waiting to be committed; ``None`` if there is none. The table may have higher ones.
+        The highest id waiting to be committed, ``None`` if nothing is waiting. The table may have higher ids.
     commits_by_id
-        Whether it is known to commit by checkpoint id; otherwise no connector reads it.
+        Whether the sink is known to commit by checkpoint id. False if no connector reads it.
     is_problem
-        Whether commits would be dropped, or nothing tells.
+        Whether commits would be dropped, or this is unknown.
     message
-        What will happen, and what to do about it.
+        The expected outcome, and how to avoid dropped commits.
     """
 
     operator: str
@@ -43,12 +43,12 @@ class CommitIdRow:
 
 
 def commit_id_rows(operators: Iterable[OperatorInventory], checkpoint_id: int) -> list[CommitIdRow]:
-    """Return the sinks of a snapshot that commit by checkpoint id, and those of which nobody can tell.
+    """Return the sinks of a snapshot that commit by checkpoint id, and sinks for which this is unknown.
 
     Parameters
     ----------
     checkpoint_id
-        That of the snapshot.
+        Checkpoint id of the snapshot.
     """
     return list(_rows(sinks_and_unknown(operators), checkpoint_id))
 
@@ -83,7 +83,7 @@ def _message(connector: str, checkpoint_id: int, highest: int | None) -> str:
 
 
 def advised(highest: int | None) -> str:
-    """Return how to write a snapshot with an id that is high enough."""
+    """Return the advice to write a snapshot with an id that is high enough."""
     number = "N" if highest is None else str(highest)
     above = ", the table's highest id," if highest is None else ""
     return f"checkpoint_id={number} or --checkpoint-id {number}{above} or more"

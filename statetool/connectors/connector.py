@@ -1,4 +1,4 @@
-"""What a connector is: a class of one of these kinds, in a file of its own, registered by an entry point (:mod:`statetool.connectors.registry`)."""
+"""Base classes of connectors. Each connector is a class registered by an entry point (:mod:`statetool.connectors.registry`)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from statetool.types.declared import ClassDeclaration
 
 
 class SourceConnector(ABC):
-    """A source: what its splits and its enumerator are, and how a user names positions in it.
+    """A source: the layout of its splits and enumerator state, and the names users give to positions.
 
     Attributes
     ----------
     name
-        What tables call it.
+        Name in tables.
     markers
-        Words that can stand for a position.
+        Words accepted instead of a position.
     """
 
     name: ClassVar[str]
@@ -32,15 +32,15 @@ class SourceConnector(ABC):
 
     @abstractmethod
     def place(self, split: Any) -> Place:
-        """Say where a split is."""
+        """Return the position of a split."""
 
     def at(self, split: Any, position: str) -> Any:
-        """Return the split at another position: a text of the source's own, or one of :attr:`markers`.
+        """Return the split at another position: a text in the source's format, or one of :attr:`markers`.
 
         Raises
         ------
         OptionError
-            Not a position of this source.
+            The position is not valid for this source.
         """
         raise UnsupportedError(f"positions of {self.name} cannot be changed", hint="only shown, so far")
 
@@ -50,18 +50,18 @@ class SourceConnector(ABC):
         Raises
         ------
         OptionError
-            Not the id of a split, or not a position, of this source.
+            The split id or the position is not valid for this source.
         """
         raise UnsupportedError(f"splits of {self.name} cannot be added", hint="let the enumerator discover them")
 
 
 class SplitConnector(SourceConnector):
-    """A FLIP-27 source: splits and enumerator have serializers with versions.
+    """A FLIP-27 source: splits and enumerator have versioned serializers.
 
     Attributes
     ----------
     split_versions, enumerator_versions
-        Those whose layout is known.
+        Versions whose layout is known.
     """
 
     split_versions: ClassVar[frozenset[int]]
@@ -69,7 +69,7 @@ class SplitConnector(SourceConnector):
 
     @abstractmethod
     def read_split(self, version: int, c: Cursor) -> Any:
-        """Read a split of a known version, and refuse what cannot be one."""
+        """Read a split of a known version; raise an error for bytes that cannot be a split."""
 
     @abstractmethod
     def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
@@ -84,20 +84,20 @@ class SplitConnector(SourceConnector):
         raise UnsupportedError(f"the enumerator of {self.name} is not written", hint="only shown, so far")
 
     def keeps_positions(self, version: int, enumerator: Enumerator) -> bool:
-        """Tell whether enumerator state stores where splits begin that are not assigned yet."""
+        """Return True if enumerator state stores the start positions of unassigned splits."""
         return True
 
     def upgraded(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
-        """Return enumerator state in a version that stores positions, where there is one."""
+        """Return enumerator state in a version that stores positions, if such a version exists."""
         raise UnsupportedError(f"no version of the enumerator of {self.name} stores positions")
 
     def read(self, given: SourceBytes) -> SourceState:
-        """Read all that is of a known version.
+        """Read everything of a known version.
 
         Raises
         ------
         StatetoolError
-            Bytes that are not this connector's.
+            The bytes are not this connector's.
         """
         held = tuple(replace(h, split=self._split(h)) for h in given.held)
         enumerator = None
@@ -110,7 +110,7 @@ class SplitConnector(SourceConnector):
     def write(self, given: SourceBytes, state: SourceState) -> SourceBytes:
         """Return the bytes of changed state: of splits without bytes, and of the enumerator if ``state`` has one.
 
-        ``given`` says in which version the enumerator is written.
+        ``given`` determines the version in which the enumerator is written.
         """
         held = tuple(h if h.data else replace(h, data=self.write_split(h.version, h.split)) for h in state.held)
         enumerator = given.enumerator
@@ -120,11 +120,11 @@ class SplitConnector(SourceConnector):
         return replace(given, held=held, enumerator=enumerator)
 
     def backlog(self, enumerator: Enumerator | None) -> bool | None:
-        """Tell whether the source was in its backlog phase, ``None`` where its state does not tell."""
+        """Return True if the source was in its backlog phase, ``None`` if its state does not store it."""
         return None
 
     def phase(self, state: SourceState) -> str:
-        """Say in what phase the source is, from which ``backlog`` of its state was inferred."""
+        """Return the phase of the source, from which ``backlog`` of its state was inferred."""
         return "its enumerator"
 
     def _split(self, held: HeldSplit) -> Any:
@@ -134,7 +134,7 @@ class SplitConnector(SourceConnector):
 
 
 class StateSource(SourceConnector):
-    """A source that keeps its positions in a list state of its own, without an enumerator.
+    """A source that stores its positions in a list state, without an enumerator.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class StateSource(SourceConnector):
         raise UnsupportedError(f"splits of {self.name} are not written", hint="only shown, so far")
 
     def recognises(self, operator: OperatorBytes) -> bool:
-        """Tell whether an operator's state is that of this source."""
+        """Return True if an operator's state is that of this source."""
         return self.state in operator.states
 
     def read(self, operator: OperatorBytes) -> SourceState:
@@ -168,73 +168,73 @@ class StateSource(SourceConnector):
                 for e, (_, value) in elements
             )
             for h in held:
-                self.place(h.split)  # values of other types raise here, not when they are shown
+                self.place(h.split)  # values of other types raise an error here instead of when they are shown
         return SourceState(held=held)
 
 
 class SinkConnector(ABC):
-    """A sink by Sink V2: states of writers and committables have serializers with versions.
+    """A Sink V2 sink: writer states and committables have versioned serializers.
 
     Attributes
     ----------
     writer_versions, committable_versions
-        Those whose layout is known.
+        Versions whose layout is known.
     """
 
     name: ClassVar[str]
-    #: Whether it commits to a table under the checkpoint's id, and drops commits of ids that the table has.
+    #: Whether the sink commits to a table under the checkpoint's id and drops commits whose ids the table already has.
     commits_by_checkpoint_id: ClassVar[bool] = False
     writer_versions: ClassVar[frozenset[int]] = frozenset()
     committable_versions: ClassVar[frozenset[int]] = frozenset()
 
     def read_writer(self, version: int, c: Cursor) -> Any:
-        """Read the state of a writer, of a known version."""
+        """Read the state of a writer in a known version."""
         raise UnsupportedError(f"the state of writers of {self.name}")
 
     def read_committable(self, version: int, c: Cursor) -> Any:
-        """Read a committable of a known version."""
+        """Read a committable in a known version."""
         raise UnsupportedError(f"committables of {self.name}")
 
     def pending(self, committable: Any) -> Pending:
-        """Describe a committable; checkpoint, subtask and status are added to it."""
+        """Describe a committable. The caller adds checkpoint, subtask and status."""
         raise UnsupportedError(f"committables of {self.name}")
 
     def check_forgettable(self) -> None:
-        """Refuse to leave out committables where they would be committed all the same.
+        """Raise an error if committables would be committed even when left out of the state.
 
         Raises
         ------
         UnsupportedError
-            Something else commits them.
+            Another component commits them.
         """
 
     def tools(self, pending: Pending) -> Sequence[str]:
-        """Return command lines of the outside system's own tools about something pending."""
+        """Return command lines of the external system's tools for a pending item."""
         return ()
 
 
 class StateSink(ABC):
-    """A sink that keeps what is pending in list states of its own."""
+    """A sink that stores pending items in list states."""
 
     name: ClassVar[str]
-    #: As for :class:`SinkConnector`.
+    #: See :class:`SinkConnector`.
     commits_by_checkpoint_id: ClassVar[bool] = False
     classes: ClassVar[tuple[ClassDeclaration, ...]] = ()
 
     @abstractmethod
     def recognises(self, operator: OperatorBytes) -> bool:
-        """Tell whether an operator's state is that of this sink."""
+        """Return True if an operator's state is that of this sink."""
 
     @abstractmethod
     def read(self, operator: OperatorBytes) -> SinkState:
         """Read the state of an operator."""
 
     def without(self, operator: OperatorBytes, names: frozenset[str]) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
-        """Return the elements, by state and subtask, of the states that pending things of these names are left out of."""
+        """Return the elements, by state and subtask, of the states without the pending items of these names."""
         raise UnsupportedError(f"nothing of {self.name} can be forgotten", hint="only shown, so far")
 
     def tools(self, pending: Pending) -> Sequence[str]:
-        """Return command lines of the outside system's own tools about something pending."""
+        """Return command lines of the external system's tools for a pending item."""
         return ()
 
 
@@ -243,7 +243,7 @@ C = TypeVar("C", bound="SourceConnector | SinkConnector | StateSink")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recognised(Generic[C]):
-    """An operator that is a source, or belongs to a sink; ``connector`` is ``None`` where none is recognised, or more than one (``candidates``)."""
+    """An operator of a source or sink. ``connector`` is ``None`` if no connector is recognised, or several are (``candidates``)."""
 
     operator: OperatorInventory
     connector: C | None = None
@@ -251,17 +251,17 @@ class Recognised(Generic[C]):
 
     @property
     def label(self) -> str:
-        """Uid or id of the operator."""
+        """Uid, or id if no uid is known."""
         return self.operator.label
 
     @property
     def name(self) -> str:
-        """The connector's name, ``unknown`` where there is none."""
+        """The connector's name, ``unknown`` if none is recognised."""
         return "unknown" if self.connector is None else self.connector.name
 
 
 def try_read(connector: SplitConnector, given: SourceBytes) -> SourceState | None:
-    """Return what a connector reads in the bytes of a source, ``None`` if they are not its own."""
+    """Return the state that a connector reads from the bytes of a source, ``None`` if the bytes are not in its format."""
     try:
         return connector.read(given)
     except (StatetoolError, UnicodeError):

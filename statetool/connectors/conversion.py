@@ -1,4 +1,4 @@
-"""The state of the Kafka consumer before FLIP-27 as that of Kafka's source, and back: either reads on from the same records."""
+"""Conversion between the state of the Kafka consumer before FLIP-27 and that of Kafka's source. Both resume at the same records."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from statetool.connectors.sources import READER_STATE, Source, coordinator_bytes
 from statetool.connectors.wire import write_versioned
 from statetool.errors import OptionError, UnsupportedError
 
-#: Read by every release of the connector: the assigned partitions alone.
+#: Readable by every release of the connector: stores the assigned partitions only.
 OLDEST: Final = 1
 _VERSIONS: Final = (1, 2, 3)
-#: The last metadata version of Flink 1.x: Flink 2 has no such consumer.
+#: The last metadata version of Flink 1.x: Flink 2 does not have this consumer.
 _LAST_OF_FLINK_1: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertedConsumer:
-    """What Kafka's source is given: splits by subtask, and coordinator state.
+    """New state for Kafka's source: splits by subtask, and coordinator state.
 
     Attributes
     ----------
     states
-        The consumer's states, which are left out.
+        The consumer's states, which are dropped.
     """
 
     changes: tuple[SplitChange, ...]
@@ -39,14 +39,14 @@ class ConvertedConsumer:
 
 
 def convert_consumer(source: Source, enumerator_version: int) -> ConvertedConsumer:
-    """Return the state of Kafka's source for that of a consumer.
+    """Convert the state of a consumer to the state of Kafka's source.
 
     Raises
     ------
     OptionError
-        The source is no such consumer, or there is no such version.
+        The source is not such a consumer, or the version does not exist.
     UnsupportedError
-        A partition whose offset the consumer had not found yet.
+        The consumer had not yet determined the offset of a partition.
     """
     if not isinstance(source.connector, KafkaConsumer):
         raise OptionError(f"operator {source.label!r} is {source.name}, not the Kafka consumer before FLIP-27")
@@ -83,12 +83,12 @@ def _kafka_split(consumer: KafkaConsumer, split: ConsumedPartition) -> KafkaSpli
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertedSource:
-    """What the Kafka consumer before FLIP-27 is given: its partitions by subtask.
+    """New state for the Kafka consumer before FLIP-27: its partitions by subtask.
 
     Attributes
     ----------
     states
-        The source's states, which are left out, as its coordinator state is.
+        The source's states, which are dropped along with its coordinator state.
     """
 
     changes: tuple[SplitChange, ...]
@@ -97,20 +97,20 @@ class ConvertedSource:
 
 
 def convert_source(source: Source, metadata_version: int) -> ConvertedSource:
-    """Return the state of the consumer before FLIP-27 for that of Kafka's source.
+    """Convert the state of Kafka's source to the state of the consumer before FLIP-27.
 
     Parameters
     ----------
     metadata_version
-        The snapshot's: it tells whether its Flink has the consumer.
+        Metadata version of the snapshot: it determines whether its Flink release has the consumer.
 
     Raises
     ------
     OptionError
         The source is not Kafka's.
     UnsupportedError
-        Something that the consumer cannot be told: where a partition ends, that one begins where the job's settings say; splits
-        that do not agree with the enumerator; a snapshot of Flink 2.
+        The consumer cannot store the state: a partition has a stopping offset, a partition starts where the job's settings say,
+        splits and enumerator disagree, or the snapshot is of Flink 2.
     """
     kafka = source.connector
     if not isinstance(kafka, KafkaSource):

@@ -1,4 +1,4 @@
-"""Change where a source reads on: in its readers and in its enumerator, so that both agree."""
+"""Changes to the positions of a source, made in its readers and in its enumerator so that both agree."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Elements: TypeAlias = Mapping[str, Mapping[int, tuple[bytes, ...]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEdit:
-    """What to change in the splits of a source.
+    """Changes to make in the splits of a source.
 
     Attributes
     ----------
     positions
-        What is read next, by split: its id, or ``topic:partition``.
+        Next offset by split: its id, or ``topic:partition``.
     everywhere
-        The same for all splits.
+        Next offset of all splits.
     removed, added
-        Splits to remove, and splits to add, with what is read next of them.
+        Splits to remove, and splits to add with their next offsets.
     upgrade
-        Whether enumerator state may be written in a newer version, where its own does not store positions.
+        Whether enumerator state may be written in a newer version if its current version does not store positions.
     """
 
     positions: Mapping[str, str] = field(default_factory=dict)
@@ -57,16 +57,16 @@ class SplitChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedSource:
-    """A source that was changed.
+    """A changed source.
 
     Attributes
     ----------
     changes
-        What changes, split by split.
+        The changes, split by split.
     elements, coordinator
-        The new bytes; ``coordinator`` is ``None`` where it stays.
+        The new bytes. ``coordinator`` is ``None`` if it does not change.
     checks
-        What a cross-check finds afterwards.
+        Findings of a cross-check of the result.
     """
 
     changes: tuple[SplitChange, ...]
@@ -81,11 +81,11 @@ def edit_source(source: Source, wanted: SourceEdit) -> EditedSource:
     Raises
     ------
     UnknownNameError
-        A split that is not there.
+        A split does not exist.
     OptionError
-        Not a position, a split that is there already, nothing to do.
+        A position is not valid, a split to add already exists, or no change is requested.
     UnsupportedError
-        A connector that is not known or not written; enumerator state that does not store positions.
+        The connector is not known or cannot write, or enumerator state does not store positions.
     """
     if source.connector is None or any(h.split is None for h in source.state.held):
         raise UnsupportedError(f"the state of source {source.label!r}: {source.note}").at(operator=source.label)
@@ -154,7 +154,7 @@ class _Edit:
             added.add(split.split_id)
 
     def _check_settable(self) -> None:
-        """Refuse positions of splits in no reader that do not wait either: the enumerator keeps where these began, which nothing reads."""
+        """Refuse positions of splits neither in a reader nor unassigned: the enumerator stores only their start, which is not used."""
         enumerator = self.source.state.enumerator
         settable = {h.split.split_id for h in self.source.state.held}
         settable |= {k.split.split_id for k in (enumerator.splits if enumerator else ()) if k.status == "unassigned"}
@@ -166,7 +166,7 @@ class _Edit:
                 ).at(operator=self.source.label)
 
     def _new_position(self, split: Any) -> str | None:
-        """Return the position that a split gets, ``None`` where it keeps its own."""
+        """Return the new position of a split, ``None`` if it does not change."""
         for name, position in self.wanted.positions.items():
             if self.ids[name] == split.split_id:
                 return position
@@ -188,7 +188,7 @@ class _Edit:
         return replace(held, split=split, data=b"")
 
     def _in_reader(self, split: Any, held: Iterable[HeldSplit]) -> HeldSplit:
-        """Return a new split in the reader that has the fewest."""
+        """Return a new split in the reader with the fewest splits."""
         loads = dict.fromkeys(range(self.source.operator.state.parallelism), 0)
         versions = {0}
         for h in held:
@@ -221,7 +221,7 @@ class _Edit:
             self._record(known.split, "enumerator", known.subtask, "removed", before, None)
             return None
         position = self._new_position(known.split)
-        # The enumerator keeps where an assigned split began: its reader knows where it is.
+        # The enumerator stores the start of an assigned split. Its reader stores the current position.
         if position is None or known.status != "unassigned":
             return known
         split = self.connector.at(known.split, position)

@@ -1,4 +1,4 @@
-"""The bytes of an operator that connectors read: elements of list states, and coordinator state. They are small, and read whole."""
+"""Bytes of an operator that connectors read: elements of list states, and coordinator state. They are small and read into memory whole."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Element:
 
 
 class OperatorBytes:
-    """What an operator keeps outside of keyed state.
+    """Operator state and coordinator state of an operator.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class OperatorBytes:
 
     @property
     def label(self) -> str:
-        """How errors name the operator."""
+        """Name of the operator in errors."""
         return self.operator.label
 
     @cached_property
@@ -61,7 +61,7 @@ class OperatorBytes:
 
     @cached_property
     def coordinator(self) -> bytes | None:
-        """The state of the coordinator, ``None`` where there is none."""
+        """The state of the coordinator, ``None`` if absent."""
         stream = self.operator.resolve(self.operator.state.coordinator)
         if stream is None:
             return None
@@ -69,7 +69,7 @@ class OperatorBytes:
             return bytes(f.read_at(0, stream.size_bytes))
 
     def elements(self, state: str) -> Iterator[Element]:
-        """Yield the elements of a state; errors name file and state."""
+        """Yield the elements of a state. Errors name file and state."""
         for elements, header in self._streams:
             try:
                 with elements.stream.open() as f:
@@ -80,12 +80,12 @@ class OperatorBytes:
                 raise error.at(file=elements.stream.file, operator=self.label, state=state) from None
 
     def values(self, state: str) -> Iterator[tuple[int, Any]]:
-        """Yield subtask and value of each element of a state, by its serializer.
+        """Yield subtask and value of each element of a state, decoded by its serializer.
 
         Raises
         ------
         FormatError
-            An element that the serializer does not read to its last byte.
+            The serializer does not read an element to its last byte.
         """
         serializer = self.states[state].value
         for element in self.elements(state):
@@ -98,7 +98,7 @@ class OperatorBytes:
             yield element.subtask, value
 
     def encoded(self, state: str, value: Any) -> bytes:
-        """Return the bytes of an element, by the serializer of the state."""
+        """Return the bytes of an element, encoded by the serializer of the state."""
         out = Output()
         self.states[state].value.encode(out, value)
         return bytes(out)
@@ -121,12 +121,12 @@ class OperatorBytes:
 
 @contextmanager
 def reading_as(connector: str, operator: OperatorBytes) -> Iterator[None]:
-    """Raise where values do not have the parts that a connector stores: the state is the user's own of the same name, or damaged.
+    """Raise an error if values lack the parts that a connector stores: the state is damaged, or is a user's state of the same name.
 
     Raises
     ------
     FormatError
-        With the connector that was expected.
+        Names the expected connector.
     """
     try:
         yield
@@ -147,7 +147,7 @@ def _read_uncompressed(f: OpenStream, start: int, end: int, *, compressed: bool)
 
 
 def unknown_state(operator: OperatorInventory) -> UnknownSerializerError | None:
-    """Return the error for operator state of an unknown type: nobody can tell whether its operator is a source or a sink."""
+    """Return the error for operator state of an unknown type: whether its operator is a source or a sink cannot be determined."""
     for name, meta in operator.operator_states.items():
         for serializer in meta.serializers.values():
             if isinstance(serializer, OpaqueSerializer) and serializer.proxy_bytes is not None:

@@ -1,16 +1,16 @@
 """Files: ``FileSink``, and ``StreamingFileSink`` before it.
 
-Bucket (``FileWriterBucketStateSerializer`` 3): i4 0x1E764B79, bucket id (versioned; version 1: **little-endian** i4 length, UTF-8), utf path of
-the bucket, i8 creation time of the part in progress (``Long.MAX_VALUE``: none), boolean has one [versioned]. Versions 1 and 2
-(``StreamingFileSink``'s ``BucketState``): then i4 version of pending files, i4 count of checkpoints, each i8 id, i4 count, files (i4
-length, bytes); in 1 files of both kinds are bare recoverables.
+Bucket (``FileWriterBucketStateSerializer`` 3): i4 0x1E764B79, bucket id (versioned; version 1: **little-endian** i4 length, UTF-8), utf
+path of the bucket, i8 creation time of the part in progress (``Long.MAX_VALUE``: none), boolean has a part in progress [versioned].
+Versions 1 and 2 (``StreamingFileSink``'s ``BucketState``): then i4 version of pending files, i4 count of checkpoints, each i8 id, i4 count,
+files (i4 length, bytes); in 1 files of both kinds are bare recoverables.
 
-Part in progress 2: i4 0xB3A4073D, boolean has path [utf], recoverable (versioned); 1: without the path. Pending file 2: i4 0x2C853C89, boolean
-has path [utf], i8 size, recoverable (versioned); 1: without both. Recoverable of a local file, 1: **little-endian** i4 0x1E744B57, i8
-offset, i4 and i4 lengths, UTF-8 target, UTF-8 temporary file. Other file systems have recoverables of their own, which stay bytes.
+Part in progress 2: i4 0xB3A4073D, boolean has path [utf], recoverable (versioned); 1: without the path. Pending file 2: i4 0x2C853C89,
+boolean has path [utf], i8 size, recoverable (versioned); 1: without both. Recoverable of a local file, 1: **little-endian** i4 0x1E744B57,
+i8 offset, i4 and i4 lengths, UTF-8 target, UTF-8 temporary file. Recoverables of other file systems stay bytes.
 
-Committable 2 (``FileSinkCommittableSerializer``): i4 0x1E765C80, utf bucket id, boolean has pending file [versioned], boolean has part to clean up
-[versioned], boolean has compacted file to remove [utf]; 1: without bucket id and the last one.
+Committable 2 (``FileSinkCommittableSerializer``): i4 0x1E765C80, utf bucket id, boolean has pending file [versioned], boolean has part to
+clean up [versioned], boolean has compacted file to remove [utf]; 1: without bucket id and the last one.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _PART_COUNTER: Final = "max-part-counter"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A file that is written, or written and not yet visible.
+    """A file that is being written, or is complete but not yet visible.
 
     Attributes
     ----------
     target_file, temp_file, offset
-        What it will be called, what it is called, and how far it is written; ``None`` on file systems that are not local.
+        Final name, current name, and number of bytes written; ``None`` on file systems that are not local.
     path, size
         Stored by newer versions only.
     recoverable
@@ -63,7 +63,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A folder that a writer writes to; ``pending`` files by checkpoint in versions 1 and 2."""
+    """A folder that a writer writes to. ``pending`` has files by checkpoint in versions 1 and 2."""
 
     bucket_id: str
     bucket_path: str
@@ -74,7 +74,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCommittable:
-    """What the committer makes visible or removes."""
+    """A file that the committer makes visible or removes."""
 
     bucket_id: str | None
     pending_file: File | None
@@ -83,7 +83,7 @@ class FileCommittable:
 
 
 class FileSink(SinkConnector):
-    """The sink of files."""
+    """Flink's ``FileSink``."""
 
     name: ClassVar[str] = "file-sink"
     writer_versions: ClassVar[frozenset[int]] = frozenset({1, 2, 3})
@@ -112,7 +112,7 @@ class FileSink(SinkConnector):
 
 
 class StreamingFileSink(StateSink):
-    """The sink of files before Sink V2."""
+    """The file sink before Sink V2, ``StreamingFileSink``."""
 
     name: ClassVar[str] = "streaming-file-sink"
 

@@ -1,12 +1,12 @@
 """Files (``org.apache.flink.connector.file.src``).
 
 Split, version 1 (``FileSourceSplitSerializer``): utf id, path, i8 offset, i8 length, i8 modification time, i8 file size, i4 count and utf
-hosts, boolean has position [i8 offset, i8 records to skip]. Offset -1 (``CheckpointedPosition.NO_OFFSET``): only records count.
-Path: boolean not null [nullable scheme, nullable user info, nullable host, i4 port, nullable path, nullable query, nullable
+hosts, boolean has position [i8 offset, i8 records to skip]. Offset -1 (``CheckpointedPosition.NO_OFFSET``): the position is a number of
+records only. Path: boolean not null [nullable scheme, nullable user info, nullable host, i4 port, nullable path, nullable query, nullable
 fragment], each nullable string a boolean not null and ``StringValue``'s form.
 
-Enumerator, version 1 (``PendingSplitsCheckpointSerializer``), **little-endian**: i4 0xDEADBEEF, i4 version of splits, i4 number of splits, i4
-number of paths; splits that wait (i4 length, bytes); paths that were seen (i4 length, UTF-8), where the folder is monitored.
+Enumerator, version 1 (``PendingSplitsCheckpointSerializer``), **little-endian**: i4 0xDEADBEEF, i4 version of splits, i4 number of splits,
+i4 number of paths; unassigned splits (i4 length, bytes); paths already seen (i4 length, UTF-8) if the folder is monitored.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class FilePath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePosition:
-    """Where a reader is: a byte offset (-1: none), and how many records it has read behind that."""
+    """Position of a reader: a byte offset (-1: none), and the number of records read after it."""
 
     offset: int
     records_to_skip: int
@@ -78,7 +78,7 @@ class FileSplit:
 
 
 class FileSource(SplitConnector):
-    """The source of files."""
+    """Flink's ``FileSource``."""
 
     name: ClassVar[str] = "file-source"
     split_versions: ClassVar[frozenset[int]] = frozenset({1})

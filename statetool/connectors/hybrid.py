@@ -1,8 +1,8 @@
 """Several sources one after another (``org.apache.flink.connector.base.source.hybrid``).
 
 Split, version 0 (``HybridSourceSplitSerializer``): i4 index of the source, utf id, i4 version of the split inside, i4 length, its bytes.
-Enumerator, version 0: i4 index of the current source, i4 version of its state, i4 length, its bytes. What kind of source stands at
-an index is not stored: it is recognised by its bytes, those of all splits and the enumerator of one index together.
+Enumerator, version 0: i4 index of the current source, i4 version of its state, i4 length, its bytes. The kind of the source at
+an index is not stored: it is recognised from the bytes of all splits and the enumerator of that index.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _VERSION: Final = "wrapped_version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HybridSplit:
-    """A split of the source at an index; ``wrapped`` is bytes where that source is not known.
+    """A split of the source at an index. ``wrapped`` is bytes if that source is not known.
 
-    ``wrapped_version`` is ``None`` for splits of the enumerator, which stores their version in its own state.
+    ``wrapped_version`` is ``None`` for splits of the enumerator, which stores their version in its state.
     """
 
     source_index: int
@@ -39,7 +39,7 @@ class HybridSplit:
 
 
 class HybridSource(SplitConnector):
-    """Several sources one after another."""
+    """Flink's ``HybridSource``: several sources one after another."""
 
     name: ClassVar[str] = "hybrid-source"
     split_versions: ClassVar[frozenset[int]] = frozenset({0})
@@ -105,7 +105,7 @@ class HybridSource(SplitConnector):
         return replace(state, held=tuple(held), enumerator=enumerator, backlog=self._backlog(current, held))
 
     def _backlog(self, current: int, held: Sequence[HeldSplit]) -> bool | None:
-        """Tell whether sources follow: one follows the first, none follows one without an end. Their number is not stored."""
+        """Return True if sources follow: one follows the first, none follows an unbounded one. The number of sources is not stored."""
         if current == 0:
             return True
         endless = any(

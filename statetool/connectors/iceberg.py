@@ -1,12 +1,12 @@
-"""Iceberg's source (``org.apache.iceberg.flink.source``), followed from its sources alone: no bytes of a job were at hand.
+"""Iceberg's source (``org.apache.iceberg.flink.source``), implemented from its source code without bytes of a real job.
 
-Split (``IcebergSourceSplitSerializer``), version 2: i4 number of the file that is read, i8 records of it that were read, i4 count, each utf JSON of
-a task (``ScanTaskParser``); 3: the JSON behind i4 length. Version 1 was a Java stream of Iceberg's own objects, and stays bytes:
+Split (``IcebergSourceSplitSerializer``), version 2: i4 index of the current file, i8 number of its records read, i4 count, each utf JSON of
+a task (``ScanTaskParser``); 3: the JSON after i4 length. Version 1 is a Java stream of Iceberg's objects, and stays bytes:
 releases up to 1.3 write it, 1.4 and 1.5 write version 2, 1.6 and later (followed up to 1.11) version 3.
 
-Enumerator (``IcebergEnumeratorStateSerializer``), version 1: boolean has a position [i4 version 1, i4 length: boolean i8 snapshot, boolean i8 its time in
-ms]; i4 version of splits, i4 count, each: i4 length, split, utf status; 2: then i4 count and i4 numbers of splits of the last
-discoveries.
+Enumerator (``IcebergEnumeratorStateSerializer``), version 1: boolean has a position [i4 version 1, i4 length: boolean i8 snapshot, boolean
+i8 its time in ms]; i4 version of splits, i4 count, each: i4 length, split, utf status; 2: then i4 count and i4 numbers of splits of the
+last discoveries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STATUSES: Final[Mapping[str, Status]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergTask:
-    """A range of a data file, and how many files of deletes go with it."""
+    """A range of a data file, and the number of its delete files."""
 
     file: str
     start: int | None
@@ -40,7 +40,7 @@ class IcebergTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergSplit:
-    """Ranges of data files that are read one after another: which of them is being read, and how many of its records were."""
+    """Ranges of data files that are read one after another: the index of the current range, and the number of its records read."""
 
     file_offset: int
     record_offset: int
@@ -48,7 +48,7 @@ class IcebergSplit:
 
     @property
     def split_id(self) -> str:
-        # An id has the class of its tasks: ``ScanTaskParser`` reads every task of a file as this one.
+        # An id includes the class of its tasks: ``ScanTaskParser`` reads every task of a file as this one.
         files = ", ".join(f"SplitScanTask{{file={t.file}, start={t.start}, length={t.length}}}" for t in self.tasks)
         return f"IcebergSourceSplit{{files=[{files}]}}"
 

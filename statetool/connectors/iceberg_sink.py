@@ -1,16 +1,16 @@
-"""Iceberg's sinks (``org.apache.iceberg.flink.sink``), followed from their sources alone: no bytes of a job were at hand.
+"""Iceberg's sinks (``org.apache.iceberg.flink.sink``), implemented from their source code without bytes of a real job.
 
-Committable of ``IcebergSink``, version 1 (``IcebergCommittableSerializer``): utf job id, utf operator id, i8 checkpoint, i4 length and manifests. Of
-``DynamicIcebergSink`` (``DynamicCommittableSerializer``), version 1: before these utf table, utf branch, i4 schema, i4 partition spec, boolean
-upserts, i4 count and i4 fields of equality (``WriteTarget``); 2: before these utf table, utf branch, and i4 count of manifests, each behind
-i4 length. Release 1.10 writes version 1, 1.11 version 2.
+Committable of ``IcebergSink``, version 1 (``IcebergCommittableSerializer``): utf job id, utf operator id, i8 checkpoint, i4 length and
+manifests. Committable of ``DynamicIcebergSink`` (``DynamicCommittableSerializer``), version 1: before these utf table, utf branch, i4
+schema, i4 partition spec, boolean upserts, i4 count and i4 fields of equality (``WriteTarget``); 2: before these utf table, utf branch, and
+i4 count of manifests, each after i4 length. Release 1.10 writes version 1, 1.11 version 2.
 
-``FlinkSink`` (``IcebergFilesCommitter``) keeps list states: ``iceberg-files-committer-state``, a map of checkpoints to manifests, and
+``FlinkSink`` (``IcebergFilesCommitter``) stores list states: ``iceberg-files-committer-state``, a map of checkpoints to manifests, and
 ``iceberg-flink-job-id``.
 
-Manifests (``DeltaManifestsSerializer``; empty where nothing was written), versioned. Version 1: a manifest of data; 2: i4 length and manifest of
-data, i4 length and manifest of deletes (0: none), i4 count and utf names of referenced files. A manifest (``AvroEncoderUtil``): C2 01, utf
-Avro schema, Avro. A commit is identified by job id, operator id and checkpoint, which Iceberg writes to its snapshots.
+Manifests (``DeltaManifestsSerializer``; empty if nothing was written), versioned. Version 1: a manifest of data; 2: i4 length and manifest
+of data, i4 length and manifest of deletes (0: none), i4 count and utf names of referenced files. A manifest (``AvroEncoderUtil``): C2 01,
+utf Avro schema, Avro. A commit is identified by job id, operator id and checkpoint, which Iceberg writes to its snapshots.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _AVRO_MAGIC: Final = b"\xc2\x01"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifests:
-    """What is to be committed: the fields of the manifests as Iceberg has them; ``None`` where there is none."""
+    """Manifests to commit, with the field names of Iceberg; ``None`` if absent."""
 
     data: Mapping[str, Any] | None = None
     deletes: Mapping[str, Any] | None = None
@@ -46,7 +46,7 @@ class Manifests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergCommittable:
-    """What a job wrote for one checkpoint, to one table; table and branch where the sink is of several."""
+    """Data that a job wrote to one table for one checkpoint. Table and branch are set for the sink to several tables."""
 
     job_id: str
     operator_id: str
@@ -57,13 +57,13 @@ class IcebergCommittable:
 
     @property
     def name(self) -> str:
-        """The name that no other committable has."""
+        """Unique name of the committable."""
         where = f"{self.table}@{self.branch} " if self.table is not None else ""
         return f"{where}{self.job_id}/{self.operator_id}/{self.checkpoint_id}"
 
 
 class IcebergSink(SinkConnector):
-    """Iceberg's sink by Sink V2."""
+    """Iceberg's Sink V2 sink."""
 
     name: ClassVar[str] = "iceberg-sink"
     commits_by_checkpoint_id: ClassVar[bool] = True
@@ -164,7 +164,7 @@ def read_manifests(raw: bytes) -> Manifests:
     Raises
     ------
     FormatError, UnsupportedError
-        Bytes that are none, or of a version that is not known.
+        The bytes are not manifests, or are of an unknown version.
     """
     return read_all(raw, _read_manifests, "manifests") if raw else Manifests()
 

@@ -1,17 +1,17 @@
-"""JDBC (``org.apache.flink.connector.jdbc.core.datastream``, since 3.2), followed from its sources alone: no bytes of a job were at hand.
+"""JDBC (``org.apache.flink.connector.jdbc.core.datastream``, since 3.2), implemented from its source code without bytes of a real job.
 
 Split, version 0 (``JdbcSourceSplitSerializer``): utf id, utf SQL with parameters, i4 length and a Java stream of the parameters
 (``Serializable[]`` or null), i4 length and a Java stream of ``CheckpointedOffset`` (or null). Enumerator, version 0
-(``JdbcSourceEnumStateSerializer``): splits that are completed, pending, remaining (i4 count, splits one after the other; the
-enumerator writes the last list alone), i4 length and a Java stream of the splitter's own state.
+(``JdbcSourceEnumStateSerializer``): completed, pending and remaining splits (i4 count, splits one after another; the
+enumerator writes only the last list), i4 length and a Java stream of the splitter's state.
 
-Committable, version 1 (``JdbcCommitableSerializer``): an XA transaction (``TransactionId``, format 202: 201 is that of ``JdbcXaSinkFunction``,
-which is no Sink V2): i4 format, u1 length and global id (16 bytes job id, i4 subtask), u1 length and branch (i4 number of subtasks, i8
-checkpoint). Writer, version 2 (``JdbcWriterStateSerializer``): i4 count and transactions that are rolled back on restore, i4 count and those
-that were prepared and are committed, each u1 length: 16 bytes job id, i4 subtask, i4 number of subtasks, i8 checkpoint, i4 attempts. Behind
-each of these there are zeros, the rest of the buffer that it was written in.
+Committable, version 1 (``JdbcCommitableSerializer``): an XA transaction (``TransactionId``, format 202: 201 is that of
+``JdbcXaSinkFunction``, which is not a Sink V2 sink): i4 format, u1 length and global id (16 bytes job id, i4 subtask), u1 length and branch
+(i4 number of subtasks, i8 checkpoint). Writer, version 2 (``JdbcWriterStateSerializer``): i4 count and transactions to roll back on
+restore, i4 count and prepared transactions to commit, each u1 length: 16 bytes job id, i4 subtask, i4 number of subtasks, i8 checkpoint, i4
+attempts. Zeros follow each transaction up to the end of its write buffer.
 
-Followed up to release 4.1, whose versions are the same. Java streams are parsed as data, never run.
+Follows releases up to 4.1, which write the same versions. Java streams are parsed as data and never executed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEAST_TRANSACTION_BYTES: Final = 36
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcSplit:
-    """A query with its parameters; ``offset`` is how many of its rows were read, ``None`` before the first."""
+    """A query with its parameters. ``offset`` is the number of its rows read, ``None`` before the first."""
 
     split_id: str
     sql: str
@@ -46,20 +46,20 @@ class JdbcSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Xid:
-    """A transaction of the database, by the XA standard."""
+    """An XA transaction of the database."""
 
     format_id: int
     global_transaction_id: bytes
     branch_qualifier: bytes
 
     def __str__(self) -> str:
-        """The transaction as the connector's logs name it."""
+        """Return the transaction in the form of the connector's logs."""
         return f"{self.format_id}:{self.global_transaction_id.hex()}:{self.branch_qualifier.hex()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcTransaction:
-    """A transaction as a writer keeps it; ``checkpoint_id`` is that after which it began, ``attempts`` how often its commit failed."""
+    """A transaction in writer state. ``checkpoint_id`` is the checkpoint after which it began, ``attempts`` counts failed commits."""
 
     job_id: str
     subtask: int
@@ -70,7 +70,7 @@ class JdbcTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcWriter:
-    """What a writer keeps: transactions that it rolls back when it is restored, and those that it commits."""
+    """Writer state: transactions to roll back on restore, and transactions to commit."""
 
     hanging: tuple[JdbcTransaction, ...]
     prepared: tuple[JdbcTransaction, ...]
@@ -143,7 +143,7 @@ class JdbcSink(SinkConnector):
         )
 
     def check_forgettable(self) -> None:
-        # A restored committer has no transactions (``JdbcCommitter``): the writer commits those that it kept.
+        # A restored committer has no transactions (``JdbcCommitter``): the writer commits those in its state.
         raise UnsupportedError(
             "transactions of jdbc-sink are not forgotten by its committer: its writer keeps them too, and commits them",
             hint="roll them back in the database: a restored writer passes over what that does not know",
@@ -168,7 +168,7 @@ def _read_transaction(c: Cursor) -> JdbcTransaction:
 
 
 def _expect_zeros(c: Cursor) -> None:
-    """Refuse anything but zeros in what is left of a buffer."""
+    """Raise an error unless the rest of a buffer is zeros."""
     start = c.pos
     if any(c.take(c.left)):
         raise c.fail("expected zeros to the end of the buffer", pos=start)

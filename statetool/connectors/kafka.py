@@ -1,16 +1,16 @@
 """Kafka's source (``org.apache.flink.connector.kafka.source``).
 
-Split, version 0 (``KafkaPartitionSplitSerializer``): utf topic, i4 partition, i8 starting offset, i8 stopping offset. Of a reader the
-starting offset is the next to read; it stays a marker (-1 latest, -2 earliest, -3 committed) until the first record. Starting
-``Long.MIN_VALUE`` is not resolved yet, as carried over from an older enumerator; stopping ``Long.MIN_VALUE`` is none.
+Split, version 0 (``KafkaPartitionSplitSerializer``): utf topic, i4 partition, i8 starting offset, i8 stopping offset. In a reader, the
+starting offset is the next offset to read. It stays a marker (-1 latest, -2 earliest, -3 committed) until the first record. Starting
+offset ``Long.MIN_VALUE``: not resolved yet, carried over from an older enumerator. Stopping offset ``Long.MIN_VALUE``: none.
 
 Enumerator (``KafkaSourceEnumStateSerializer``):
 
 * 0: i4 subtasks, i4 version of splits, each: i4 subtask, i4 count, splits (i4 length, bytes)
 * 1: i4 count, each utf topic, i4 partition: the assigned ones
 * 2: as 1 with i4 status (0 assigned, 1 unassigned) after each; boolean initial discovery finished
-* 3: i4 count, i4 version of splits, each: i4 length, split, i4 status; the boolean. The offset of an assigned split is where it
-  began, not where its reader is; that of an unassigned one is where it will begin.
+* 3: i4 count, i4 version of splits, each: i4 length, split, i4 status; the boolean. The offset of an assigned split is its
+  start, not the position of its reader. The offset of an unassigned split is its future start.
 
 Releases 3.0 of the connector write enumerators 1 (as Flink 1.17 does), 3.1 to 4.0 write 2, 5.0 and later 3.
 """
@@ -29,10 +29,10 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 
 _NONE: Final = -(1 << 63)
-#: Markers in the place of offsets, by the names that Kafka's settings have for them.
+#: Markers used instead of offsets, by their names in Kafka's settings.
 OFFSETS: Final = {-1: "latest", -2: "earliest", -3: "committed"}
 _STATUSES: Final[tuple[Status, ...]] = ("assigned", "unassigned")
-#: Brokers allow letters, digits, dots, dashes and underscores, but services that speak Kafka's protocol allow more.
+#: Brokers allow letters, digits, dots, dashes and underscores. Services that implement Kafka's protocol allow more.
 _MOST_LETTERS: Final = 249
 DISCOVERED: Final = "initial_discovery_finished"
 _SUBTASKS: Final = "subtasks"
@@ -40,7 +40,7 @@ _SUBTASKS: Final = "subtasks"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSplit:
-    """A partition of a topic; offsets as stored, ``None`` for a start not resolved yet and for no stop."""
+    """A partition of a topic with the stored offsets; ``None`` for a start that is not resolved yet and for no stop."""
 
     topic: str
     partition: int
@@ -97,7 +97,7 @@ class KafkaSource(SplitConnector):
         return version in (0, 3)
 
     def upgraded(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
-        # As Kafka's connector restores them: no start is resolved, so unassigned partitions get theirs anew.
+        # Kafka's connector restores them the same way: no start is resolved, so unassigned partitions resolve theirs again.
         facts = {DISCOVERED: True, **{k: v for k, v in enumerator.facts.items() if k != _SUBTASKS}}
         return 3, replace(enumerator, facts=facts)
 
@@ -153,7 +153,7 @@ class KafkaSource(SplitConnector):
         out.i4(len(subtasks))
         out.i4(0)
         for subtask in subtasks:
-            # An added split has no subtask yet: it goes to the first, as any will do for one that a reader holds.
+            # An added split has no subtask yet. It goes to the first one: any subtask is valid for a split that a reader holds.
             splits = [
                 s for s in enumerator.splits if s.subtask == subtask or (s.subtask is None and subtask == subtasks[0])
             ]
@@ -168,12 +168,12 @@ def _offset(stored: int) -> int | None:
 
 
 def offset_of(position: str) -> int:
-    """Return the offset that a text or a marker stands for.
+    """Return the offset for a number or marker given as text.
 
     Raises
     ------
     OptionError
-        Neither.
+        The text is neither a number nor a marker.
     """
     for offset, marker in OFFSETS.items():
         if position == marker:
@@ -184,12 +184,12 @@ def offset_of(position: str) -> int:
 
 
 def topic_and_partition(text: str) -> tuple[str, int]:
-    """Return what ``topic:partition`` means: topics have dashes and dots, and no colon.
+    """Parse ``topic:partition``. Topic names contain dashes and dots, but no colon.
 
     Raises
     ------
     OptionError
-        Not of this form.
+        The text is not of this form.
     """
     topic, colon, partition = text.rpartition(":")
     if not colon or not _is_topic(topic) or not (partition.isascii() and partition.isdigit()):

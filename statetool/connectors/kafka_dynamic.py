@@ -1,15 +1,15 @@
-"""The dynamic source of Kafka, of several clusters (``org.apache.flink.connector.kafka.dynamic.source``), followed from its sources alone.
+"""Kafka's dynamic source for several clusters (``org.apache.flink.connector.kafka.dynamic.source``).
 
-Split (``DynamicKafkaSourceSplitSerializer``), version 1: utf id of the cluster, i4 version of the split of Kafka, its bytes to the end; 2: boolean
-is retained [i8 until, ms] behind the id.
+Split (``DynamicKafkaSourceSplitSerializer``), version 1: utf id of the cluster, i4 version of the split of Kafka, its bytes to the end; 2:
+boolean is retained [i8 until, ms] after the id.
 
-Enumerator (``DynamicKafkaSourceEnumStateSerializer``), version 1: i4 count of streams, each: utf id, i4 count of clusters, each: utf id, i4 count and
-utf topics, utf bootstrap servers; i4 version of Kafka's enumerator state, i4 count of clusters, each: utf id, i4 length, Kafka's
-enumerator state. 2: behind the bootstrap servers two offset initializers: boolean [i4 length, a Java stream]. 3: at the end the
-clusters that are retained: i4 count, each: utf id, i8 until (ms), i4 length, Kafka's enumerator state. Java streams are parsed as
-data, never run.
+Enumerator (``DynamicKafkaSourceEnumStateSerializer``), version 1: i4 count of streams, each: utf id, i4 count of clusters, each: utf id, i4
+count and utf topics, utf bootstrap servers; i4 version of Kafka's enumerator state, i4 count of clusters, each: utf id, i4 length, Kafka's
+enumerator state. 2: after the bootstrap servers two offset initializers: boolean [i4 length, a Java stream]. 3: at the end the retained
+clusters: i4 count, each: utf id, i8 until (ms), i4 length, Kafka's enumerator state. Java streams are parsed as data and never executed.
 
-Releases 3.1 to 4.0 of the connector write splits 1 and enumerators 1, 5.0 enumerators 2; after it come splits 2 and enumerators 3.
+Releases 3.1 to 4.0 of the connector write splits 1 and enumerators 1, 5.0 enumerators 2; later releases write splits 2 and enumerators 3.
+Implemented from the connector's source code alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KAFKA = KafkaSource()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicSplit:
-    """A partition in a cluster; ``retained_until_ms`` is set where the cluster is not read any more."""
+    """A partition in a cluster. ``retained_until_ms`` is set if the cluster is no longer read."""
 
     cluster: str
     kafka: KafkaSplit
@@ -41,7 +41,7 @@ class DynamicSplit:
 
 
 class DynamicKafkaSource(SplitConnector):
-    """Kafka's source of several clusters."""
+    """Kafka's dynamic source for several clusters."""
 
     name: ClassVar[str] = "dynamic-kafka-source"
     split_versions: ClassVar[frozenset[int]] = frozenset({1, 2})
@@ -50,7 +50,7 @@ class DynamicKafkaSource(SplitConnector):
 
     def place(self, split: DynamicSplit) -> Place:
         place = _KAFKA.place(split.kafka)
-        # Several clusters may have topics of one name.
+        # Several clusters may have topics of the same name.
         return replace(place, source=f"{split.cluster}/{place.source}")
 
     def read_split(self, version: int, c: Cursor) -> DynamicSplit:
@@ -88,7 +88,7 @@ class DynamicKafkaSource(SplitConnector):
 
     @staticmethod
     def _facts_of(cluster: str, version: int, until: int | None, c: Cursor, splits: list[KnownSplit]) -> dict[str, Any]:
-        """Read the enumerator state of a cluster, and add its splits to ``splits``; return its facts."""
+        """Read the enumerator state of a cluster, add its splits to ``splits`` and return its facts."""
         enumerator = read_inner(c, lambda inner: _KAFKA.read_enumerator(version, inner), "enumerator state of Kafka")
         splits += (
             replace(k, split=DynamicSplit(cluster=cluster, kafka=k.split, retained_until_ms=until))

@@ -1,4 +1,4 @@
-"""The end offsets of partitions of a running Kafka, asked by ``kafka-python``. No record is read, nothing is committed."""
+"""End offsets of partitions, requested from a running Kafka with ``kafka-python``. Reads no records and commits nothing."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def kafka_ends(
     settings: Mapping[str, Any] | None = None,
     timeout_ms: int = TIMEOUT_MS,
 ) -> dict[str, int]:
-    """Return the next offset to be written of each partition that readers hold, by ``topic:partition``.
+    """Return the end offset of each partition that readers hold, by ``topic:partition``.
 
-    Partitions that Kafka does not have are left out.
+    Partitions that do not exist in Kafka are left out.
 
     Parameters
     ----------
     bootstrap_servers
-        Brokers as Kafka's tools take them: ``host:port``, separated by commas.
+        Brokers in the form of Kafka's tools: ``host:port``, separated by commas.
     settings
         More settings of ``kafka-python``'s consumer, such as ``security_protocol``.
 
     Raises
     ------
     OptionError
-        The source does not read Kafka, or a setting that ``kafka-python`` does not know.
+        The source does not read Kafka, or ``kafka-python`` does not know a setting.
     ConnectionFailedError
         Kafka did not answer in time, or refused.
     MissingDependencyError
-        ``kafka-python`` is not there.
+        ``kafka-python`` is not installed.
     """
     if not isinstance(source.connector, KafkaSource | KafkaConsumer):
         raise OptionError(f"source {source.label!r} is {source.name}, not Kafka's", hint="give its ends by a file")

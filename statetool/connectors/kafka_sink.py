@@ -22,7 +22,7 @@ _TOOL: Final = "kafka-transactions.sh --bootstrap-server BROKERS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointTransaction:
-    """A transaction that was pre-committed for a checkpoint."""
+    """A pre-committed transaction of a checkpoint."""
 
     transactional_id: str
     checkpoint_id: int
@@ -30,7 +30,7 @@ class CheckpointTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaWriter:
-    """What a writer keeps; all but the prefix since version 2."""
+    """State of a writer. All fields but the prefix are stored since version 2."""
 
     transactional_id_prefix: str
     owned_subtask_id: int | None = None
@@ -41,7 +41,7 @@ class KafkaWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaCommittable:
-    """A transaction that was pre-committed."""
+    """A pre-committed transaction."""
 
     transactional_id: str
     producer_id: int
@@ -93,11 +93,11 @@ class KafkaSink(SinkConnector):
 
 
 def kafka_tools(pending: Pending) -> Sequence[str]:
-    """Return command lines of Kafka's own tool: what it knows of transactions and of this one, and what ends it. None commits.
+    """Return command lines of Kafka's transaction tool: list transactions, describe this one, and end it. None of them commits.
 
-    What state does not know stands in capitals; ``describe`` says topics and partitions, ``describe-producers`` the epoch of the
-    coordinator. ``abort`` ends a transaction in one partition, ``forceTerminateTransaction`` (Kafka 4.1 and later, whose one option is
-    spelled unlike the others) in all of them.
+    Values that state does not store are placeholders in capitals. ``describe`` prints topics and partitions, ``describe-producers`` the
+    epoch of the coordinator. ``abort`` ends a transaction in one partition. ``forceTerminateTransaction`` (Kafka 4.1 and later) ends it in
+    all of them; its option is spelled differently from the others.
 
     Follows ``org.apache.kafka.tools.TransactionsCommand``, which ``kafka-transactions.sh`` runs.
     """
@@ -115,7 +115,7 @@ def kafka_tools(pending: Pending) -> Sequence[str]:
 
 
 def _quoted(name: str) -> str:
-    """Return a word of a shell in printable characters: escapes of bash and zsh where a name has others."""
+    """Return a word for a shell in printable characters, with escapes of bash and zsh for all other characters."""
     if name.isprintable():
         return shlex.quote(name)
     escapes = (c if c.isprintable() and c not in "\\'" else f"\\U{ord(c):08x}" for c in name)

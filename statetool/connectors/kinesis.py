@@ -29,7 +29,7 @@ _SPLIT_VERSION: Final = "split_version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KinesisSplit:
-    """A shard of a stream; ``marker`` is a sequence number, or a time in ms, or nothing, by the kind of ``position``."""
+    """A shard of a stream. ``marker`` is a sequence number, a time in ms, or ``None``, depending on the kind of ``position``."""
 
     split_id: str
     stream_arn: str
@@ -43,7 +43,7 @@ class KinesisSplit:
 
 
 class KinesisSource(SplitConnector):
-    """Kinesis."""
+    """The Kinesis source."""
 
     name: ClassVar[str] = "kinesis-source"
     split_versions: ClassVar[frozenset[int]] = frozenset({0, 1, 2})
@@ -154,5 +154,5 @@ class KinesisSource(SplitConnector):
 
 
 def _is_at(split: KinesisSplit, sequence: str) -> bool:
-    """Return True if a split begins with the record of this number: what is shown as its position is that record, not the last one read."""
+    """Return True if a split begins with the record of this number: the displayed position is then that record, not the last one read."""
     return split.position == _AT and split.marker == sequence

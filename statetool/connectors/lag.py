@@ -1,4 +1,4 @@
-"""How far sources are behind the ends of what they read, which the user gives."""
+"""Lag of sources, given the end offsets of their splits."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _NO_OFFSET: Final = 1 << 63
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LagRow:
-    """How far one split is behind.
+    """Lag of one split.
 
     Attributes
     ----------
     position, end
-        What is read next, and what will be written next; ``None`` where state has a marker, or no end was given.
+        Next offset and end offset; ``None`` if state has a marker, or no end was given.
     lag
-        How much is not read yet; ``None`` where position or end are not known.
+        Amount left to read; ``None`` if position or end is unknown.
     spread
-        How much more that is than the least lag of the source's splits.
+        Difference to the smallest lag of the source's splits.
     time_ms, time_spread_ms
-        The time of what was read last where the split keeps one, and how far that is behind the latest of the source's splits.
-        (Alignment goes by watermarks, which are not stored.)
+        Time of the last record read if the split stores one, and its difference to the latest time of the source's splits.
+        (Alignment uses watermarks, which are not stored.)
     note
-        Why there is no lag, or why it is odd.
+        Why there is no lag, or why it is implausible.
     """
 
     operator: str
@@ -47,17 +47,17 @@ class LagRow:
 
 
 def lag_rows(source: Source, ends: Mapping[str, int | str]) -> list[LagRow]:
-    """Return how far the splits that readers hold are behind.
+    """Return the lag of the splits that readers hold.
 
     Parameters
     ----------
     ends
-        What is written next, by split: its id, or ``topic:partition``.
+        End offset by split: its id, or ``topic:partition``.
 
     Raises
     ------
     OptionError
-        An end that is no number.
+        An end is not a number.
     UnknownNameError
         Ends are given, but for none of these splits.
     """
@@ -80,7 +80,7 @@ def lag_rows(source: Source, ends: Mapping[str, int | str]) -> list[LagRow]:
 
 
 def _lag_row(row: SplitRow, end: int | None) -> LagRow:
-    # Sequence numbers of Kinesis are too large for offsets, and count nothing.
+    # Sequence numbers of Kinesis are too large for offsets, and do not count records.
     digits = row.position if row.position is not None and row.position.isdigit() else ""
     position = int(digits) if digits and int(digits) < _NO_OFFSET else None
     lag = None if end is None or position is None else end - position

@@ -1,10 +1,10 @@
 """The Kafka consumer before FLIP-27 (``FlinkKafkaConsumer``).
 
 Union list state ``topic-partition-offset-states``: tuples of ``KafkaTopicPartition`` (by Kryo: cached hash, partition, topic) and i8
-offset, that of the **last record read**; the source since FLIP-27 keeps the next one. Markers: -915623761773 committed (of the
+offset of the **last record read**; the source since FLIP-27 stores the next offset. Markers: -915623761773 committed (of the
 consumer group), -915623761774 latest, -915623761775 earliest (``KafkaTopicPartitionStateSentinel``).
 
-The snapshot of the serializer of a new state (:func:`state_type`) is the one that a job of Flink 1.x writes that registers no classes with
+The serializer snapshot of a new state (:func:`state_type`) is the one that a job of Flink 1.x writes if it registers no classes with
 Kryo: the class itself, and a placeholder for Avro's arrays.
 """
 
@@ -28,7 +28,7 @@ from statetool.serializers.optional_map import OptionalEntry
 from statetool.serializers.tuples import TupleSerializer
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
 
-#: Markers in the place of offsets; -915623761776 is a partition whose offset is not known yet.
+#: Markers used instead of offsets. -915623761776 is a partition whose offset is not known yet.
 _OFFSETS: Final = {-915623761773: "committed", -915623761774: "latest", -915623761775: "earliest"}
 _NOT_SET: Final = -915623761776
 _PARTITION: Final = "org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition"
@@ -38,7 +38,7 @@ _AVRO: Final = "org.apache.avro.generic.GenericData$Array"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumedPartition:
-    """A partition of a topic; ``offset`` as stored: of the last record read, or a marker."""
+    """A partition of a topic. ``offset`` is the stored one: of the last record read, or a marker."""
 
     topic: str
     partition: int
@@ -77,7 +77,7 @@ class KafkaConsumer(StateSource):
         return ConsumedPartition(topic=topic, partition=partition, offset=offset)
 
     def element_of(self, split: ConsumedPartition) -> Any:
-        # Java: 31 * topic.hashCode() + partition, which ``cachedHash`` keeps.
+        # Java: 31 * topic.hashCode() + partition, stored in ``cachedHash``.
         code = to_int32(31 * hash_string(split.topic) + split.partition)
         return (split.topic, split.partition, code), split.offset
 
@@ -92,7 +92,7 @@ def _offset_of(position: str) -> int:
 
 
 def state_type() -> Serializer:
-    """Return the serializer of the consumer's state as Flink 1.x makes it."""
+    """Return the serializer of the consumer's state as Flink 1.x creates it."""
     dummy = f"{_RUNTIME}kryo.Serializers$DummyAvro"
     registrations = (
         _registration(_PARTITION, _PARTITION),
@@ -107,7 +107,7 @@ def state_type() -> Serializer:
 
 
 def stored_element(split: ConsumedPartition) -> bytes:
-    """Return an element of the state, by :func:`state_type`."""
+    """Return an element of the state, encoded by :func:`state_type`."""
     out = Output()
     state_type().encode(out, KafkaConsumer().element_of(split))
     return bytes(out)

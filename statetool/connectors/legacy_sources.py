@@ -1,8 +1,8 @@
-"""Sources before FLIP-27 that keep list states: the Kinesis consumer, the monitoring and the reading of files.
+"""Sources before FLIP-27 that store list states: the Kinesis consumer, the file monitor and the file reader.
 
-Kinesis: union list state ``Kinesis-Stream-Shard-State``, tuples of the POJO ``StreamShardMetadata`` and ``SequenceNumber`` (by Kryo). Monitoring of
-a folder: ``file-monitoring-state``, i8, the largest modification time. Reading of files: ``splits``, Java streams of
-``TimestampedFileInputSplit``, which are parsed as data, never run.
+Kinesis: union list state ``Kinesis-Stream-Shard-State``, tuples of the POJO ``StreamShardMetadata`` and ``SequenceNumber`` (by Kryo).
+Monitoring of a folder: ``file-monitoring-state``, i8, the largest modification time. Reading of files: ``splits``, Java streams of
+``TimestampedFileInputSplit``, which are parsed as data and never executed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from statetool.types.declared import ClassDeclaration, class_of_fields
 
 _SEQUENCE_NUMBER: Final = "org.apache.flink.streaming.connectors.kinesis.model.SequenceNumber"
 _FILE_SPLIT: Final = b"org.apache.flink.streaming.api.functions.source.TimestampedFileInputSplit"
-#: How a Java stream of such a split begins: magic, version, an object, its class.
+#: First bytes of the Java stream of such a split: magic, version, object and class.
 _HEAD: Final = b"\xac\xed\0\5sr" + len(_FILE_SPLIT).to_bytes(2, "big") + _FILE_SPLIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumedShard:
-    """A shard of a stream, and the last record of it that was read."""
+    """A shard of a stream, and its last record read."""
 
     stream: str
     shard_id: str
@@ -71,14 +71,14 @@ class KinesisConsumer(StateSource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monitored:
-    """How far a folder was looked through."""
+    """Progress of the monitoring of a folder."""
 
     modification_time: int
     split_id: str = "folder"
 
 
 class FileMonitoring(StateSource):
-    """The monitoring of a folder before FLIP-27."""
+    """The folder monitor before FLIP-27."""
 
     name: ClassVar[str] = "continuous-file-monitoring"
     state: ClassVar[str] = "file-monitoring-state"
@@ -92,7 +92,7 @@ class FileMonitoring(StateSource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFile:
-    """A range of a file that waits, or is being read."""
+    """A range of a file that is waiting or being read."""
 
     modification_time: int
     split_number: int
@@ -106,13 +106,13 @@ class ReadFile:
 
 
 class FileReader(StateSource):
-    """The reading of files before FLIP-27."""
+    """The file reader before FLIP-27."""
 
     name: ClassVar[str] = "continuous-file-reader"
     state: ClassVar[str] = "splits"
 
     def recognises(self, operator: OperatorBytes) -> bool:
-        """Tell whether the elements are such splits: other operators may have a state of this name."""
+        """Return True if the elements are such splits: other operators may have a state of this name."""
         if not super().recognises(operator):
             return False
         elements = list(operator.elements(self.state))

@@ -1,4 +1,4 @@
-"""What all sources and all sinks have in common."""
+"""Data model shared by all sources and sinks."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ Status: TypeAlias = Literal["assigned", "unassigned", "finished"]
 
 
 class Split(Protocol):
-    """A piece of a source that one reader reads: a dataclass of the connector's own, with the fields of the wire."""
+    """A piece of a source that one reader reads: a dataclass of the connector with the stored fields."""
 
     @property
     def split_id(self) -> str:
-        """The name of the split, the same in the enumerator and in readers."""
+        """Name of the split, the same in the enumerator and in readers."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a split is, in terms that all connectors have.
+    """Position of a split, in terms shared by all connectors.
 
     Attributes
     ----------
     source
         Topic, stream, table or path.
     start, position, stop
-        In the source's own terms, as text; ``position`` is what is read next. ``None``: not known, of ``stop`` none.
+        Offsets as text, in the source's format; ``position`` is the next offset. ``None`` if unknown; for ``stop``, if there is none.
     marker
-        What stands in the place of a position until there is one: ``earliest``, ``latest``, ``committed``.
+        Marker used instead of a position until one is known: ``earliest``, ``latest``, ``committed``.
     finished
-        Whether nothing is left to read; ``None`` where the split does not say it.
+        Whether nothing is left to read; ``None`` if the split does not store it.
     time_ms
-        The time of what was read last, or from which it is read on (epoch ms), where the split keeps one.
+        Time of the last record read, or the start time for reading (epoch ms), if the split stores one.
     """
 
     source: str | None = None
@@ -49,7 +49,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldSplit:
-    """A split in a reader: its bytes, and what they say where the connector is known."""
+    """A split in a reader: its bytes, decoded if the connector is known."""
 
     subtask: int
     version: int
@@ -59,7 +59,7 @@ class HeldSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSplit:
-    """A split that the enumerator keeps; ``subtask`` where it stores which one it was assigned to."""
+    """A split in the enumerator. ``subtask`` is set if the enumerator stores the assignment."""
 
     split: Any
     status: Status
@@ -68,14 +68,14 @@ class KnownSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enumerator:
-    """What the enumerator keeps.
+    """Enumerator state.
 
     Attributes
     ----------
     lists_assigned
-        Whether splits stay in it after they were assigned; else those in readers are not named here.
+        Whether splits stay in the enumerator after assignment. Otherwise splits in readers are not listed here.
     facts
-        What it keeps beside splits, by name.
+        Further fields besides splits, by name.
     """
 
     splits: tuple[KnownSplit, ...] = ()
@@ -85,7 +85,7 @@ class Enumerator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceBytes:
-    """The state of one source as bytes: the splits of its readers, and version and bytes of the enumerator."""
+    """State of one source as bytes: the splits of its readers, and version and bytes of the enumerator."""
 
     held: tuple[HeldSplit, ...]
     enumerator_version: int | None = None
@@ -93,22 +93,22 @@ class SourceBytes:
 
     @property
     def split_versions(self) -> frozenset[int]:
-        """Versions of the splits that readers hold."""
+        """Versions of the splits in readers."""
         return frozenset(h.version for h in self.held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """What a connector reads in the state of a source.
+    """State of a source, decoded by a connector.
 
     Attributes
     ----------
     held
         Splits of readers, in the order of the bytes.
     enumerator
-        ``None`` where there is none, or its version is not known.
+        ``None`` if absent, or if its version is not known.
     backlog
-        Whether the source was behind, as far as its state tells: an inference of ours.
+        Whether the source had a backlog, as inferred from its state.
     """
 
     held: tuple[HeldSplit, ...]
@@ -118,22 +118,22 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """Something that a sink has written and not committed, in terms that all connectors have.
+    """An uncommitted transaction or file of a sink, in terms shared by all connectors.
 
     Attributes
     ----------
     name
-        The name that a user calls it by, and no other of the sink has: a transactional id, the name of a file.
+        Unique name in the sink: a transactional id, or the name of a file.
     status
         ``open`` (will be aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``.
     subtask
-        The writer that made it where state says so, else the subtask that holds it.
+        Subtask of the writer that created it if stored, otherwise the subtask that holds it.
     start_ms
-        When it began, where state says so.
+        Start time, if stored.
     expires
-        Whether the outside system ends it by itself after a time: transactions, not files.
+        Whether the external system ends it after a timeout: true of transactions, not of files.
     fields
-        All that is stored of it.
+        All stored fields.
     """
 
     name: str
@@ -156,16 +156,16 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkState:
-    """What a connector reads in the state of an operator of a sink.
+    """State of an operator of a sink, decoded by a connector.
 
     Attributes
     ----------
     role
-        ``writer``, ``committer``, ``compact-coordinator``, ``sink`` (one operator that is all of these).
+        ``writer``, ``committer``, ``compact-coordinator``, ``sink`` (one operator with all of these roles).
     writers
-        What writers keep beside transactions: subtask and fields.
+        Writer state besides transactions: subtask and fields.
     unread
-        Subtask, version and bytes of what is not understood.
+        Subtask, version and bytes of elements that cannot be decoded.
     """
 
     role: str
@@ -176,7 +176,7 @@ class SinkState:
 
 
 def as_plain(value: Any) -> Any:
-    """Return fields of dataclasses as mappings, bytes as hexadecimal text: what JSON can hold."""
+    """Convert dataclasses to mappings and bytes to hexadecimal text, for JSON."""
     match value:
         case bytes():
             return value.hex()

@@ -1,9 +1,9 @@
-"""Paimon's sink (``org.apache.paimon.flink.sink``), followed from its sources alone: no bytes of a job were at hand.
+"""Paimon's sink (``org.apache.paimon.flink.sink``), implemented from its source code without bytes of a real job.
 
-Writers and committer keep the union list state ``commit_user_state`` (a string: who commits), the committer also
-``streaming_committer_raw_states``: byte arrays, each a versioned ``ManifestCommittable``. In versions 2 to 6 that begins with the i8 identifier of
-the commit, which is the id of the checkpoint (the greatest long at the end of the input); what follows changes with each release and stays
-bytes. A table takes of one user only commits whose identifiers are above those that it has: the others count as done.
+Writers and committer store the union list state ``commit_user_state`` (a string: the commit user), the committer also
+``streaming_committer_raw_states``: byte arrays, each a versioned ``ManifestCommittable``. In versions 2 to 6 that begins with the i8
+identifier of the commit, which is the checkpoint id (``Long.MAX_VALUE`` at the end of the input). The remaining fields change with each
+release and stay bytes. For each user, a table accepts only commits with identifiers higher than those it has: the others count as done.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _END_OF_INPUT: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaimonCommittable:
-    """What is committed to a table: its identifier, and how many bytes it has."""
+    """A commit to a table: its identifier, and its size in bytes."""
 
     identifier: int
     size_bytes: int
 
 
 class PaimonSink(StateSink):
-    """Paimon's sink, its writers and its committer."""
+    """Paimon's sink: writers and committer."""
 
     name: ClassVar[str] = "paimon-sink"
     commits_by_checkpoint_id: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""What will become of transactions that a sink has not committed: committed on restore, aborted, or gone by then."""
+"""Outcome of uncommitted transactions of a sink: committed on restore, aborted, or expired."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Verdict: TypeAlias = Literal["will_commit", "may_expire", "has_expired", "will_a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRow:
-    """One thing that a sink has not committed, and what becomes of it.
+    """One uncommitted transaction or file of a sink, and its outcome.
 
     Attributes
     ----------
     age_ms, age_from
-        How old it is, and since when: its ``start``, or (at least) the ``snapshot``, where state stores no start.
+        Its age, and the start of the age: its ``start``, or the ``snapshot`` (a minimum) if state stores no start.
     verdict
-        On restore now: ``will_commit``, ``may_expire`` (its start is not stored), ``has_expired`` (the outside system has
+        Outcome of a restore now: ``will_commit``, ``may_expire`` (its start is not stored), ``has_expired`` (the external system has
         aborted it: its records are lost), ``will_abort`` (it was open), ``is_committed``; ``unknown`` without a timeout.
     commands
-        Command lines of the outside system's own tools, one a line.
+        Command lines of the external system's tools, one per line.
     is_decoded
-        Whether a connector reads it; otherwise nobody can tell what becomes of it.
+        Whether a connector decodes it. Otherwise its outcome is unknown.
     """
 
     operator: str
@@ -46,16 +46,16 @@ class PendingRow:
 
 
 def pending_rows(sink: Sink, *, now_ms: int, snapshot_ms: int | None, timeout_ms: int | None) -> list[PendingRow]:
-    """Return what a sink has not committed.
+    """Return the uncommitted transactions and files of a sink.
 
     Parameters
     ----------
     now_ms
-        When it would be restored (epoch ms).
+        Time of the restore (epoch ms).
     snapshot_ms
-        When the snapshot was there for sure: the time of its metadata file.
+        Latest time of completion of the snapshot: the time of its metadata file.
     timeout_ms
-        How long the outside system keeps a transaction open (``transaction.timeout.ms``).
+        How long the external system keeps a transaction open (``transaction.timeout.ms``).
     """
     rows = []
     for pending in (*sink.state.pending, *_unread(sink)):
@@ -82,7 +82,7 @@ def pending_rows(sink: Sink, *, now_ms: int, snapshot_ms: int | None, timeout_ms
 
 
 def _unread(sink: Sink) -> Iterator[Pending]:
-    """Yield what a sink may not have committed, as nobody can read it."""
+    """Yield elements that cannot be decoded and may be uncommitted."""
     yield from unread_pending(sink)
     if sink.state.role == UNKNOWN_ROLE:
         yield Pending(name=UNKNOWN_NAME, status="unknown", subtask=-1, undecoded=b"")

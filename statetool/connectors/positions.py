@@ -1,4 +1,4 @@
-"""Positions that a user gives as rows of a table."""
+"""Positions given by a user as rows of a table."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from statetool.errors import OptionError
 
 
 def positions_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return positions by split of rows with ``topic``, ``partition``, ``offset``, or with ``split``, ``position``.
+    """Return positions by split from rows with ``topic``, ``partition``, ``offset``, or with ``split``, ``position``.
 
     Raises
     ------
     OptionError
-        Other columns, a value that is missing, a split that comes twice.
+        The columns are others, a value is missing, or a split occurs twice.
     """
     positions: dict[str, str] = {}
     for row in rows:

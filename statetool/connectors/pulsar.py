@@ -1,13 +1,14 @@
-"""Pulsar (``org.apache.flink.connector.pulsar``), followed from its sources alone: no bytes of a job were at hand.
+"""Pulsar (``org.apache.flink.connector.pulsar``), implemented from its source code without bytes of a real job.
 
 Split, version 2 (``PulsarPartitionSplitSerializer``): utf topic, i4 partition, i4 count of ranges of hashes (i4, i4), i4 length and a Java
 stream of the stop cursor, boolean has the id of the last message read [i4 length, bytes], boolean has a transaction [i8, i8]. Version 1:
-one more i4 behind the ranges; 0: one range, without a count. Enumerator (``PulsarSourceEnumStateSerializer``), version 3: i4 count of
-partitions, as a split begins; 2: as splits of version 1; 1: of version 0; 0: then what is not used any more: i4 count of splits of version
-0; i4 count, each i4 subtask and such a list; i4 count, each i4 subtask, i4 count, utf ids; a boolean. Committable, version 1: i8, i8
-transaction id, utf topic.
+one more i4 after the ranges; 0: one range, without a count. Enumerator (``PulsarSourceEnumStateSerializer``), version 3: i4 count of
+partitions in the layout of a split's first fields; 2: as splits of version 1; 1: of version 0; 0: then unused fields: i4 count of splits of
+version 0; i4 count, each i4 subtask and such a list; i4 count, each i4 subtask, i4 count, utf ids; a boolean. Committable, version 1: i8,
+i8 transaction id, utf topic.
 
-The id of a message is Protobuf (``MessageIdData``: 1 ledger, 2 entry, 3 partition, 4 index in a batch) and shown as Pulsar's own tools show it.
+The id of a message is Protobuf (``MessageIdData``: 1 ledger, 2 entry, 3 partition, 4 index in a batch) and shown in the form of Pulsar's
+tools.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PulsarSplit:
-    """A partition of a topic (-1: the topic has none), or ranges of the hashes of its keys."""
+    """A partition of a topic (-1: the topic is not partitioned), or ranges of its key hashes."""
 
     topic: str
     partition: int
@@ -43,7 +44,7 @@ class PulsarSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PulsarCommittable:
-    """A transaction of Pulsar on a topic."""
+    """A Pulsar transaction on a topic."""
 
     topic: str
     most_significant: int
@@ -59,7 +60,7 @@ class PulsarSource(SplitConnector):
 
     def place(self, split: PulsarSplit) -> Place:
         partition = None if split.partition < 0 else split.partition
-        # What is stored is the last message read.
+        # The stored id is that of the last message read.
         position = None if split.message_id is None else f"after {_message_id(split.message_id)}"
         return Place(source=split.topic, partition=partition, position=position)
 
@@ -126,7 +127,7 @@ def _read_partition(version: int, c: Cursor) -> tuple[str, int, tuple[Range, ...
 
 
 def _message_id(raw: bytes) -> str:
-    """Return ``ledger:entry:partition`` and, in a batch, its index; hexadecimal digits of what is not such an id."""
+    """Return ``ledger:entry:partition`` and, in a batch, the index; hexadecimal digits if the bytes are not such an id."""
     c, numbers = Cursor(raw), {3: -1, 4: -1}
     try:
         while c.left:

@@ -1,6 +1,6 @@
-"""All connectors: those here, and those of other packages by the entry point group ``statetool.connectors``.
+"""Registry of connectors: the bundled ones, and those of other packages in the entry point group ``statetool.connectors``.
 
-An entry point names a subclass of one of the kinds in :mod:`statetool.connectors.connector`, which is made without arguments.
+An entry point names a subclass of one of the kinds in :mod:`statetool.connectors.connector` that can be created without arguments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statetool.errors import OptionError, UnknownNameError, suggest
 GROUP: Final = "statetool.connectors"
 Connector: TypeAlias = SplitConnector | StateSource | SinkConnector | StateSink
 
-#: Connectors here, as ``module:class`` below :mod:`statetool.connectors`.
+#: Bundled connectors, as ``module:class`` below :mod:`statetool.connectors`.
 _BUILT_IN: Final = (
     "kafka:KafkaSource",
     "files:FileSource",
@@ -55,7 +55,7 @@ def connectors() -> tuple[Connector, ...]:
     Raises
     ------
     OptionError
-        An entry point that is no connector, or two connectors of one name.
+        An entry point is not a connector, or two connectors have the same name.
     """
     names = (name.split(":") for name in _BUILT_IN)
     classes = [getattr(import_module(f"statetool.connectors.{module}"), name) for module, name in names]
@@ -77,7 +77,7 @@ def split_connectors() -> tuple[SplitConnector, ...]:
 
 
 def state_sources() -> tuple[StateSource, ...]:
-    """Return the connectors of sources with list states of their own."""
+    """Return the connectors of sources that store positions in list states."""
     return tuple(c for c in connectors() if isinstance(c, StateSource))
 
 
@@ -87,7 +87,7 @@ def sink_connectors() -> tuple[SinkConnector, ...]:
 
 
 def state_sinks() -> tuple[StateSink, ...]:
-    """Return the connectors of sinks with list states of their own."""
+    """Return the connectors of sinks that store pending items in list states."""
     return tuple(c for c in connectors() if isinstance(c, StateSink))
 
 
@@ -97,7 +97,7 @@ def split_connector(name: str) -> SplitConnector:
     Raises
     ------
     UnknownNameError
-        There is none.
+        No connector has this name.
     """
     by_name = {c.name: c for c in split_connectors()}
     if name not in by_name:
@@ -106,10 +106,10 @@ def split_connector(name: str) -> SplitConnector:
 
 
 def recognise(given: SourceBytes) -> list[tuple[SplitConnector, SourceState]]:
-    """Return the connectors that read the bytes of a source, with what they read: one, none, or several where bytes are few.
+    """Return the connectors that can read the bytes of a source, with the decoded state: none, one, or several if there are few bytes.
 
-    Splits and enumerator of the versions that a connector knows must fit it to the last byte. Of connectors that fit, those that know
-    the most of the versions are returned.
+    Splits and enumerator must fit to the last byte if the connector knows their version. Of the connectors that fit, those that know the
+    most versions are returned.
     """
     fitting: list[tuple[int, SplitConnector, SourceState]] = []
     for connector in split_connectors():

@@ -1,4 +1,4 @@
-"""Rows of the tables of sources and sinks. Positions are text, in the source's own terms; ``details`` is JSON of all that is stored."""
+"""Rows of the tables of sources and sinks. Positions are text in the source's format. ``details`` is JSON of all stored fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statetool.connectors.sinks import Sink, unread_pending
 from statetool.connectors.sources import Source
 from statetool.snapshot.operator import OperatorInventory
 
-#: What tables say of the watermark of a split: readers do not store it.
+#: Value of the watermark columns of splits: readers do not store watermarks.
 NO_WATERMARK: Final = "not stored"
 
 
@@ -25,15 +25,15 @@ class SplitRow:
     Attributes
     ----------
     source, partition
-        Topic, stream, table or path, and number of the partition.
+        Topic, stream, table or path, and partition number.
     start, position, stop
-        Where it began as far as the enumerator tells, what is read next, and where it ends.
+        Start if the enumerator stores it, next offset, and end.
     marker
-        ``earliest``, ``latest``, ``committed`` ... where no record was read yet.
+        ``earliest``, ``latest``, ``committed`` and others, if no record was read yet.
     watermark
         ``not stored``: no source writes it to its state.
     time_ms
-        The time of what was read last, or from which it is read on, where the split keeps one (Flink CDC, Kinesis).
+        Time of the last record read, or the start time for reading, if the split stores one (Flink CDC, Kinesis).
     undecoded
         The bytes of a split whose connector or version is not known.
     """
@@ -58,18 +58,18 @@ class SplitRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnumeratorRow:
-    """One split that an enumerator keeps.
+    """One split in an enumerator.
 
     Attributes
     ----------
     status
         ``assigned``, ``unassigned``, ``finished``.
     subtask
-        To whom it was assigned, where the enumerator stores it.
+        Subtask it is assigned to, if the enumerator stores it.
     assigned_since
-        The checkpoint since which it is assigned: no enumerator that is known stores it.
+        Checkpoint since which it is assigned. No known enumerator stores it.
     position
-        Where it began, or will begin; ``None`` where this version does not store it.
+        Where it began or will begin; ``None`` if this version does not store it.
     """
 
     operator: str
@@ -94,21 +94,21 @@ class SourceRow:
     Attributes
     ----------
     held, assigned, unassigned, finished
-        Numbers of splits: in readers, and by status in the enumerator (``None`` where it does not list such).
+        Numbers of splits: in readers, and by status in the enumerator (``None`` if it does not list such splits).
     discovered
-        Whether the first discovery of splits was done, where the enumerator stores it.
+        Whether the first discovery of splits was finished, if the enumerator stores it.
     backlog
-        Whether it was behind, inferred from its state (a hybrid source's index, a snapshot phase); ``None`` where that does not tell.
+        Whether it had a backlog, inferred from its state (a hybrid source's index, a snapshot phase); ``None`` if unknown.
     backlog_inferred_from
-        What that is inferred from; empty where nothing is.
+        The state from which the backlog is inferred; empty if unknown.
     facts
-        What the enumerator keeps beside splits, as JSON.
+        Enumerator state besides splits, as JSON.
     undecoded
-        Splits that stay bytes.
+        Number of splits that stay bytes.
     problems
-        What the cross-check finds.
+        Findings of the cross-check.
     note
-        What is not shown, and why.
+        Missing information, and the reason.
     """
 
     operator: str
@@ -138,12 +138,12 @@ class SinkRow:
     role
         ``writer``, ``committer``, ``compact-coordinator``, ``sink`` (all in one).
     pending, open
-        How many transactions or files are not committed, and how many of them are only begun, and aborted on restore; ``None`` where
-        not all of its state can be read (``undecoded``).
+        Number of uncommitted transactions or files, and number of those that are open and aborted on restore; ``None`` if part of
+        its state cannot be read (``undecoded``).
     finished_subtasks
-        Subtasks that had finished.
+        Number of finished subtasks.
     writers
-        What writers keep, as JSON.
+        Writer state, as JSON.
     """
 
     operator: str
@@ -161,18 +161,18 @@ class SinkRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionRow:
-    """One thing that a sink has not committed.
+    """One uncommitted transaction or file of a sink.
 
     Attributes
     ----------
     name
-        A transactional id, a file, or the user's own handle.
+        A transactional id, a file, or the user's handle.
     status
         ``open`` (aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``.
     subtask
-        The writer that made it.
+        Subtask of the writer that created it.
     start_ms
-        When it began (epoch ms), where state says it.
+        Start time (epoch ms), if stored.
     """
 
     operator: str
@@ -225,7 +225,7 @@ def _split_row(source: Source, held: HeldSplit, starts: dict[str, str | None]) -
 
 
 def place_of(source: Source, known: KnownSplit) -> Place:
-    """Return where a split of the enumerator is."""
+    """Return the position of a split in the enumerator."""
     return Place() if source.connector is None else source.connector.place(known.split)
 
 
@@ -234,7 +234,7 @@ def _known_splits(source: Source) -> tuple[KnownSplit, ...]:
 
 
 def enumerator_rows(source: Source) -> list[EnumeratorRow]:
-    """Return the splits that the enumerator of a source keeps."""
+    """Return the splits in the enumerator of a source."""
     rows = []
     for known in _known_splits(source):
         place = place_of(source, known)
@@ -284,7 +284,7 @@ def source_row(source: Source) -> SourceRow:
 
 
 def inferred_from(source: Source) -> str:
-    """Return what a source's backlog is inferred from; empty where its state does not tell."""
+    """Return the state from which a source's backlog is inferred; empty if unknown."""
     if source.state.backlog is None or not isinstance(source.connector, SplitConnector):
         return ""
     return source.connector.phase(source.state)
@@ -317,12 +317,12 @@ def unreadable_source(operator: OperatorInventory, note: str) -> SourceRow:
 
 
 def unreadable_sink(operator: OperatorInventory, note: str) -> SinkRow:
-    """Return the row of an operator that may be of a sink."""
+    """Return the row of an operator that may belong to a sink."""
     return replace(sink_row(Sink.unknown(operator)), note=note)
 
 
 def transaction_rows(sink: Sink) -> Iterator[TransactionRow]:
-    """Yield what a sink has not committed; elements that cannot be read as bytes."""
+    """Yield the uncommitted transactions and files of a sink; elements that cannot be decoded are bytes."""
     for pending in sink.state.pending:
         yield _transaction_row(sink, pending)
     for pending in unread_pending(sink) if sink.state.role != "writer" else ():

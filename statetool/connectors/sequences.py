@@ -1,7 +1,7 @@
-"""Sequences of numbers: ``NumberSequenceSource``, and ``DataGeneratorSource``, which keeps the same.
+"""Sequences of numbers: ``NumberSequenceSource``, and ``DataGeneratorSource``, which stores the same state.
 
 Split, version 1 (``NumberSequenceSource.NumberSequenceSplit``, ``IteratorSourceSplit``): utf id, i8 next number, i8 last number.
-Enumerator, version 1: i4 count, splits that wait, one after the other.
+Enumerator, version 1: i4 count, unassigned splits one after another.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statetool.io.output import Output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberSplit:
-    """A range of numbers; ``start`` is the next one, ``end`` the last."""
+    """A range of numbers. ``start`` is the next number, ``end`` the last."""
 
     split_id: str
     start: int
@@ -27,7 +27,7 @@ class NumberSplit:
 
 
 class NumberSequence(SplitConnector):
-    """A sequence of numbers."""
+    """A source of a sequence of numbers."""
 
     name: ClassVar[str] = "number-sequence-source"
     split_versions: ClassVar[frozenset[int]] = frozenset({1})
@@ -70,7 +70,7 @@ class NumberSequence(SplitConnector):
 
 
 def _checked(split: NumberSplit) -> NumberSplit:
-    """Refuse a split that is past its end: Flink does not restore one."""
+    """Refuse a split that is past its end: Flink does not restore such a split."""
     if split.start > split.end:
         raise OptionError(
             f"{split.start} is behind the end {split.end} of split {split.split_id!r}", hint="remove the split"

@@ -1,9 +1,9 @@
-"""The sinks of a snapshot: which operators belong to one, of which connector, and what they have not committed.
+"""Sinks of a snapshot: their operators, connectors, and uncommitted transactions and files.
 
-Sink V2 keeps list states of byte arrays, each versioned: ``writer_raw_states`` of writers, ``streaming_committer_raw_states`` of committers
-(:mod:`statetool.connectors.collector`), ``remaining_compact_commit_raw_state`` of the compact coordinator of files (one committable an
-element). Flink 1.13 and 1.14 keep the state of writer and committer in one operator. Nothing names the connector: it is recognised by
-versions and by bytes that it reads to the last one.
+Sink V2 stores list states of versioned byte arrays: ``writer_raw_states`` of writers, ``streaming_committer_raw_states`` of committers
+(:mod:`statetool.connectors.collector`), ``remaining_compact_commit_raw_state`` of the compact coordinator of files (one committable per
+element). Flink 1.13 and 1.14 store the state of writer and committer in one operator. State does not name the connector: it is recognised
+by versions, and by reading the bytes to the last one.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from statetool.snapshot.operator import OperatorInventory
 WRITER_STATE: Final = "writer_raw_states"
 COMMITTER_STATE: Final = "streaming_committer_raw_states"
 COMPACT_STATE: Final = "remaining_compact_commit_raw_state"
-#: The name of what cannot be read.
+#: Connector name of elements that cannot be read.
 UNKNOWN_NAME: Final = "(unknown)"
-#: The role of an operator whose operator state cannot be read.
+#: Role of an operator whose operator state cannot be read.
 UNKNOWN_ROLE: Final = "unknown"
 _ROLES: Final = {WRITER_STATE: "writer", COMMITTER_STATE: "committer", COMPACT_STATE: "compact-coordinator"}
 
@@ -54,17 +54,17 @@ class Sink(Recognised[SinkConnector | StateSink]):
 
     @classmethod
     def unknown(cls, operator: OperatorInventory) -> Sink:
-        """Return an operator that may be of a sink: its operator state cannot be read."""
+        """Return the entry of an operator that may belong to a sink: its operator state cannot be read."""
         return cls(operator=operator, data=OperatorBytes(operator), state=SinkState(role=UNKNOWN_ROLE))
 
     @property
     def is_read(self) -> bool:
-        """Whether everything is read that the operator keeps uncommitted, at least in its frames."""
+        """Return True if everything uncommitted in the operator is read, at least its frames."""
         return self.state.role != UNKNOWN_ROLE and not self.state.unread
 
     @property
     def note(self) -> str:
-        """What is not shown, and why."""
+        """Missing information, and the reason."""
         if len(self.candidates) > 1:
             return f"could be of {' or '.join(self.candidates)}"
         if self.state.unread:
@@ -75,7 +75,7 @@ class Sink(Recognised[SinkConnector | StateSink]):
 
 
 def sinks_of(operators: Iterable[OperatorInventory]) -> list[Sink]:
-    """Return the operators that belong to sinks; a committer that holds nothing has the connector of its writer."""
+    """Return the operators that belong to sinks. A committer without committables gets the connector of its writer."""
     sinks = [sink for operator in operators for sink in sinks_in(operator)]
     writers = {
         operator_id_for_uid(f"Sink Committer: {s.operator.uid}"): s.connector
@@ -91,7 +91,7 @@ def sinks_of(operators: Iterable[OperatorInventory]) -> list[Sink]:
 
 
 def sinks_in(operator: OperatorInventory) -> list[Sink]:
-    """Return what an operator keeps as part of a sink, one for each of its roles; nothing if it belongs to none."""
+    """Return the sink state of an operator, one entry per role; empty if it belongs to no sink."""
     states = registry.state_sinks()
     data = OperatorBytes(operator, tuple(c for s in states for c in s.classes))
     for sink in states:
@@ -102,13 +102,13 @@ def sinks_in(operator: OperatorInventory) -> list[Sink]:
 
 
 def sink_of(operator: OperatorInventory) -> Sink | None:
-    """Return the part of a sink whose committables an operator keeps, else that of its writers; ``None`` if it belongs to none."""
+    """Return the sink part with the committables of an operator, otherwise the part with its writers; ``None`` if it belongs to no sink."""
     return next(iter(sorted(sinks_in(operator), key=lambda s: s.state.role == "writer")), None)
 
 
 def _sink_v2(operator: OperatorInventory, data: OperatorBytes) -> list[Sink]:
     fitting = {role: _fitting(data, name, role) for name, role in _ROLES.items() if name in data.states}
-    # All roles of an operator are of one connector: one role may tell it where another holds too little.
+    # All roles of an operator have one connector: one role may identify it if another holds too little state.
     common = set.intersection(*(set(states) for states in fitting.values())) if fitting else set()
     decoded = {name: sum(_decoded(states[name]) for states in fitting.values()) for name in common}
     named = _most(decoded)
@@ -125,7 +125,7 @@ def _sink_v2(operator: OperatorInventory, data: OperatorBytes) -> list[Sink]:
 
 
 def _fitting(data: OperatorBytes, name: str, role: str) -> dict[str, SinkState]:
-    """Return what each connector reads in a state that it can read, by the connector's name."""
+    """Return the decoded state of each connector that can read a state, by the connector's name."""
     read = {WRITER_STATE: _read_writers, COMMITTER_STATE: _read_committables, COMPACT_STATE: _read_compacting}[name]
     fitting = {}
     for connector in registry.sink_connectors():
@@ -144,7 +144,7 @@ def _decoded(state: SinkState) -> int:
 
 
 def _most(decoded: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the names of the connectors that decode the most, if they decode anything."""
+    """Return the names of the connectors that decode the most, empty if none decodes anything."""
     most = max(decoded.values(), default=0)
     return tuple(name for name, number in decoded.items() if number == most) if most else ()
 
@@ -155,7 +155,7 @@ def _in_role(
     connectors = {c.name: c for c in registry.sink_connectors()}
     if len(named) == 1:
         return Sink(operator=operator, data=data, connector=connectors[named[0]], state=states[named[0]])
-    # Bytes that no connector decodes are shown in the frames that the first one read.
+    # Bytes that no connector decodes are shown in the frames read by the first one.
     state = next(iter(states.values()), None)
     if named or state is None:
         state = _unread_state(role, _elements(data, next(n for n, r in _ROLES.items() if r == role)))
@@ -163,7 +163,7 @@ def _in_role(
 
 
 def unread_pending(sink: Sink) -> Iterator[Pending]:
-    """Yield the elements of a sink that nobody can read as bytes."""
+    """Yield the elements of a sink that no connector can read, as bytes."""
     for subtask, version, raw in sink.state.unread:
         yield Pending(name=UNKNOWN_NAME, status="unknown", subtask=subtask, version=version, undecoded=raw)
 
@@ -218,7 +218,7 @@ def _committables_of(connector: SinkConnector, subtask: int, collector: Collecto
                 yield replace(
                     _pending(connector, request.version, request.data),
                     status=STATES[request.state],
-                    # Version 0 does not store the writer's subtask: it is that of the committer.
+                    # Version 0 does not store the writer's subtask: the committer's subtask is used.
                     subtask=subtask if writer.subtask is None else writer.subtask,
                     checkpoint_id=checkpoint.checkpoint_id,
                     retries=request.retries,
@@ -240,12 +240,12 @@ def _pending(connector: SinkConnector, version: int, raw: bytes) -> Pending:
 
 
 def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
-    """Return the elements, by state and subtask, of a sink that forgets the named committables.
+    """Return the elements, by state and subtask, of a sink without the named committables.
 
     Raises
     ------
     UnsupportedError
-        The connector cannot forget any.
+        The connector does not support leaving out committables.
     """
     connector = sink.connector
     if isinstance(connector, StateSink):

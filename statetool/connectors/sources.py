@@ -1,8 +1,8 @@
-"""The sources of a snapshot: which operators are sources, of which connector, and what their state says.
+"""Sources of a snapshot: their operators, connectors and decoded state.
 
-A FLIP-27 source has the list state ``SourceReaderState`` (byte arrays, one a split, versioned) and, as coordinator state, i4 1 (format of
-``SourceCoordinator``) and the enumerator's, versioned. Nothing in either names the connector: it is recognised by the versions and by
-bytes that it reads to the last one.
+A FLIP-27 source has the list state ``SourceReaderState`` (versioned byte arrays, one per split) and, as coordinator state, i4 1 (format of
+``SourceCoordinator``) and the versioned enumerator state. Neither names the connector: it is recognised by the versions, and by reading the
+bytes to the last one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Source(Recognised[SplitConnector | StateSource]):
     given
         The bytes of a FLIP-27 source.
     coordinator_version
-        Format of its coordinator state; another one than 1 is not read.
+        Format of its coordinator state. Only format 1 is read.
     """
 
     state: SourceState
@@ -44,7 +44,7 @@ class Source(Recognised[SplitConnector | StateSource]):
 
     @property
     def note(self) -> str:
-        """What is not shown, and why."""
+        """Missing information, and the reason."""
         if len(self.candidates) > 1:
             return f"so few bytes could be of {' or '.join(self.candidates)}: say which with connector="
         if self.connector is None and (self.state.held or self.coordinator):
@@ -59,19 +59,19 @@ class Source(Recognised[SplitConnector | StateSource]):
 
 
 def source_of(operator: OperatorInventory, connector: str | None = None) -> Source | None:
-    """Return what an operator keeps as a source, ``None`` if it is none.
+    """Return the source in an operator, ``None`` if it is not a source.
 
     Parameters
     ----------
     connector
-        Name of the connector, where the bytes do not tell.
+        Name of the connector, if the bytes do not identify it.
 
     Raises
     ------
     UnknownNameError
-        There is no such connector.
+        No connector has this name.
     FormatError
-        Bytes that are not those of the named connector.
+        The bytes are not those of the named connector.
     """
     states = registry.state_sources()
     data = OperatorBytes(operator, tuple(c for s in states for c in s.classes))

@@ -1,4 +1,4 @@
-"""The tables of sources and sinks: by name the dataclass of their rows, and the rows of an operator."""
+"""Tables of sources and sinks: the dataclass of rows per table name, and the rows of an operator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from statetool.snapshot.operator import OperatorInventory
 
 @dataclass(frozen=True, slots=True)
 class ConnectorTable:
-    """A table: the dataclass of its rows, and those of one source or of one operator of a sink."""
+    """A table: the dataclass of its rows, and functions that return the rows of one source or of one operator of a sink."""
 
     record: type[Any]
     of_source: Callable[[Source], Sequence[Any]] | None = None
@@ -53,14 +53,14 @@ def connector_rows(table: str, operators: Iterable[OperatorInventory], connector
     Parameters
     ----------
     connector
-        Name of the connector of a source whose bytes do not tell it.
+        Name of the connector of a source whose bytes do not identify it.
 
     Raises
     ------
     UnknownNameError
-        There is no such table, or no such connector.
+        No table or connector has this name.
     FormatError
-        Damaged state, or not that of the connector.
+        State is damaged, or does not belong to the connector.
     """
     if table not in CONNECTOR_TABLES:
         raise UnknownNameError(f"no table {table!r} of sources or sinks", hint=suggest(table, CONNECTOR_TABLES))
@@ -82,7 +82,7 @@ def connector_rows(table: str, operators: Iterable[OperatorInventory], connector
 def readable_operators(
     operators: Iterable[OperatorInventory], connector: str | None = None
 ) -> tuple[list[OperatorInventory], list[tuple[OperatorInventory, str]]]:
-    """Return the operators whose operator state can be read, and those of which nobody can tell what they are, with the reason."""
+    """Return the operators with readable operator state, and the other operators with the reason: their kind is unknown."""
     readable, unread = [], []
     for operator in operators:
         try:
@@ -98,7 +98,7 @@ def readable_operators(
 
 
 def sinks_and_unknown(operators: Iterable[OperatorInventory]) -> list[Sink]:
-    """Return the operators of sinks, and those that may be of one."""
+    """Return the operators of sinks, and those that may belong to a sink."""
     readable, unread = readable_operators(operators)
     return [*sinks_of(readable), *(Sink.unknown(operator) for operator, _ in unread)]
 
@@ -107,7 +107,7 @@ def _unread_note(error: UnknownSerializerError) -> str:
     return f"its operator state cannot be read: {error.message}"
 
 
-#: The rows that stand for an operator whose operator state cannot be read.
+#: Rows for an operator whose operator state cannot be read.
 _UNREADABLE: Final[Mapping[str, Callable[[OperatorInventory, str], Any]]] = {
     "sources": unreadable_source,
     "source_checks": unreadable_check,

@@ -1,9 +1,9 @@
-"""Sinks by ``TwoPhaseCommitSinkFunction``, and ``FlinkKafkaProducer``, which is one.
+"""Sinks based on ``TwoPhaseCommitSinkFunction``, including ``FlinkKafkaProducer``.
 
-List state ``state``, one element a subtask, by ``TwoPhaseCommitSinkFunction.StateSerializer`` (:mod:`statetool.serializers.streaming`): the open
-transaction, those that are pre-committed, the user's context; of each transaction its handle, by a serializer of the user, and when
-it began. An open transaction is aborted on restore, the others are committed. ``FlinkKafkaProducer``: the handle is transactional
-id, producer id, epoch; the context its transactional ids; union list state ``next-transactional-id-hint-v2``.
+List state ``state``, one element per subtask, by ``TwoPhaseCommitSinkFunction.StateSerializer`` (:mod:`statetool.serializers.streaming`):
+the open transaction, the pre-committed transactions, the user's context. Each transaction has its handle, by a serializer of the user, and
+its start time. An open transaction is aborted on restore, the others are committed. ``FlinkKafkaProducer``: the handle is transactional id,
+producer id, epoch; the context its transactional ids; union list state ``next-transactional-id-hint-v2``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HINTS: Final = ("next-transactional-id-hint-v2", "next-transactional-id-hint")
 
 
 class TwoPhaseCommitSink(StateSink):
-    """A sink by ``TwoPhaseCommitSinkFunction``."""
+    """A sink based on ``TwoPhaseCommitSinkFunction``."""
 
     name: ClassVar[str] = "two-phase-commit-sink"
 
@@ -53,7 +53,7 @@ class TwoPhaseCommitSink(StateSink):
         return {_STATE: elements}
 
     def transaction(self, subtask: int, status: str, handle: Any, start_ms: int) -> Pending:
-        """Return a transaction by its handle, which only the user's sink understands."""
+        """Return a transaction by its handle, which only the user's sink can interpret."""
         name = handle if isinstance(handle, str) else as_json(handle)
         return Pending(name=name, status=status, subtask=subtask, start_ms=start_ms, fields={"handle": handle})
 
@@ -79,7 +79,7 @@ class KafkaProducer(TwoPhaseCommitSink):
     def transaction(self, subtask: int, status: str, handle: Any, start_ms: int) -> Pending:
         transactional_id, producer_id, epoch = handle
         return Pending(
-            # A producer without a transactional id writes at least once: there is nothing to commit.
+            # A producer without a transactional id writes at least once and has nothing to commit.
             name=transactional_id or "(not transactional)",
             status=status,
             subtask=subtask,

@@ -1,4 +1,4 @@
-"""Frames around what connectors write.
+"""Frames around bytes written by connectors.
 
 *Versioned*: i4 version, i4 length, bytes (``SimpleVersionedSerialization``). *List*: i4 version of the elements, i4 count, then each as
 i4 length, bytes (``SimpleVersionedSerialization.writeVersionAndSerializeList``).
@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 
 def read_versioned(c: Cursor, what: str) -> tuple[int, Cursor]:
-    """Read version, length and bytes; return the version and a cursor over the bytes."""
+    """Read version, length and bytes. Return the version and a cursor over the bytes."""
     version = c.i4()
     return version, read_framed(c, what)
 
 
 def read_framed(c: Cursor, what: str) -> Cursor:
-    """Read a length, and return a cursor over so many bytes."""
+    """Read a length and return a cursor over that many bytes."""
     return c.slice(c.i4(), what)
 
 
 def whole_versioned(data: bytes, what: str) -> tuple[int, bytes]:
-    """Return version and bytes of a frame without bytes behind it."""
+    """Return version and bytes of a frame; raise an error for bytes after it."""
     c = Cursor(data)
     version, inner = read_versioned(c, what)
     c.expect_end(what)
@@ -44,12 +44,12 @@ def write_versioned(version: int, data: bytes) -> bytes:
 
 
 def read_all(data: bytes, read: Callable[[Cursor], T], what: str) -> T:
-    """Read something that takes all of its bytes.
+    """Read a value that takes up all bytes.
 
     Raises
     ------
     FormatError
-        Bytes that are missing, or left over.
+        Bytes are missing or left over.
     """
     c = Cursor(data)
     value = read(c)
@@ -58,12 +58,12 @@ def read_all(data: bytes, read: Callable[[Cursor], T], what: str) -> T:
 
 
 def read_version(data: bytes, version: int, read: Callable[[int, Cursor], T], what: str) -> T:
-    """Read something of a version that takes all of its bytes; errors as of :func:`read_all`."""
+    """Read a value of a version that takes up all bytes. Raises the errors of :func:`read_all`."""
     return read_all(data, lambda c: read(version, c), what)
 
 
 def read_inner(c: Cursor, read: Callable[[Cursor], T], what: str) -> T:
-    """Read a length and something that takes so many bytes."""
+    """Read a length and a value that takes up that many bytes."""
     inner = read_framed(c, what)
     value = read(inner)
     inner.expect_end(what)
@@ -71,7 +71,7 @@ def read_inner(c: Cursor, read: Callable[[Cursor], T], what: str) -> T:
 
 
 def read_list(c: Cursor, read: Callable[[int, Cursor], T], what: str) -> list[T]:
-    """Read a list; ``read`` is given the version of its elements."""
+    """Read a list. ``read`` receives the version of the elements."""
     version = c.i4()
     return [read_inner(c, lambda inner: read(version, inner), what) for _ in range(c.count(what, at_least=4))]
 
@@ -86,12 +86,12 @@ def write_list(out: Output, version: int, items: Iterable[bytes]) -> None:
 
 
 def known_version(version: int, versions: Iterable[int], what: str) -> int:
-    """Return a version whose layout is known.
+    """Return the version if its layout is known.
 
     Raises
     ------
     UnsupportedError
-        It is not: what has this version stays bytes.
+        The layout is not known. Values of this version stay bytes.
     """
     if version not in versions:
         raise UnsupportedError(f"{what} of version {version} is not known, only {', '.join(map(str, versions))}")

@@ -1,1 +1,1 @@
-"""What users say of types: Flink types by name, states, and classes that snapshots do not describe."""
+"""Declarations by users: Flink types by name, states, and classes that snapshots do not describe."""

@@ -1,4 +1,4 @@
-"""Declarations by the user: made in Python, or read from Avro schema files."""
+"""Class declarations by the user, in Python or in Avro schema files."""
 
 from __future__ import annotations
 
@@ -44,35 +44,35 @@ def declare(
     Parameters
     ----------
     name
-        The class as ``Class.getName()`` gives it: ``com.acme.Outer$Inner``.
+        The class name as returned by ``Class.getName()``: ``com.acme.Outer$Inner``.
     schema
-        Its fields and their Java types, ``{"id": "long", "tags": "List<String>", "owner": "com.acme.Person"}``: all that are
-        neither static nor transient, with those of superclasses. A box (``Integer``) is not its primitive (``int``). Their order does
-        not matter, as Kryo and POJOs sort fields by name, but for a ``Value`` or ``Writable`` class, where it is that of its ``write``
-        method. For a POJO that the snapshot describes, the fields whose type arguments it lacks are enough
-        (``{"tags": "List<String>"}``). For an enum, the list of its constants in the order of the source.
-        Or an Avro schema, as a dict or as JSON text (:mod:`statetool.types.avro_java`).
+        Its fields and their Java types, ``{"id": "long", "tags": "List<String>", "owner": "com.acme.Person"}``: all fields that are
+        neither static nor transient, including those of superclasses. A box (``Integer``) differs from its primitive (``int``). Their order
+        does not matter, as Kryo and POJOs sort fields by name. For a ``Value`` or ``Writable`` class, use the order of its ``write``
+        method. For a POJO that the snapshot describes, only the fields whose type arguments it lacks are needed
+        (``{"tags": "List<String>"}``). For an enum, the list of its constants in source order. An Avro schema, as a dict or JSON text, is
+        accepted too (:mod:`statetool.types.avro_java`).
     extends
-        Superclasses and interfaces by which fields of other classes refer to it.
+        Superclasses and interfaces that fields of other classes use to refer to it.
     final, record
         Whether the class is ``final`` or a Java record: Kryo leaves out the names of final classes.
     generic
-        Whether Flink does not take it for a POJO, so that Kryo writes it as a field of a POJO too.
+        Whether Flink does not treat it as a POJO, so that Kryo writes it as a field of a POJO too.
     parameters
         Names of its type parameters, if fields use them.
     serializer
-        Class of the job's Kryo serializer that writes it. The schema then has the calls of the serializer's ``write`` method, in
+        Class of the job's Kryo serializer that writes it. The schema then lists the calls of the serializer's ``write`` method, in
         their order: ``{"cents": "writeLong", "count": "writeInt(true)", "owner": "writeObject(com.acme.Person)"}``.
 
     Returns
     -------
     ClassDeclaration
-        ``statetool.load(..., declarations=[...])`` takes it too, for one savepoint alone.
+        Pass it to ``statetool.load(..., declarations=[...])`` to use it for one savepoint only.
 
     Raises
     ------
     OptionError
-        The type of a field is not one.
+        The type of a field is not valid.
     """
     described = _json(schema, f"the schema of {name}") if isinstance(schema, str) else schema
     if isinstance(described, Mapping) and described.get("type") in _AVRO_TYPES:
@@ -94,12 +94,12 @@ def _remember(classes: Iterable[ClassDeclaration]) -> dict[str, ClassDeclaration
 
 
 def python_types(types: PythonTypes) -> tuple[tuple[str, PythonState], ...]:
-    """Return the declared states of Python operators by name; a pair of types is a map state.
+    """Return the declared states of Python operators by name. A pair of types is a map state.
 
     Raises
     ------
     OptionError
-        A type is none of PyFlink.
+        A type is not a PyFlink type.
     """
     return tuple((name, _python_state(name, state)) for name, state in types.items())
 
@@ -118,14 +118,14 @@ def _python_state(name: str, given: PythonState | PythonType | str | Sequence[Py
 
 
 def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], message: str) -> ClassDeclaration:
-    """Declare a class as a Protobuf message, written through Kryo by chill's ``ProtobufSerializer``; shown as JSON text.
+    """Declare a class as a Protobuf message, written through Kryo by chill's ``ProtobufSerializer``. Values are shown as JSON text.
 
     Parameters
     ----------
     name
         The Java class.
     descriptor
-        A ``FileDescriptorSet``, or the file that ``protoc --descriptor_set_out=FILE --include_imports`` wrote.
+        A ``FileDescriptorSet``, or a file written by ``protoc --descriptor_set_out=FILE --include_imports``.
     message
         Full name of the message in its ``.proto`` file, ``acme.Order``.
     """
@@ -135,23 +135,23 @@ def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], mess
 
 
 def declare_thrift(name: str, fields: Sequence[str] = ()) -> ClassDeclaration:
-    """Declare a class as a Thrift struct, written through Kryo by chill's ``TBaseSerializer``; shown as JSON text.
+    """Declare a class as a Thrift struct, written through Kryo by chill's ``TBaseSerializer``. Values are shown as JSON text.
 
     Parameters
     ----------
     fields
-        Names of the fields with ids 1, 2, ...; others are shown by their ids.
+        Names of the fields with ids 1, 2, and so on. Other fields are shown by their ids.
     """
     return _remember([ClassDeclaration(name=name, kind="thrift", constants=tuple(fields))])[name]
 
 
 def declare_from(*paths: str | os.PathLike[str]) -> tuple[ClassDeclaration, ...]:
-    """Declare the classes of Avro schema files (or of folders of them), as :func:`declare` does.
+    """Declare the classes of Avro schema files, or of folders of such files, as :func:`declare` does.
 
     Raises
     ------
     OptionError
-        A file has no schema of a class; names the file.
+        A file has no schema of a class. The error names the file.
     """
     classes = read_declarations(paths)
     _remember(classes)
@@ -159,7 +159,7 @@ def declare_from(*paths: str | os.PathLike[str]) -> tuple[ClassDeclaration, ...]
 
 
 def declared_classes() -> tuple[ClassDeclaration, ...]:
-    """Return the classes that were declared so far."""
+    """Return the classes declared so far."""
     return tuple(_declared.values())
 
 
@@ -169,7 +169,7 @@ def read_declarations(declarations: Declarations) -> tuple[ClassDeclaration, ...
     Raises
     ------
     OptionError
-        A schema is not that of a class; names the file.
+        A schema is not that of a class. The error names the file.
     """
     if isinstance(declarations, ClassDeclaration | str | os.PathLike | Mapping):
         declarations = (declarations,)

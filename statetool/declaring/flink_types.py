@@ -1,4 +1,4 @@
-"""Flink types by name, to declare the state that is written: each function returns a serializer as Flink would make it.
+"""Flink types by name, for declaring state to write. Each function returns the serializer that Flink would create.
 
 Exposed as ``statetool.flink``::
 
@@ -6,8 +6,8 @@ Exposed as ``statetool.flink``::
     flink.tuple_of("BIGINT", "STRING"), flink.enum("com.acme.Color", ["RED", "GREEN"]), flink.INSTANT
     flink.sql("ROW<shop STRING, total DECIMAL(38, 4)>"), flink.sql("TIMESTAMP_LTZ(9)")
 
-Where a type is expected, a SQL type is understood too (:mod:`statetool.declaring.sql_types`). Snapshots are those that Flink 1.15 to
-2.3 write; those of rows, arrays and maps of Flink SQL are made for the release that the savepoint is written for.
+SQL types are accepted wherever a type is expected (:mod:`statetool.declaring.sql_types`). Serializer snapshots are those that Flink 1.15 to
+2.3 write. Those of rows, arrays and maps of Flink SQL match the release that the savepoint is written for.
 """
 
 from __future__ import annotations
@@ -57,28 +57,28 @@ def parse_type(declared: str | Serializer) -> Serializer:
 
 
 def sql(type: str) -> Serializer:
-    """Return a type of the table runtime, in which SQL jobs keep their state, as Flink SQL spells it.
+    """Return a type of the table runtime, in which SQL jobs store their state, from its Flink SQL name.
 
-    A row is ``RowData``, ``ARRAY<..>`` is ``ArrayData`` and ``DECIMAL(10, 2)`` is ``DecimalData``. Where other functions take a SQL type,
-    only ``ROW<..>`` is a type of the table runtime.
+    A row is ``RowData``, ``ARRAY<..>`` is ``ArrayData`` and ``DECIMAL(10, 2)`` is ``DecimalData``. In other functions that accept a SQL
+    type, only ``ROW<..>`` is a type of the table runtime.
 
     Raises
     ------
     OptionError
-        Not a type of Flink SQL.
+        The type is not a Flink SQL type.
     UnsupportedError
-        A type that state cannot hold.
+        State cannot hold the type.
     """
     return sql_serializer(parse_table_type(type))
 
 
 def basic(name: str) -> Serializer:
-    """Return a type of Flink's base package by the name of its serializer without ``Serializer`` (``Long``, ``StringValue``).
+    """Return a type of Flink's base package by the name of its serializer without the suffix ``Serializer`` (``Long``, ``StringValue``).
 
     Raises
     ------
     OptionError
-        There is no such type.
+        The type does not exist.
     """
     if name in _ARRAY_NAMES:
         return _read(_simple(f"{_BASE}array.{name}"))
@@ -138,7 +138,7 @@ BIG_INTEGER: Final = basic("BigInt")
 BIG_DECIMAL: Final = basic("BigDec")
 VOID: Final = basic("Void")
 BYTES: Final = basic("BytePrimitiveArray")
-#: Keys of PyFlink's map state.
+#: Key type of map state in PyFlink.
 WRAPPED_BYTES: Final = _read(_simple(_STREAMING + "api.utils.ByteArrayWrapper"))
 DATE: Final = basic("Date")
 SQL_DATE: Final = basic("SqlDate")
@@ -169,12 +169,12 @@ _PRIMITIVE_ARRAYS: Final = {
 
 
 def primitive_array(element: str) -> Serializer:
-    """``long[]`` and the like; ``element`` is Java's word for it.
+    """Return the type of a primitive array such as ``long[]``; ``element`` is the Java name of its elements' type.
 
     Raises
     ------
     OptionError
-        Not a primitive type.
+        The type is not primitive.
     """
     if element not in _PRIMITIVE_ARRAYS:
         raise OptionError(f"{element!r} is not a primitive type", hint=f"choose one of {', '.join(_PRIMITIVE_ARRAYS)}")
@@ -182,37 +182,37 @@ def primitive_array(element: str) -> Serializer:
 
 
 def string_array() -> Serializer:
-    """``String[]``."""
+    """Return the type of ``String[]``."""
     return basic("StringArray")
 
 
 def array_of(element: str | Serializer, component_class: str) -> Serializer:
-    """Array of objects (``GenericArraySerializer``); ``component_class`` as in ``java.lang.Long``."""
+    """Return the type of an array of objects (``GenericArraySerializer``); ``component_class`` as in ``java.lang.Long``."""
     return _composite(_BASE + "GenericArraySerializerSnapshot", 1, _utf(component_class), element)
 
 
 def list_of(element: str | Serializer) -> Serializer:
-    """``java.util.List`` (``ListSerializer``)."""
+    """Return the type of a ``java.util.List`` (``ListSerializer``)."""
     return _composite(_BASE + "ListSerializerSnapshot", 1, b"", element)
 
 
 def set_of(element: str | Serializer) -> Serializer:
-    """``java.util.Set`` (``SetSerializer``, Flink 2.0 and later)."""
+    """Return the type of a ``java.util.Set`` (``SetSerializer``, Flink 2.0 and later)."""
     return _composite(_BASE + "SetSerializerSnapshot", 1, b"", element)
 
 
 def map_of(key: str | Serializer, value: str | Serializer) -> Serializer:
-    """``java.util.Map`` (``MapSerializer``)."""
+    """Return the type of a ``java.util.Map`` (``MapSerializer``)."""
     return _composite(_BASE + "MapSerializerSnapshot", 1, b"", key, value)
 
 
 def tuple_of(*fields: str | Serializer) -> Serializer:
-    """``Tuple1`` to ``Tuple25``.
+    """Return the type of a tuple, ``Tuple1`` to ``Tuple25``.
 
     Raises
     ------
     OptionError
-        Another number of fields.
+        The number of fields is not between 1 and 25.
     """
     if not 1 <= len(fields) <= 25:
         raise OptionError(f"Flink has no tuple of {len(fields)} fields", hint="1 to 25; use flink.row for more")
@@ -221,40 +221,40 @@ def tuple_of(*fields: str | Serializer) -> Serializer:
 
 
 def row(*fields: str | Serializer) -> Serializer:
-    """``org.apache.flink.types.Row``; its names are not stored, only positions. A missing row kind is ``+I``."""
-    # Version 3 is what 1.13 writes and all later releases read; version 4 adds a flag for rows without a kind.
+    """Return the type of an ``org.apache.flink.types.Row``. Only positions are stored, not names. A missing row kind is ``+I``."""
+    # Version 3 is written by 1.13 and read by all later releases. Version 4 adds a flag for rows without a kind.
     return _composite(_RUNTIME + "RowSerializer$RowSerializerSnapshot", 3, b"", *fields)
 
 
 def either(left: str | Serializer, right: str | Serializer) -> Serializer:
-    """``org.apache.flink.types.Either``: a struct of ``left`` and ``right``, one of them null."""
+    """Return the type of an ``org.apache.flink.types.Either``: a struct of ``left`` and ``right``, one of them null."""
     return _composite(_RUNTIME + "JavaEitherSerializerSnapshot", 1, b"", left, right)
 
 
 def nullable(value: str | Serializer, *, pad: bool = False) -> Serializer:
-    """``NullableSerializer``; ``pad`` as in Flink's ``wrap(serializer, padNullValueIfFixedLen)``."""
+    """Return a nullable type (``NullableSerializer``); ``pad`` as in Flink's ``wrap(serializer, padNullValueIfFixedLen)``."""
     inner = parse_type(value)
     padding = inner.length if pad and inner.length > 0 else 0
     return _composite(_RUNTIME + "NullableSerializer$NullableSerializerSnapshot", 2, _i4(padding), inner)
 
 
 def ttl(value: str | Serializer) -> Serializer:
-    """A value with the time of its last access, as Flink's TTL state keeps it."""
+    """Return the type of a value with its last access time, as Flink's TTL state stores it."""
     return _composite(_STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot", 2, b"", LONG, value)
 
 
 def timer(key: str | Serializer, namespace: str | Serializer) -> Serializer:
-    """Elements of timer queues."""
+    """Return the type of elements of timer queues."""
     return _composite(_STREAMING + "api.operators.TimerSerializerSnapshot", 2, b"", key, namespace)
 
 
 def enum(enum_class: str, names: Sequence[str]) -> Serializer:
-    """Java enum by class name (``com.acme.Order$Color``) and its constants in the order of their ordinals.
+    """Return the type of a Java enum from its class name (``com.acme.Order$Color``) and its constants in the order of their ordinals.
 
     Raises
     ------
     OptionError
-        No constants, or one twice.
+        There are no constants, or one occurs twice.
     """
     if isinstance(names, str) or not names or len(set(names)) != len(names):
         raise OptionError(f"the constants of {enum_class} must be a list of different names")
@@ -276,21 +276,21 @@ def pojo(
     subclasses: Mapping[str, Serializer] | None = None,
     declared_in: Mapping[str, str] | None = None,
 ) -> Serializer:
-    """POJO (or Java record) by class name and fields.
+    """Return the type of a POJO or Java record from its class name and fields.
 
     Parameters
     ----------
     fields
-        Types by field name, inherited fields included; they are written sorted by name, as Flink does.
+        Types by field name, including inherited fields. They are written sorted by name, as Flink does.
     registered, subclasses
         Types of registered and of other subclasses by class name.
     declared_in
-        Class that declares a field, where that is a superclass.
+        Class that declares a field, if it is a superclass.
 
     Raises
     ------
     OptionError
-        No fields.
+        There are no fields.
     """
     if not fields:
         raise OptionError(f"POJO {pojo_class} has no fields", hint="a class without fields is not a POJO to Flink")
@@ -318,7 +318,7 @@ def _entry(name: str, key: bytes, value: Serializer) -> OptionalEntry:
 
 
 def avro(schema: Any, *, runtime_class: str = "org.apache.avro.generic.GenericRecord") -> Serializer:
-    """Avro record: its schema (JSON text or parsed), and the class that the job uses, if not a generic record."""
+    """Return the type of an Avro record from its schema (JSON text or parsed) and the job's class, if it is not a generic record."""
     out = Output()
     out.utf("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot")
     out.i4(3)

@@ -1,7 +1,7 @@
-"""Java and Python code by which a job declares state: for those who write state first and then need the job that reads it.
+"""Java and Python code that declares state in a job, for users who write state first and then need a job that reads it.
 
-A job gives ``TypeInformation`` to its descriptors and to ``keyBy``, and Flink makes serializers of it; this is the way back. Follows
-``org.apache.flink.api.common.typeinfo.Types`` and the state descriptors, Flink 1.13 to 2.3.
+A job passes ``TypeInformation`` to its descriptors and to ``keyBy``, and Flink creates serializers from it. This module inverts that step.
+Follows ``org.apache.flink.api.common.typeinfo.Types`` and the state descriptors, Flink 1.13 to 2.3.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from statetool.types.python_types import PythonState, PythonType
 
 @dataclass(frozen=True, slots=True)
 class JavaInfo:
-    """The class of values, as Java spells it, and the ``TypeInformation`` that a job declares; ``None`` where there is none."""
+    """The Java class of values, and the ``TypeInformation`` that a job declares, ``None`` if there is none."""
 
     java_class: str
     information: str | None
@@ -41,7 +41,7 @@ class JavaInfo:
 _BASE: Final = "org.apache.flink.api.common.typeinfo."
 _TYPEUTILS: Final = "org.apache.flink.api.java.typeutils."
 _VALUES: Final = "org.apache.flink.types."
-#: By the name of the serializer's class, without ``Serializer``.
+#: Keyed by the name of the serializer's class without ``Serializer``.
 _SIMPLE: Final = {
     "Boolean": JavaInfo("Boolean", "Types.BOOLEAN"),
     "Byte": JavaInfo("Byte", "Types.BYTE"),
@@ -67,7 +67,7 @@ _SIMPLE: Final = {
     "Variant": JavaInfo("org.apache.flink.types.variant.Variant", "Types.VARIANT"),
     "Bitmap": JavaInfo("org.apache.flink.types.bitmap.Bitmap", "Types.BITMAP"),
 }
-#: The packages of classes that the code names without them.
+#: Packages of the classes that the code names without a package.
 _PACKAGES: Final = {
     **dict.fromkeys(("Types", "TypeInformation"), "org.apache.flink.api.common.typeinfo"),
     **{
@@ -156,7 +156,7 @@ def _avro(serializer: AvroSerializer) -> JavaInfo:
 
 
 def java_of_keyed(key: Serializer, metas: Iterable[StateMeta]) -> str:
-    """Return the Java of a job with this keyed state: ``keyBy`` and a descriptor for each state."""
+    """Return the Java code of a job with this keyed state: ``keyBy`` and a descriptor for each state."""
     info = java_info(key)
     lines = [f"// stream.keyBy(..., {info.information or f'/* {info.java_class} */'}).process(...).uid(...)"]
     lines += [line for meta in metas for line in _keyed_lines(meta)]
@@ -164,7 +164,7 @@ def java_of_keyed(key: Serializer, metas: Iterable[StateMeta]) -> str:
 
 
 def java_of_elements(meta: StateMeta) -> str:
-    """Return the Java of a job with this operator state."""
+    """Return the Java code of a job with this operator state."""
     get = {"list": "getListState", "union": "getUnionListState", "broadcast": "getBroadcastState"}[meta.kind]
     if meta.kind == "broadcast":
         types = (meta.serializers["KEY_SERIALIZER"], meta.value)
@@ -205,7 +205,7 @@ def _descriptor(kind: str, name: str, infos: Sequence[JavaInfo]) -> str:
 
 
 def _variable(name: str) -> str:
-    """Return the name of a variable: the words of a state's name in camel case and ``State``, so that it is no keyword."""
+    """Return the name of a variable: the words of a state's name in camel case and ``State``, which avoids keywords."""
     words = [w for w in re.split(r"[^A-Za-z0-9]+", name) if w]
     joined = "".join(w if i == 0 else w[0].upper() + w[1:] for i, w in enumerate([*words, "state"]))
     return joined[0].lower() + joined[1:] if joined[0].isalpha() else f"_{joined}"
@@ -218,7 +218,7 @@ def _with_imports(lines: Sequence[str]) -> str:
 
 
 def python_of_keyed(states: Iterable[tuple[str, PythonState]]) -> str:
-    """Return the Python of a PyFlink job with such states, by the names that the job gives."""
+    """Return the Python code of a PyFlink job with such states, by their names in the job."""
     lines = ["from pyflink.common import Types", "from pyflink.datastream.state import *", ""]
     for name, state in states:
         types = ", ".join(_python_type(t) for t in state.types)

@@ -1,4 +1,4 @@
-"""SQL types as Spark spells them: ``BIGINT``, ``ARRAY<STRING>``, ``MAP<STRING, DOUBLE>``, ``STRUCT<a: INT, b: DATE>``.
+"""SQL types in Spark's notation: ``BIGINT``, ``ARRAY<STRING>``, ``MAP<STRING, DOUBLE>``, ``STRUCT<a: INT, b: DATE>``.
 
 ``ROW<a INT, b DATE>`` is a row of Flink SQL, with types of Flink SQL inside (:mod:`statetool.serializers.table_types`).
 """
@@ -31,12 +31,12 @@ _PARTS: Final = {"ARRAY": 1, "MAP": 2}
 
 
 def parse_sql_type(text: str, make: Callable[[str, tuple[T, ...]], T], row: Callable[[SqlType], T]) -> T:
-    """Parse a type: call ``make`` with the name of each type (``STRUCT`` too) and its parts, innermost first, ``row`` with each row.
+    """Parse a type by calling ``make`` with the name (also ``STRUCT``) and parts of each type, innermost first, and ``row`` with each row.
 
     Raises
     ------
     OptionError
-        The text is no type; names what was expected.
+        The text is not a type. The error names the expected token.
     """
     parser = _Parser(text, make, row)
     result = parser.type()

@@ -1,4 +1,4 @@
-"""States and timers as users declare them, and their descriptions in headers."""
+"""Declarations of states and timers by users, and their descriptions in headers."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ TIMERS_PREFIX: Final = "_timer_state/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateType:
-    """A declared state; types that are ``None`` follow from the column.
+    """A declared state. Types that are ``None`` are inferred from the column.
 
     Attributes
     ----------
     kind
         ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``.
     element
-        Type of the value, of a list's element, of a map's values; of the accumulator of aggregating state. One of
+        Type of the value, of a list's elements, of a map's values, or of the accumulator of aggregating state. One of
         :class:`statetool.pyflink.Types` makes a state of a Python operator (process mode).
     user_key
         Type of a map's keys.
     ttl
-        Whether the state has a time to live; its column is then a struct of ``last_access`` (timestamp) and ``value`` (of a list,
-        for each element; of a map, for each value), or ``last_access_ms`` says the same time for all.
+        Whether the state has a time to live. Its column is then a struct of ``last_access`` (timestamp) and ``value`` (of a list,
+        for each element; of a map, for each value), or ``last_access_ms`` sets the same time for all.
     last_access_ms
-        Epoch milliseconds.
+        Last access of all values, in epoch milliseconds.
     column
-        Name of its column, if not that of the state.
+        Name of its column, if it differs from the state's name.
     """
 
     kind: Kind
@@ -59,7 +59,7 @@ def value(
     last_access_ms: int | None = None,
     column: str | None = None,
 ) -> StateType:
-    """Declare a ``ValueState`` (:class:`StateType` for the arguments)."""
+    """Declare a ``ValueState``. See :class:`StateType` for the arguments."""
     return StateType(kind="value", element=type, ttl=ttl, last_access_ms=last_access_ms, column=column)
 
 
@@ -70,7 +70,7 @@ def list_of(
     last_access_ms: int | None = None,
     column: str | None = None,
 ) -> StateType:
-    """Declare a ``ListState``; its column is an array."""
+    """Declare a ``ListState``. Its column is an array."""
     return StateType(kind="list", element=element, ttl=ttl, last_access_ms=last_access_ms, column=column)
 
 
@@ -82,7 +82,7 @@ def map_of(
     last_access_ms: int | None = None,
     column: str | None = None,
 ) -> StateType:
-    """Declare a ``MapState``; its column is a map."""
+    """Declare a ``MapState``. Its column is a map."""
     if (key is None) != (value is None):
         raise OptionError("a map state needs the types of both keys and values, or neither")
     return StateType(kind="map", user_key=key, element=value, ttl=ttl, last_access_ms=last_access_ms, column=column)
@@ -95,7 +95,7 @@ def reducing(
     last_access_ms: int | None = None,
     column: str | None = None,
 ) -> StateType:
-    """Declare a ``ReducingState``; its column holds the reduced values."""
+    """Declare a ``ReducingState``. Its column holds the reduced values."""
     return StateType(kind="reducing", element=type, ttl=ttl, last_access_ms=last_access_ms, column=column)
 
 
@@ -106,7 +106,7 @@ def aggregating(
     last_access_ms: int | None = None,
     column: str | None = None,
 ) -> StateType:
-    """Declare an ``AggregatingState``; its column holds the accumulators."""
+    """Declare an ``AggregatingState``. Its column holds the accumulators."""
     return StateType(kind="aggregating", element=type, ttl=ttl, last_access_ms=last_access_ms, column=column)
 
 
@@ -116,7 +116,7 @@ def python_state(declared: object) -> PythonState | None:
     Raises
     ------
     OptionError
-        A map with one type of PyFlink and one of Java.
+        A map has one PyFlink type and one Java type.
     """
     if not isinstance(declared, StateType):
         return None
@@ -129,7 +129,7 @@ def python_state(declared: object) -> PythonState | None:
 
 
 def registered_name(name: str, declared: object) -> str:
-    """Return the name by which a declared state is registered."""
+    """Return the name under which a declared state is registered."""
     return name if python_state(declared) is None or name.startswith(PYTHON_STATE) else PYTHON_STATE + name
 
 

@@ -1,1 +1,1 @@
-"""Java hash codes of keys, formulas of user classes, their proof, and the key groups that follow."""
+"""Java hash codes of keys, formulas for ``hashCode()`` of user classes with their proof, and key groups."""

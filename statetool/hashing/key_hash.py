@@ -1,6 +1,6 @@
 """Java hash codes and key groups of many encoded keys at once.
 
-``Serializer.hash_code`` of each decoded key is the plain path; types that occur often are hashed from their bytes.
+``Serializer.hash_code`` of each decoded key is the reference path. Common types are hashed directly from their bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBERS: Final = {"Byte": 1, "Short": 2, "Int": 4, "Long": 8, "Boolean": 1, "Fl
 
 
 def is_number(serializer: Serializer) -> bool:
-    """Tell whether keys are numbers of a fixed size, or flags."""
+    """Return True if keys are numbers of a fixed size, or booleans."""
     return isinstance(serializer, SimpleSerializer) and serializer.spec.name in _NUMBERS
 
 
@@ -38,7 +38,7 @@ def hash_keys(serializer: Serializer, data: Bytes, start: Int64s, end: Int64s) -
     data
         uint8[:].
     start, end
-        int64[n]: where each key is in ``data``.
+        int64[n]: range of each key in ``data``.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def hash_keys(serializer: Serializer, data: Bytes, start: Int64s, end: Int64s) -
     Raises
     ------
     UnsupportedError
-        The hash lies in user code.
+        The hash is defined in user code.
     """
     hashes = _by_kernels(serializer, data, start, end)
     if hashes is not None:
@@ -72,7 +72,7 @@ def key_groups(hashes: Int64s, max_parallelism: int) -> Int64s:
     c ^= c >> np.uint32(16)
     spread = np.abs(c.view(np.int32)).view(np.uint32)
     spread[spread == 1 << 31] = 0
-    # NumPy divides by a number with vector instructions, but takes remainders one by one.
+    # NumPy divides by a number with vector instructions, but computes remainders one by one.
     return (spread - spread // np.uint32(max_parallelism) * np.uint32(max_parallelism)).astype(np.int64)
 
 
@@ -116,7 +116,7 @@ def _loaded(data: Bytes, start: Int64s, end: Int64s, size: int) -> Int64s:
 
 
 def _behind_varint(data: Bytes, start: Int64s) -> Int64s:
-    """Return the position behind the number that each string starts with."""
+    """Return the position after the length prefix of each string."""
     after = start.copy()
     in_number = np.ones(len(start), dtype=np.bool_)
     while in_number.any():
@@ -134,7 +134,7 @@ def _tuples(serializer: TupleSerializer, data: Bytes, start: Int64s, end: Int64s
             return None
         ends = np.empty_like(positions)
         if skip_many(data, program, positions, end, ends)[0] != 0:
-            return None  # the plain path says what is wrong
+            return None  # the reference path raises the error
         hashes = _by_kernels(part, data, positions, ends)
         if hashes is None:
             return None

@@ -1,4 +1,4 @@
-"""Java hash codes of encoded keys, and the key groups that follow from them."""
+"""Java hash codes of encoded keys, and the resulting key groups."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from statetool.serializers.ends import find_ends
 
 
 class KeyHasher:
-    """Hashes keys of one type.
+    """Computes hash codes of keys of one type.
 
     Parameters
     ----------
     key
-        Their serializer.
+        Serializer of the keys.
     formula
-        How classes hash whose ``hashCode()`` lies in user code.
+        Conventions of classes whose ``hashCode()`` is defined in user code.
     """
 
     def __init__(self, key: Serializer, formula: HashFormula | None = None) -> None:
@@ -33,12 +33,12 @@ class KeyHasher:
         self.hashed = key if formula is None else hashed(key, formula)
 
     def ends(self, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
-        """Return where each key ends; ``end`` is the end of its composite key.
+        """Return the end of each key; ``end`` is the end of its composite key.
 
         Raises
         ------
         DecodeError
-            A key that does not fit; the offset is the position in ``data``.
+            A key does not fit; the offset is the position in ``data``.
         """
         try:
             return find_ends(self.key.program(), self.key.skip, data, start, end)
@@ -59,9 +59,9 @@ class KeyHasher:
         return hash_keys(self.hashed, data, start, end) if codes is None else codes
 
     def hashes_of_entries(self, data: Bytes, start: Int64s, end: Int64s, group: Int64s) -> Int64s:
-        """Return the hash codes of the keys of entries in key groups, of which several may have one key: it is hashed once.
+        """Return the hash codes of the keys of entries in key groups. Each key is hashed once, even if it has several entries.
 
-        Numbers are hashed each: that takes less time than to find which are the same.
+        Numbers are hashed per entry: that takes less time than finding duplicates.
 
         Raises
         ------

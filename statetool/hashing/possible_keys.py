@@ -1,12 +1,12 @@
-"""Which keys and namespaces Flink can hold.
+"""Keys and namespaces that Flink accepts.
 
-Flink's heap tables and timers refuse a null key and a null namespace. The parts of a key may be null wherever their serializer writes
-null: the fields of tuples (``TupleSerializer`` asks the serializers of its fields), of case classes, POJOs and rows, so also the only
-field of the rows that PyFlink makes of keys; the elements of lists. ``hashCode()`` of all of them counts null as a number. Keys inside
-map state may be null too: on heap they lie in a ``HashMap``, in RocksDB as their serializer writes them.
+Flink's heap tables and timers refuse a null key and a null namespace. The parts of a key may be null if their serializer writes
+null: the fields of tuples (``TupleSerializer`` delegates to the serializers of its fields), of case classes, POJOs and rows, including the
+only field of the rows in which PyFlink wraps keys, and the elements of lists. ``hashCode()`` of all of them counts null as a number. Keys
+inside map state may be null too: the heap backend stores them in a ``HashMap``, RocksDB in the bytes of their serializer.
 
-An array hashes by where it lies in memory, alone and inside tuples and collections, so its key group differs from process to process;
-``KeyedStream`` refuses such keys. Rows hash the elements of their arrays, and a class of the user may do so.
+The hash code of an array is its identity hash, alone and inside tuples and collections, so its key group differs between processes.
+``KeyedStream`` refuses such keys. Rows hash the elements of their arrays, and a user class may do so.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_key_type(key: Serializer) -> None:
     Raises
     ------
     OptionError
-        Keys of the type hash by where they lie in memory, or can only be null.
+        Keys of the type hash by identity, or can only be null.
     """
     if isinstance(key, SimpleSerializer) and key.spec.name in _ONLY_NULL:
         raise OptionError(f"keys of type {key.type_name} can only be null", hint="Flink has no null keys")
@@ -49,7 +49,7 @@ def check_key_type(key: Serializer) -> None:
 
 
 def _array_inside(serializer: Serializer) -> Serializer | None:
-    """Return the serializer of an array that hashes by where it lies in memory, ``None`` where the key has none."""
+    """Return the serializer of an array that hashes by identity, ``None`` if the key has no such array."""
     if isinstance(serializer, GenericArraySerializer):
         return serializer
     if isinstance(serializer, SimpleSerializer):

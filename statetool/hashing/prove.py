@@ -1,8 +1,8 @@
-"""Find how keys hash by testing formulas against the key groups in which the keys already lie.
+"""Proof of key hash formulas: each formula is tested against the key groups of stored keys.
 
-By chance, a wrong formula puts one of ``max parallelism`` keys into its key group. Where ``n`` different hash codes fit, a wrong one
-of ``c`` tested formulas fits with a probability of at most ``c / max parallelism ** n``; a formula with a higher bound than
-:data:`MOST_CHANCE` is refused. Keys outside of the sample are checked one by one when they are moved.
+By chance, a wrong formula puts one of ``max parallelism`` keys into its key group. With ``n`` different hash codes, a wrong one of ``c``
+tested formulas fits all of them with a probability of at most ``c / max parallelism ** n``. A formula with a higher bound than
+:data:`MOST_CHANCE` is refused. Keys outside the sample are checked one by one when they are moved.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _ALTERNATIVES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyProof:
-    """How keys hash, and how sure that is.
+    """The hash formula of keys, and its certainty.
 
-    ``formula`` is ``None`` where the key type's own hash code is known. ``keys_tested`` counts the different hash codes, ``chance``
+    ``formula`` is ``None`` if the key type has a known hash code. ``keys_tested`` counts the different hash codes, ``chance``
     bounds the probability that a wrong formula passes.
     """
 
@@ -60,7 +60,7 @@ class KeyProof:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Distinct keys and the key groups in which they lie."""
+    """Distinct keys and their key groups."""
 
     values: list[Any]
     groups: list[int]
@@ -68,7 +68,7 @@ class Sample:
 
 
 def prove_hashes(sources: Sequence[EntrySource], key: Serializer, declared: HashFormula) -> KeyProof:
-    """Find how the keys of an operator hash.
+    """Find the hash formula of an operator's keys.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def prove_hashes(sources: Sequence[EntrySource], key: Serializer, declared: Hash
     Raises
     ------
     UnsupportedError
-        No formula fits, more than one does, or the keys are too few to prove one.
+        No formula fits, several fit, or there are too few keys to prove one.
     """
     classes = user_classes(key)
     if not sources:
@@ -107,19 +107,19 @@ def prove_hashes(sources: Sequence[EntrySource], key: Serializer, declared: Hash
 
 
 def find_formula(key: Serializer, declared: HashFormula, sample: Sample, hint: str) -> KeyProof:
-    """Find the formula under which every key lies in its key group.
+    """Find the formula that puts every key into its key group.
 
     Parameters
     ----------
     hint
-        What the user can do where there is none.
+        Advice for the user if no formula is found.
 
     Raises
     ------
     UnsupportedError
-        No formula fits, more than one does, or the keys are too few to prove one.
+        No formula fits, several fit, or there are too few keys to prove one.
     OptionError
-        What is declared does not fit.
+        The declared formula does not fit.
     """
     unknown = {name: s for name, s in user_classes(key).items() if declared.of(name) is None}
     if not unknown:
@@ -128,12 +128,12 @@ def find_formula(key: Serializer, declared: HashFormula, sample: Sample, hint: s
 
 
 def sample_keys(sources: Sequence[EntrySource], key: Serializer, *, most: int = _MOST_KEYS) -> Sample:
-    """Return distinct keys of an operator; all of them where they are few.
+    """Return distinct keys of an operator; all keys if there are few.
 
     Raises
     ------
     FormatError
-        Damaged bytes.
+        Bytes are damaged.
     """
     max_parallelism = sources[0].context.max_parallelism
     keys: dict[tuple[int, bytes], Any] = {}
@@ -160,7 +160,7 @@ def _keys(source: EntrySource, hasher: KeyHasher) -> Iterator[tuple[Any, int, by
 
 
 def _declaration_hint(sources: Sequence[EntrySource], classes: dict[str, Serializer]) -> str:
-    """Return the hint how to declare a hash code, or do without."""
+    """Return the hint that explains how to declare a hash code, or work without one."""
     name, serializer = next(iter(classes.items()))
     fields = ", ".join(class_fields(serializer))
     example = "avro[1, 10]()" if isinstance(serializer, AvroSerializer) else f"Objects.hash({fields})"
@@ -192,7 +192,7 @@ def _chance(tested: int, hashes: int, sample: Sample) -> float:
 
 
 class _Search:
-    """One search over all conventions of all user classes in a key."""
+    """A search over all conventions of all user classes in a key."""
 
     def __init__(self, key: Serializer, unknown: dict[str, Serializer], declared: HashFormula, sample: Sample) -> None:
         self.key = key
@@ -239,11 +239,11 @@ class _Search:
                     yield base
 
     def combinations(self) -> Iterator[dict[str, Convention]]:
-        """Yield conventions for the classes inside the key; none for a class whose field the key's own class may leave out."""
+        """Yield conventions for the classes inside the key; none for a class whose field may be left out by the key class."""
         lists = [list(few_conventions(s)) for s in self.inner.values()]
         most = max(2, int(_MOST_COMBINATIONS ** (1 / max(1, len(lists)))))
         if self.root is not None:
-            # Each combination is a search of its own.
+            # Each combination is a separate search.
             most = min(most, max(2, int(400 ** (1 / max(1, len(lists))))))
         options: list[list[Convention | None]] = [
             [*([None] if self.root is not None else []), *islice(conventions, most)] for conventions in lists
@@ -252,7 +252,7 @@ class _Search:
             yield {n: c for n, c in zip(self.inner, chosen, strict=True) if c is not None}
 
     def fits(self, formula: HashFormula, keys: int) -> bool:
-        """Tell whether a formula puts keys into their key groups."""
+        """Return True if a formula puts keys into their key groups."""
         hash_code = formula_hash(formula, self.key)
         sample = self.sample
         try:
@@ -264,7 +264,7 @@ class _Search:
             return False
 
     def of_root(self, base: HashFormula) -> Iterator[HashFormula]:
-        """Yield the formulas of the key's own class that fit, where ``base`` has the conventions of the classes inside."""
+        """Yield the fitting formulas of the key class; ``base`` has the conventions of the classes inside."""
         assert self.root is not None
         fields = class_fields(self.key)
         hashed_fields = {name: hashed(field, base) for name, field in fields.items()}
@@ -296,7 +296,7 @@ class _Search:
                 yield formula
 
     def column(self, place: int, part: Serializer, style: Style) -> list[int] | None:
-        """Return the hash codes of one field of the first keys, ``None`` where its type has none."""
+        """Return the hash codes of one field of the first keys, ``None`` if its type has none."""
         try:
             return [part_hash(part, value[place], style) for value in self.sample.values[:_FIRST_KEYS]]
         except UnsupportedError:
@@ -307,7 +307,7 @@ class _Search:
         return HashFormula(tuple(sorted({**dict(base.classes), self.root: convention}.items())))
 
     def different(self, formulas: Iterator[HashFormula]) -> list[tuple[HashFormula, tuple[int, ...]]]:
-        """Return the formulas that fit all keys, each with the keys' hash codes; of formulas with equal hash codes the first."""
+        """Return the formulas that fit all keys, each with the keys' hash codes. Formulas with equal hash codes count once: the first."""
         by_hashes: dict[tuple[int, ...], HashFormula] = {}
         for formula in formulas:
             if self.fits(formula, len(self.sample.values)):

@@ -1,6 +1,6 @@
-"""Hash codes of many encoded POJO keys at once, where their convention is a polynomial over simple fields.
+"""Hash codes of many encoded POJO keys at once, if their convention is a polynomial over simple fields.
 
-They equal what :class:`~statetool.hashing.formulas.HashedSerializer` gives value by value; nothing is decoded.
+They equal the hash codes that :class:`~statetool.hashing.formulas.HashedSerializer` computes value by value. Nothing is decoded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPES: Final = ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "
 
 
 def hash_pojos(hashed: Serializer, data: Bytes, start: Int64s, end: Int64s) -> Int64s | None:
-    """Return the hash codes of encoded keys, ``None`` where keys have to be decoded one by one.
+    """Return the hash codes of encoded keys, ``None`` if keys have to be decoded one by one.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def hash_pojos(hashed: Serializer, data: Bytes, start: Int64s, end: Int64s) -> I
 def _columns(
     pojo: PojoSerializer, wanted: Mapping[int, Serializer], style: Style, data: Bytes, start: Int64s, end: Int64s
 ) -> dict[int, Int64s] | None:
-    """Return the hash codes of the wanted fields by their place."""
+    """Return the hash codes of the wanted fields by their index."""
     columns: dict[int, Int64s] = {}
     positions = start + 1
     for place, (_, part) in enumerate(pojo.fields):
@@ -62,7 +62,7 @@ def _columns(
         starts, stops = positions[present] + 1, end[present]
         ends = np.empty_like(starts)
         if skip_many(data, program, starts, stops, ends)[0] != OK:
-            return None  # decoding says what is wrong
+            return None  # decoding raises the error
         if place in wanted:
             hashes = _part_hashes(wanted[place], style, data, starts, ends)
             if hashes is None:
@@ -75,7 +75,7 @@ def _columns(
 
 
 def _part_hashes(part: Serializer, style: Style, data: Bytes, start: Int64s, end: Int64s) -> Int64s | None:
-    """Return what :func:`~statetool.hashing.formulas.part_hash` gives of values that are not null, ``None`` for types it does not serve."""
+    """Return the hash codes of :func:`~statetool.hashing.formulas.part_hash` for non-null values, ``None`` for unsupported types."""
     if not isinstance(part, SimpleSerializer) or part.spec.name not in _TYPES:
         return None
     name = part.spec.name

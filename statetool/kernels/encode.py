@@ -1,6 +1,6 @@
-"""Kernels that write encoded values: the mirror of the decode kernels.
+"""Kernels that write encoded values: the inverse of the decode kernels.
 
-``out`` is uint8[:], zeroed; ``pos`` int64[n] is where each value starts in it. Sizes were measured before, so nothing is
+``out`` is uint8[:], filled with zeros. ``pos`` int64[n] is the start of each value in it. Sizes are measured first, so nothing is
 checked here.
 """
 
@@ -14,7 +14,7 @@ from statetool.kernels.words import copy_bytes
 
 @jit
 def store_fixed(values, size, out, pos):  # type: ignore[no-untyped-def]
-    """Write int64[n] as big-endian integers of ``size`` bytes (their low ones)."""
+    """Write int64[n] as big-endian integers of ``size`` bytes (the low bytes)."""
     for i in range(values.shape[0]):
         v = values[i]
         p = np.uint64(pos[i])
@@ -24,7 +24,7 @@ def store_fixed(values, size, out, pos):  # type: ignore[no-untyped-def]
 
 @jit
 def varint_size(v):  # type: ignore[no-untyped-def]
-    """Return the bytes of an unsigned base-128 number."""
+    """Return the size in bytes of an unsigned base-128 number."""
     n = 1
     while v >= 0x80:
         v >>= 7
@@ -34,7 +34,7 @@ def varint_size(v):  # type: ignore[no-untyped-def]
 
 @jit
 def measure_text(data, start, end, valid, extra, units, sizes):  # type: ignore[no-untyped-def]
-    """Measure UTF-8 strings as Flink strings: UTF-16 units and bytes; invalid ones take the one byte of null."""
+    """Measure UTF-8 strings as Flink strings: UTF-16 units and bytes. Invalid strings take the one byte of null."""
     for i in range(start.shape[0]):
         if valid[i] == 0:
             units[i] = -1
@@ -62,7 +62,7 @@ def measure_text(data, start, end, valid, extra, units, sizes):  # type: ignore[
 
 @jit
 def store_varint(v, out, o):  # type: ignore[no-untyped-def]
-    """Write an unsigned base-128 number and return the position behind it."""
+    """Write an unsigned base-128 number and return the position after it."""
     while v >= 0x80:
         out[o] = (v & 0x7F) | 0x80
         v >>= 7
@@ -112,7 +112,7 @@ def store_text(data, start, end, units, sizes, extra, out, pos):  # type: ignore
 
 @jit
 def store_markers(lengths, sizes, out, pos):  # type: ignore[no-untyped-def]
-    """Write the lengths behind ambiguous keys: little-endian base 256 in ``sizes`` bytes."""
+    """Write the lengths after ambiguous keys: little-endian base 256 in ``sizes`` bytes."""
     for i in range(lengths.shape[0]):
         left = lengths[i]
         for k in range(sizes[i]):
@@ -122,7 +122,7 @@ def store_markers(lengths, sizes, out, pos):  # type: ignore[no-untyped-def]
 
 @jit
 def hash_text(data, start, end, out):  # type: ignore[no-untyped-def]
-    """``String.hashCode`` of Flink strings' units (varints) from ``start`` to ``end``, into int64[n]."""
+    """Compute ``String.hashCode`` of the units (varints) of Flink strings from ``start`` to ``end``, into int64[n]."""
     for i in range(start.shape[0]):
         h = np.uint32(0)
         p = start[i]

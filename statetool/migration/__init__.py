@@ -1,1 +1,1 @@
-"""Another type for the values of a state: what changes step by step, and the conversion that does it."""
+"""Migration of a state's values to another type: the steps, and the conversion that performs them."""

@@ -1,4 +1,4 @@
-"""The steps of a migration, and what the user chose for a state."""
+"""Steps of a migration, and the user's choices for a state."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Step:
     Attributes
     ----------
     path
-        Where: ``value`` (of a list ``element``, of a map ``map_key`` and ``map_value``), and fields behind it.
+        Location: ``value`` (for a list ``element``, for a map ``map_key`` and ``map_value``), followed by fields.
     loses
-        Whether values are lost, may change or may be refused, so that the step has to be accepted.
+        Whether values are lost, may change or may be refused, so that the step must be accepted.
     """
 
     path: str
@@ -40,7 +40,7 @@ class Choices:
     fills
         Values of added fields, as in JSON.
     constants
-        New names of an enum's constants by old ones.
+        New names of an enum's constants, by their old names.
     accept
         Accepted steps: path and change of each.
     last_access_ms

@@ -1,6 +1,6 @@
-"""Compile the conversion from the old serializer of a value to the new one, and the steps that it consists of.
+"""Compiler from the old serializer of a value to the new one: the conversion, and its steps.
 
-Fields go by name. The encoder of the new type checks that each value is exactly one of its values, so narrowing refuses values and never
+Fields are matched by name. The encoder of the new type checks that it stores each value exactly, so narrowing refuses values and never
 changes them.
 """
 
@@ -29,15 +29,15 @@ from statetool.serializers.rowdata import RowDataSerializer
 from statetool.types import Field, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
 from statetool.types.options import ReadOptions
 
-#: Values as they are: nothing is rounded or hidden.
+#: Exact values: nothing is rounded or hidden.
 EXACT: Final = ReadOptions(nanos="always", decimals="string", ttl="raw")
 _ACCESS: Final = TimestampType("ms", zoned=True)
-#: Returns the column of a new field from the columns of the old fields, by name, and the number of rows.
+#: Function that returns the column of a new field from the columns of the old fields, by name, and the number of rows.
 _Make = Callable[[dict[str, pa.Array], int], pa.Array]
 
 
 class Compiler:
-    """Compiles the conversions of one state; ``steps`` are those of all its conversions."""
+    """Compiles the conversions of one state. ``steps`` are those of all its conversions."""
 
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
@@ -51,7 +51,7 @@ class Compiler:
         return self._any(Side.of(old), Side.of(new), path)
 
     def key(self, old: Serializer, new: Serializer, path: str) -> Convert:
-        """Compile the conversion of the keys of a map; it refuses to make two keys one."""
+        """Compile the conversion of the keys of a map. It refuses to merge two keys into one."""
         outer, self._is_key = self._is_key, True
         convert = self._any(Side.of(old), Side.of(new), path)
         self._is_key = outer
@@ -62,7 +62,7 @@ class Compiler:
         self.steps.append(Step(path=path, change=change, text=text, loses=loses))
 
     def unused(self) -> list[Step]:
-        """Return an impossible step for each choice at a path where it means nothing."""
+        """Return an impossible step for each choice at a path where it has no meaning."""
         choices = self.choices
         fields = {*choices.sources, *choices.fills} - self._fields
         both = choices.sources.keys() & choices.fills.keys()
@@ -72,7 +72,7 @@ class Compiler:
         return [Step(path=path, change="impossible", text=text) for path, text in sorted(texts.items())]
 
     def impossible(self, path: str, text: str) -> Convert:
-        """Add a step that cannot be done."""
+        """Add a step that cannot be performed."""
         self.add_step(path, "impossible", text)
         return same
 
@@ -112,7 +112,7 @@ class Compiler:
         return leaf.convert
 
     def _constants(self, old: Side, new: Side, path: str) -> Convert:
-        """Compile the conversion of values of one type: of enums, the new names of constants."""
+        """Compile the conversion of values of one type; for enums, with the new names of constants."""
         self._constants_at.add(path)
         names = dict(self.choices.constants.get(path, {}))
         if old.constants and (unknown := [n for n in names if n not in old.constants]):
@@ -210,7 +210,7 @@ class Compiler:
         return structs
 
     def _source(self, name: str, old: Side, new: Side, path: str) -> str | None:
-        """Return the old name of a field, ``None`` where the field is added."""
+        """Return the old name of a field, ``None`` if the field is added."""
         assert isinstance(old.logical, StructType)
         before = [f.name for f in old.logical.fields]
         field_path = f"{path}.{name}"
@@ -227,7 +227,7 @@ class Compiler:
         return next((a for a in new.aliases(name) if a in before), None)
 
     def _unmapped(self, old: Side, new: Side, path: str) -> dict[str, str]:
-        """Return why fields of a SQL row cannot be converted, by field, where only the user can tell which one became which.
+        """Return the reasons why fields of a SQL row cannot be converted, by field, if only the user knows the mapping of fields.
 
         Fields of aggregate buffers have no names. If their types or their number changed, the query changed: COUNT and SUM may have
         swapped places.
@@ -246,7 +246,7 @@ class Compiler:
         }
 
     def _check_positions(self, old: Side, new: Side, sources: dict[str, str | None], path: str) -> None:
-        """Add a step where numbered fields go by position and their count differs: other pairs of fields may be meant."""
+        """Add a step if numbered fields are matched by position and their count differs: other pairs of fields may be intended."""
         if not (_positional(old) and _positional(new)) or len(_names(old)) == len(_names(new)):
             return
         chosen = {*self.choices.sources, *self.choices.fills}
@@ -301,7 +301,7 @@ class Compiler:
             self.add_step(field_path, "drop", "its values", loses=True)
 
     def _classes(self, old: Side, new: Side, source: str) -> _Make:
-        """Compile the names of the values' classes: the POJO class itself may be renamed."""
+        """Compile the names of the values' classes: the POJO class may be renamed."""
         assert isinstance(old.serializer, PojoSerializer)
         assert isinstance(new.serializer, PojoSerializer)
         convert = constants_of({old.serializer.pojo_class: new.serializer.pojo_class})
@@ -309,12 +309,12 @@ class Compiler:
 
 
 def check_distinct(counts: npt.NDArray[np.int64], keys: pa.Array) -> None:
-    """Refuse maps and sets with two equal keys after the conversion, of which Java would keep one; ``counts`` (int64[n]) has their sizes.
+    """Refuse maps and sets with two equal keys after the conversion, of which Java would keep one. ``counts`` (int64[n]) has their sizes.
 
     Raises
     ------
     EncodeError
-        Two keys are equal; names the key.
+        Two keys are equal. The error names the key.
     """
     texts, start = [repr(key) for key in keys.to_pylist()], 0
     for count in counts.tolist():
@@ -347,7 +347,7 @@ def _positional(side: Side) -> bool:
 
 
 def _sql_fields(side: Side) -> dict[str, str]:
-    """Return the types of the fields of a SQL row, none of other types."""
+    """Return the types of the fields of a SQL row, empty for other types."""
     row = side.serializer
     if not isinstance(row, RowDataSerializer):
         return {}
@@ -355,7 +355,7 @@ def _sql_fields(side: Side) -> dict[str, str]:
 
 
 def _timed(side: Side) -> Side:
-    """Return the side of values with a time to live as a struct of last access and value."""
+    """Return the type of values with a time to live as a struct of last access and value."""
     assert isinstance(side.logical, TtlType)
     return Side(StructType.of(last_access=_ACCESS, value=side.logical.value), side.serializer)
 
@@ -365,7 +365,7 @@ def _inner(side: Side, value: LogicalType) -> Side:
 
 
 def _fields(array: pa.Array, side: Side) -> dict[str, pa.Array]:
-    """Return the columns of a struct's fields by name; timestamps keep their nanoseconds."""
+    """Return the columns of a struct's fields by name. Timestamps keep their nanoseconds."""
     logical = side.logical
     assert isinstance(logical, StructType)
     kind_field = bool(logical.fields) and logical.fields[-1].name == KIND_FIELD
@@ -378,7 +378,7 @@ def _without_nulls(array: pa.Array) -> pa.Array:
 
 
 def _spread(converted: pa.Array, array: pa.Array) -> pa.Array:
-    """Return the converted values with the nulls of ``array`` at their places."""
+    """Insert the nulls of ``array`` into the converted values."""
     if not array.null_count:
         return converted
     valid = is_valid(array)

@@ -1,4 +1,4 @@
-"""The conversion of one state's entries or elements, for a composition: made on the driver, compiled and run in tasks."""
+"""Conversion of one state's entries or elements for a composition: created on the driver, compiled and run in tasks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from statetool.types.declared import TypeContext
 
 @lru_cache(maxsize=256)
 def parse_meta(raw: bytes, types: TypeContext) -> StateMeta:
-    """Parse what :func:`~statetool.entries.joined_headers.meta_bytes` returned; equal bytes give the same serializers."""
+    """Parse the bytes of :func:`~statetool.entries.joined_headers.meta_bytes`. Equal bytes give the same serializers."""
     reader = snapshot_reader(types)
     c = Cursor(raw)
     meta = read_m6(c, types, lambda c, *_: reader.proxied(c))
@@ -42,14 +42,14 @@ def parse_meta(raw: bytes, types: TypeContext) -> StateMeta:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The conversions of a state: of its map keys, if it is a map, and of its values."""
+    """The conversions of a state: of its values, and of its map keys if it is a map."""
 
     key: Convert
     value: Convert
 
 
 def compile_state(old: StateMeta, new: StateMeta, compiler: Compiler) -> Compiled:
-    """Compile the conversion of a state's map keys and values; the compiler keeps the steps."""
+    """Compile the conversion of a state's map keys and values. The compiler records the steps."""
     if old.kind == "broadcast":
         old_key, new_key = (m.serializers["KEY_SERIALIZER"] for m in (old, new))
         return Compiled(compiler.key(old_key, new_key, "map_key"), compiler.value(old.value, new.value, "map_value"))
@@ -79,7 +79,7 @@ def _compiled(old: bytes, old_types: TypeContext, conversion: TypeConversion) ->
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TypeConversion:
-    """A :class:`statetool.saving.composition.StateConversion` by serializers.
+    """A :class:`statetool.saving.composition.StateConversion` between serializers.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class TypeConversion:
         return parse_meta(self.before, self.before_types)
 
     def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
-        """Convert entries of this state; what fails names the key."""
+        """Convert entries of this state. Errors name the key."""
         try:
             return self._entries(header, batch)
         except StatetoolError as error:

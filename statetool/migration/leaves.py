@@ -1,4 +1,4 @@
-"""Conversions between types without parts: which are possible, and which may refuse values."""
+"""Conversions between types without parts: possible conversions, and those that may refuse values."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from statetool.types import BigDecimalType, BigIntegerType, DecimalType, Logical
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 _BITS: Final = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
-#: Bits of whole numbers that a float holds exactly.
+#: Bits of integers that a float holds exactly.
 _MANTISSA: Final = {"float32": 24, "float64": 53}
 _DIGITS: Final = {"int8": 3, "int16": 5, "int32": 10, "int64": 19}
 _UNITS: Final = ("ms", "us", "ns")
 
 
 class LeafChange(NamedTuple):
-    """A conversion; values that it cannot convert exactly are refused where they are written."""
+    """A conversion. Values that it cannot convert exactly are refused when they are written."""
 
     change: Change
     convert: Convert
 
 
 def same(array: pa.Array) -> pa.Array:
-    """Return the column unchanged: writing it checks that every value fits."""
+    """Return the column unchanged. Writing it checks that every value fits."""
     return array
 
 
 def leaf_change(old: LogicalType, new: LogicalType) -> LeafChange | None:
-    """Return the conversion of values of one type to another, ``None`` where there is none.
+    """Return the conversion of values of one type to another, ``None`` if there is none.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def filled(value: Any, kind: pa.DataType) -> Callable[[int], pa.Array]:
     Raises
     ------
     EncodeError
-        The value is not one of the type.
+        The value does not belong to the type.
     """
     try:
         scalar = pa.scalar(_map_pairs(value, kind), type=kind)

@@ -1,7 +1,7 @@
-"""Plan which states get another type, and how: from a snapshot and one of the new job, kept as JSON, corrected by hand.
+"""Plan of a migration: states that get another type, derived from a snapshot and a snapshot of the new job. Stored as editable JSON.
 
-A plan keeps the new descriptions of states and the user's :class:`~statetool.migration.choices.Choices`; its steps are computed again
-whenever it is read, so they are always those of the snapshot at hand.
+A plan stores the new descriptions of states and the user's :class:`~statetool.migration.choices.Choices`. Its steps are computed again
+whenever it is read, so they always match the snapshot.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import TypeContext
 
-#: RocksDB migrates less than the heap backend; the release does not matter.
+#: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
 _JOB: Final = Job(backend="rocksdb", target=None)
 _UNCHANGED: Final = (Level.AS_IS, Level.RECONFIGURED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMigration:
-    """Another type for one state.
+    """Migration of one state to another type.
 
     Attributes
     ----------
     before, after
-        The types, for people.
+        The types, as readable text.
     steps
-        In the order of the new fields.
+        Steps in the order of the new fields.
     """
 
     uid: str
@@ -60,12 +60,12 @@ class StateMigration:
 
     @property
     def name(self) -> str:
-        """``uid.state``, with which the names of its steps begin."""
+        """``uid.state``, the prefix of the names of its steps."""
         return f"{self.uid}.{self.state}"
 
     @property
     def unaccepted(self) -> tuple[Step, ...]:
-        """Steps that cannot be done, or that lose something and were not accepted."""
+        """Steps that cannot be performed, or that lose something and were not accepted."""
         return tuple(
             s
             for s in self.steps
@@ -73,18 +73,18 @@ class StateMigration:
         )
 
     def accepted_as(self, step: Step) -> str:
-        """Return the name by which a step is accepted: its path, and its change where two steps lose something there."""
+        """Return the name under which a step is accepted: its path, followed by its change if two steps lose something at the path."""
         unique = sum(s.loses and s.path == step.path for s in self.steps) < 2
         return f"{self.name}.{step.path}" + ("" if unique or not step.loses else f":{step.change}")
 
     def with_choices(self, choices: Choices) -> StateMigration:
-        """Return the migration with other choices, and the steps that follow from them."""
+        """Return the migration with other choices, and the resulting steps."""
         return _migration(self.uid, self.scope, replace(self.conversion, choices=choices))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRow:
-    """One step for people: ``step`` is the name by which it is accepted."""
+    """One step as readable text. ``step`` is the name under which it is accepted."""
 
     step: str
     change: str
@@ -94,12 +94,12 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationPlan:
-    """States that get another type.
+    """Migrations of states to other types.
 
     Attributes
     ----------
     metadata_version
-        That of the snapshot of the new job.
+        Metadata version of the snapshot of the new job.
     refused
         Differences that cannot be migrated: of keys, namespaces, kinds of state.
     """
@@ -118,14 +118,14 @@ class MigrationPlan:
         ]
 
     def accepting(self, names: Collection[str]) -> MigrationPlan:
-        """Return the plan with steps accepted by name, as :attr:`rows` has them.
+        """Return the plan with steps accepted by their names in :attr:`rows`.
 
         Raises
         ------
         UnknownNameError
-            There is no such step.
+            A step does not exist.
         OptionError
-            Two states have a step of this name.
+            Two states have a step with this name.
         """
         known = [{s.accepted_as(step): step for step in s.steps} for s in self.states]
         for name in names:
@@ -146,7 +146,7 @@ class MigrationPlan:
         Raises
         ------
         UnknownNameError
-            There is no such state.
+            A state does not exist.
         """
         plan = self
         for name, old in names.items():
@@ -166,21 +166,21 @@ class MigrationPlan:
         constants: Mapping[str, Mapping[str, str]] | None = None,
         last_access_ms: int | None = None,
     ) -> MigrationPlan:
-        """Return the plan with more choices for one state (``uid.state``), by paths inside of it.
+        """Return the plan with more choices for one state (``uid.state``), by paths inside it.
 
         Parameters
         ----------
         sources, fills
-            Old names of renamed fields, and values of added ones.
+            Old names of renamed fields, and values of added fields.
         constants
-            New names of an enum's constants by old ones.
+            New names of an enum's constants, by their old names.
         last_access_ms
             Last access of values that get a time to live.
 
         Raises
         ------
         UnknownNameError
-            There is no such state.
+            The state does not exist.
         OptionError
             Two states have this name.
         """
@@ -199,12 +199,12 @@ class MigrationPlan:
         return replace(self, states=tuple(s.with_choices(choices) if s.name == state else s for s in self.states))
 
     def check(self) -> None:
-        """Refuse a plan with steps that cannot be done, or that lose something and were not accepted.
+        """Refuse a plan with steps that cannot be performed, or that lose something and were not accepted.
 
         Raises
         ------
         UnsupportedError
-            Names every such step.
+            The error names every such step.
         """
         unsettled = [row for row in self.rows if row.needs != "nothing"]
         lines = [*self.refused, *(f"{row.step}: {row.change}: {row.text}" for row in unsettled)]
@@ -217,7 +217,7 @@ class MigrationPlan:
 
     @property
     def changes(self) -> dict[str, OperatorChange]:
-        """The conversions of each operator's states, by its uid."""
+        """The conversions of each operator's states, by uid."""
         by_uid: dict[str, dict[str, TypeConversion]] = {}
         for s in self.states:
             by_uid.setdefault(s.uid, {})[s.state] = s.conversion
@@ -236,14 +236,14 @@ def _needs(state: StateMigration, step: Step) -> Literal["nothing", "acceptance"
 
 
 def plan_migration(old: Inventory, new: Inventory) -> MigrationPlan:
-    """Plan the migration of a snapshot's states to the types that they have in a snapshot of the new job.
+    """Plan the migration of a snapshot's states to their types in a snapshot of the new job.
 
-    States whose values Flink reads unchanged stay; so do those of operators that the new job does not have.
+    States whose values Flink reads unchanged are not migrated. Neither are states of operators that the new job does not have.
 
     Raises
     ------
     FormatError, UnknownSerializerError
-        A header that cannot be read.
+        A header cannot be read.
     """
     new_operators = {o.state.operator_id: o for o in new.operators.values()}
     states: list[StateMigration] = []
@@ -301,7 +301,7 @@ def _migration(uid: str, scope: Literal["keyed", "operator"], conversion: TypeCo
 
 
 def _stays(before: StateMeta, after: StateMeta, old: OperatorInventory, new: OperatorInventory) -> bool:
-    """Tell whether Flink reads the values of a state as they are."""
+    """Return True if Flink reads the values of a state without migration."""
     kryo = old.types.kryo != new.types.kryo and any(
         isinstance(part, KryoSerializer) for s in before.serializers.values() for part in all_parts(s)
     )
@@ -336,12 +336,12 @@ def _refused_state(name: str, before: StateMeta, after: StateMeta) -> Iterator[s
 
 
 def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
-    """Return the plan in a JSON object, for a snapshot.
+    """Read a plan for a snapshot from a JSON object.
 
     Raises
     ------
     OptionError
-        It is not a plan.
+        The object is not a plan.
     UnknownNameError
         The snapshot does not have an operator or a state of the plan.
     """

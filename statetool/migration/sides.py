@@ -1,4 +1,4 @@
-"""One side of a conversion: a logical type, with its serializer or Avro schema, which say more than the logical type."""
+"""One side of a conversion: a logical type, with its serializer or Avro schema, which have more details than the logical type."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from statetool.serializers.tuples import TupleSerializer
 from statetool.types import DateType, DecimalType, ListType, LogicalType, MapType, Scalar, StructType, TimestampType
 
 _NUMBERS: Final = ("int8", "int16", "int32", "int64", "float32", "float64")
-#: Classes whose values are text in themselves.
+#: Classes whose values are text.
 _TEXT: Final = {f"java.{n}" for n in ("lang.String", "lang.Character", "util.UUID", "util.Currency", "util.Locale")}
-#: A field has no default: its value has to be chosen.
+#: Marker of a field without a default: the user must choose its value.
 NO_DEFAULT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A type at one path of a value; ``schema`` is its Avro schema, ``named`` the schemas that it refers to by name."""
+    """A type at one path of a value. ``schema`` is its Avro schema, ``named`` has the schemas that it refers to by name."""
 
     logical: LogicalType
     serializer: Serializer | None = None
@@ -37,7 +37,7 @@ class Side:
 
     @classmethod
     def of(cls, serializer: Serializer) -> Side:
-        """Return the side of a serializer; of one that only adds null to another, that of the other."""
+        """Return the side of a serializer. A serializer that only adds null to another has the side of the other."""
         serializer = unwrap(serializer)
         while len(children := serializer.children()) == 1 and children[0][1].logical == serializer.logical:
             serializer = unwrap(children[0][1])
@@ -49,7 +49,7 @@ class Side:
 
     @property
     def type_name(self) -> str:
-        """The type, for people."""
+        """The type, as readable text."""
         if self.serializer is not None:
             return self.serializer.type_name
         if self.schema is not None:
@@ -60,7 +60,7 @@ class Side:
 
     @property
     def unreadable(self) -> str:
-        """Why values cannot be converted, empty where they can."""
+        """Reason why values cannot be converted, empty if they can."""
         s = self.serializer
         if s is not None and (isinstance(s, OpaqueSerializer) or (s.framed_only and not s.children())):
             return s.what_is_missing or f"what is inside of {s.type_name} is not known"
@@ -74,7 +74,7 @@ class Side:
 
     @property
     def only_text(self) -> bool:
-        """Whether values are JSON text because the fields of their class are not known; only Kryo makes objects of it again."""
+        """Whether values are JSON text because the fields of their class are unknown. Only Kryo can recreate objects from it."""
         s = self.serializer
         if not isinstance(s, KryoSerializer) or self.logical != Scalar("string"):
             return False
@@ -83,7 +83,7 @@ class Side:
 
     @property
     def constants(self) -> tuple[str, ...]:
-        """The constants of an enum, none of other types."""
+        """The constants of an enum, empty for other types."""
         if isinstance(self.serializer, EnumSerializer):
             return self.serializer.names
         if self.schema is not None and _kind(self.schema) == "enum":
@@ -92,11 +92,11 @@ class Side:
 
     @property
     def nullable(self) -> bool:
-        """Whether a part that is added here may be null."""
+        """Whether an added part may be null."""
         return not isinstance(self.serializer, TupleSerializer)
 
     def part(self, index: int, logical: LogicalType) -> Side:
-        """Return the element of a list, or key (0) and value (1) of a map."""
+        """Return the element of a list, or the key (0) or value (1) of a map."""
         if self.schema is not None:
             node = self.schema.get("items", self.schema.get("values")) if isinstance(self.schema, dict) else None
             if index == 0 and isinstance(self.schema, dict) and "values" in self.schema:
@@ -115,14 +115,14 @@ class Side:
         return Side(logical) if child is None or child.logical != logical else Side.of(child)
 
     def aliases(self, name: str) -> tuple[str, ...]:
-        """Return the older names of a field that an Avro schema gives."""
+        """Return the older names of a field in an Avro schema."""
         entry = self._entry(name) if self.schema is not None else None
         return () if entry is None else tuple(entry.get("aliases", ()))
 
     def default(self, name: str, logical: LogicalType) -> Any:
-        """Return the default of an added field, ``NO_DEFAULT`` where its value has to be chosen.
+        """Return the default of an added field, ``NO_DEFAULT`` if the user must choose its value.
 
-        A POJO's numbers are 0, since snapshots describe ``int`` and ``Integer`` alike and ``int`` has no null.
+        The default of a POJO's numbers is 0, since snapshots describe ``int`` and ``Integer`` alike and ``int`` has no null.
         """
         if isinstance(self.schema, list):
             return None
@@ -157,7 +157,7 @@ def _zero(logical: LogicalType) -> Any:
 
 
 def _avro_default(entry: Mapping[str, Any], logical: LogicalType, named: Mapping[str, Any]) -> Any:
-    """Return the default of a field as a value of its column: Avro's JSON has bytes as text, and times in the schema's unit."""
+    """Return the default of a field as a value of its column: Avro's JSON stores bytes as text, and times in the schema's unit."""
     if "default" not in entry:
         return NO_DEFAULT
     return _avro_value(entry["default"], _resolved(entry["type"], named), logical, named)
@@ -207,7 +207,7 @@ def _is_named(schema: Any) -> bool:
 
 
 def _resolved(schema: Any, named: Mapping[str, Any]) -> Any:
-    """Return the schema that a name refers to; of a type that may be null, the type."""
+    """Return the schema that a name refers to; for a nullable type, the type without null."""
     if isinstance(schema, list):
         branches = [branch for branch in schema if branch != "null"]
         return _resolved(branches[0], named) if len(branches) == 1 else schema

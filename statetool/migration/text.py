@@ -1,4 +1,4 @@
-"""Plans of migrations as JSON."""
+"""JSON format of migration plans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenState:
-    """The entry of a state in a written plan; ``target`` is the state's new description."""
+    """The entry of a state in a plan. ``target`` is the state's new description."""
 
     uid: str
     state: str
@@ -26,7 +26,7 @@ class WrittenState:
 
 
 def plan_record(plan: MigrationPlan) -> dict[str, Any]:
-    """Return a plan as JSON; of ``steps``, which are for people, only ``accept`` is read again."""
+    """Return a plan as JSON. Of ``steps``, which are for reading, only ``accept`` is parsed again."""
     kryo = next((s.conversion.types.kryo for s in plan.states), None)
     return {
         "version": 1,
@@ -68,7 +68,7 @@ def parsed_state(entry: Any) -> WrittenState:
     Raises
     ------
     OptionError
-        It is no such entry.
+        The entry is not valid.
     """
     try:
         access = entry.get("last_access_ms")
