@@ -16,10 +16,10 @@ from statetool.errors import CheckpointDeletedError, FormatError, SnapshotNotFou
 from statetool.io import files
 
 _CHECKPOINT: Final = re.compile(r"chk-[0-9]+")
-# : Another Flink thread deletes shared files, so one may disappear shortly before ``_metadata`` does.
+#: Another Flink thread deletes shared files, so one may disappear shortly before ``_metadata`` does.
 _GRACE_SECONDS: Final = 0.5
 _STEP_SECONDS: Final = 0.05
-# : Metadata files that still existed after a wait, so that no later check waits for them.
+#: Metadata files that still existed after a wait, so that no later check waits for them.
 _STAYING: Final[set[str]] = set()
 
 

@@ -17,9 +17,9 @@ from typing import Any, Final
 from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError, StatetoolError, StorageError
 from statetool.io.storage import Storage, storage_error
 
-# : Schemes of Flink's and Hadoop's file systems that have another name in fsspec.
+#: Schemes of Flink's and Hadoop's file systems that have another name in fsspec.
 _FSSPEC_SCHEMES: Final = {"s3p": "s3", "s3n": "s3"}
-# : Packages that fsspec needs, by scheme; two of them are extras of statetool.
+#: Packages that fsspec needs, by scheme; two of them are extras of statetool.
 _PACKAGES: Final = {
     **dict.fromkeys(("s3", "s3a"), "'statetool[s3]'"),
     **dict.fromkeys(("gs", "gcs"), "'statetool[gcs]'"),
@@ -31,9 +31,9 @@ _PACKAGES: Final = {
     **dict.fromkeys(("smb",), "smbprotocol"),
     **dict.fromkeys(("webhdfs", "webHDFS"), "requests"),
 }
-# : Errors of local file systems for impossible file names: a file used as a folder, a cycle of links, a name that is too long.
+#: Errors of local file systems for impossible file names: a file used as a folder, a cycle of links, a name that is too long.
 NO_FILE: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
-# : Bytes of a remote file requested before its size is known: most files are not longer.
+#: Bytes of a remote file requested before its size is known: most files are not longer.
 _AT_FIRST: Final = 4 << 20
 
 

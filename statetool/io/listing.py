@@ -13,7 +13,7 @@ from statetool.errors import SnapshotNotFoundError, StatetoolError
 from statetool.io.files import NO_FILE, canonical, file_system, is_local, join, reading
 from statetool.io.storage import storage_error
 
-# : Names of the modification time in fsspec's file systems. An object is never changed, only created again.
+#: Names of the modification time in fsspec's file systems. An object is never changed, only created again.
 _TIME_NAMES: Final = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from statetool.io.files import file_system, reading, size_of
 
-# : Files up to this size are fetched whole; longer ones in the required ranges.
+#: Files up to this size are fetched whole; longer ones in the required ranges.
 WHOLE_BYTES: Final = 4 << 20
 _KEPT_BYTES: Final = 64 << 20
 _KEPT_SECONDS: Final = 60.0

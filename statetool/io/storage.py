@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from statetool.errors import StatetoolError, StorageError
 
-# : Libraries below fsspec's file systems that define error classes.
+#: Libraries below fsspec's file systems that define error classes.
 _LIBRARIES: Final = frozenset(
     [
         "adlfs",
@@ -37,7 +37,7 @@ _LIBRARIES: Final = frozenset(
         "urllib3",
     ]
 )
-# : Errors about names, which callers handle separately.
+#: Errors about names, which callers handle separately.
 _OF_NAMES: Final = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 _OF_STORAGE: Final = (TimeoutError, asyncio.TimeoutError, ConnectionError, PermissionError)
 _LONGEST: Final = 300
@@ -56,7 +56,7 @@ _FAMILIES: Final = {
     "wasb": "az",
     "wasbs": "az",
 }
-# : Causes, each with the lower-case words that identify it in the name or text of an error.
+#: Causes, each with the lower-case words that identify it in the name or text of an error.
 _CAUSES: Final = (
     (("expired",), "the credentials have expired", "credentials"),
     (

@@ -25,7 +25,7 @@ _RENAMING: Final = frozenset(
     {"hdfs", "viewfs", "webhdfs", "webHDFS", "arrow_hdfs", "sftp", "ssh", "smb", "ftp", "dbfs"}
 )
 _GONE: Final = -1
-# : Bytes of a local file that are flushed to disk at once.
+#: Bytes of a local file that are flushed to disk at once.
 _WINDOW_BYTES: Final = 16 << 20
 _HINTS: Final = {
     errno.ENOSPC: "free some space, or choose another place",

@@ -17,7 +17,7 @@ from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 
 _ORDER: Final = tuple(RELEASES)
-# : First release that has a class, by simple class name (by full name if the class moved to another package).
+#: First release that has a class, by simple class name (by full name if the class moved to another package).
 _SINCE: Final = {
     "SetSerializerSnapshot": "2.0",
     "VariantSerializer$VariantSerializerSnapshot": "2.1",

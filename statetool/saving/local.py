@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MEMORY_BYTES: Final = 64 << 20
 Progress: TypeAlias = Callable[[int], object]
 _Recipe: TypeAlias = KeyedRecipe | ElementRecipe
-# : Work that runs concurrently: a function that makes batches of entries, and the stored bytes that it reads.
+#: Work that runs concurrently: a function that makes batches of entries, and the stored bytes that it reads.
 _Work: TypeAlias = tuple[Callable[[], Iterable[EntryBatch]], int]
 
 

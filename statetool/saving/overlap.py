@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statetool.snapshot.inventory import Inventory
 
 _CHECKPOINT: Final = re.compile(r"chk-\d+")
-# : Directories next to those of checkpoints, with files that several checkpoints of a job need.
+#: Directories next to those of checkpoints, with files that several checkpoints of a job need.
 _OF_ALL_CHECKPOINTS: Final = ("shared", "taskowned")
 _ALIASES: Final = ("s3a://", "s3n://", "s3p://")
 

@@ -13,7 +13,7 @@ import uuid
 import weakref
 from typing import Any, Final
 
-# : Ids of the writes running in this process, each for as long as its object exists.
+#: Ids of the writes running in this process, each for as long as its object exists.
 RUNNING: Final[weakref.WeakValueDictionary[str, Any]] = weakref.WeakValueDictionary()
 _NOTE: Final = "written by statetool; _metadata appears when the write is complete"
 

@@ -29,7 +29,7 @@ from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
-# : Minimum similarity (of ``nearest``) at which a name may be a typo for another.
+#: Minimum similarity (of ``nearest``) at which a name may be a typo for another.
 _TYPING_ERROR: Final = 0.7
 DescribedTables: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, Table]]
 

@@ -31,7 +31,7 @@ Of two writes, at least the one that lists later sees the marker of the other, a
 - otherwise it takes over. An age is the difference between two file system times: those of the write's marker and of the other one.
 
 To take over, a write creates the tombstone and removes the other marker. A task checks its marker before it opens a file and after it
-closes it, and removes the file if the marker is gone. The commit does the same before it creates ``_metadata``.
+closes it, and removes the file if the marker is gone. The commit checks its marker too before it creates ``_metadata``.
 
 The order of removals makes this safe, not the marker. *A file of another write is removed only when that write can no longer publish*:
 its process ended and ``_metadata`` did not exist after that, or ``_metadata`` of this write exists. ``_metadata`` is created in one step
@@ -81,9 +81,9 @@ from statetool.saving.marks import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# : Streams with fewer bytes are stored in the metadata (Flink's ``execution.checkpointing.data-inline-threshold``).
+#: Streams with fewer bytes are stored in the metadata (Flink's ``execution.checkpointing.data-inline-threshold``).
 INLINE_BYTES: Final = 20 * 1024
-# : A marker of this age belongs to a killed write, if nothing else is known about it.
+#: A marker of this age belongs to a killed write, if nothing else is known about it.
 _ABANDONED_HOURS: Final = 24
 _COPY_BYTES: Final = 8 << 20
 
@@ -176,9 +176,9 @@ def _check_going_on(staging: Staging) -> None:
         )
 
 
-# : ``uncertain``: a call that can create ``_metadata`` has started. ``left``: no file of this write may be removed.
+#: ``uncertain``: a call that can create ``_metadata`` has started. ``left``: no file of this write may be removed.
 _Stage = Literal["new", "open", "uncertain", "left", "published", "aborted"]
-# : Writes with an unknown outcome; they count as running as long as this process does.
+#: Writes with an unknown outcome; they count as running as long as this process does.
 _LEFT: Final[list[Publication]] = []
 
 
@@ -200,7 +200,7 @@ class Publication:
         self._made_dir = False
         self._stage: _Stage = "new"
         self._metadata = b""
-        # : Writes that this one took over, and the subset whose process ended.
+        #: Writes that this one took over, and the subset whose process ended.
         self._taken: list[str] = []
         self._ended: list[str] = []
 

@@ -15,7 +15,7 @@ from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.operator_id import operator_id_for_uid
 
 _OPERATOR_ID: Final = re.compile(r"[0-9a-fA-F]{32}")
-# : Metadata version that stores uids and names as text.
+#: Metadata version that stores uids and names as text.
 _NAMED_VERSION: Final = 5
 
 

@@ -41,7 +41,7 @@ RELEASES: Final = {
     "2.2": (6, 17),
     "2.3": (6, 17),
 }
-# : The version that all of these releases read.
+#: The version that all of these releases read.
 WIDEST: Final = 3
 
 

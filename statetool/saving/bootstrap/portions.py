@@ -25,17 +25,17 @@ from statetool.saving.streams.runs import portions
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# : Rows that are encoded at once, chosen so that their entries stay in the processor's cache.
+#: Rows that are encoded at once, chosen so that their entries stay in the processor's cache.
 BATCH_ROWS: Final = 1 << 14
-# : Rows that are measured at once. With fewer, threads wait for each other between short steps.
+#: Rows that are measured at once. With fewer, threads wait for each other between short steps.
 _MEASURED_ROWS: Final = 1 << 16
-# : Bytes of entries that are assembled at once: few enough for the cache, enough to justify a call.
+#: Bytes of entries that are assembled at once: few enough for the cache, enough to justify a call.
 _PORTION_BYTES: Final = 8 << 20
-# : Bytes of rows, from several parts of a table, that are combined into one batch.
+#: Bytes of rows, from several parts of a table, that are combined into one batch.
 _TOGETHER_BYTES: Final = 64 << 20
-# : Minimum rows of a chunk per portion. Below this, taking rows takes longer than shuffling them through local disk.
+#: Minimum rows of a chunk per portion. Below this, taking rows takes longer than shuffling them through local disk.
 _LEAST_ROWS: Final = 256
-# : Rows that are sorted by key group together.
+#: Rows that are sorted by key group together.
 _PART_ROWS: Final = 1 << 20
 
 
@@ -101,7 +101,7 @@ class TablesInPortions:
         size = np.zeros(max_parallelism, dtype=np.int64)
         for part in self._parts:
             size += part.size_bytes
-        # : int64[max parallelism + 1]: approximate bytes of the entries before each key group.
+        #: int64[max parallelism + 1]: approximate bytes of the entries before each key group.
         self._edges: Int64s = np.append(0, np.cumsum(size))
 
     def cut(self, numbers: range) -> Iterator[range]:

@@ -40,7 +40,7 @@ from statetool.types import Scalar
 from statetool.types.declared import TypeContext
 from statetool.types.shown import shown
 
-# : Bytes of an entry in addition to its key and value: two lengths, the key group.
+#: Bytes of an entry in addition to its key and value: two lengths, the key group.
 _FRAME_BYTES: Final = 10
 
 

@@ -28,7 +28,7 @@ from statetool.tables.elements import element_serializer
 from statetool.types import TtlType
 from statetool.types.declared import TypeContext
 
-# : Returns the hash formula of a key type whose hash code is defined in user code, ``None`` if its serializer provides it.
+#: Returns the hash formula of a key type whose hash code is defined in user code, ``None`` if its serializer provides it.
 FormulaOf: TypeAlias = Callable[[KeyedBootstrap, Serializer], HashFormula | None]
 _MOST_STATES = 32767
 
