@@ -97,9 +97,7 @@ class Facts:
 
     @property
     def is_sound(self) -> bool:
-        """Return True if, in all parts that were read, the snapshot is whole, splits are assigned correctly, and a job would restore (if
-        checked).
-        """
+        """Return True if, in all parts read, the snapshot is whole, splits are assigned correctly, and a job would restore (if checked)."""
         judged = (self.verification, self.connections, self.check)
         return not self.failures and all(j is None or isinstance(j, StatetoolError) or j.ok for j in judged)
 

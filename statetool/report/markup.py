@@ -19,7 +19,7 @@ class Html(str):
 
 
 def html(value: Any) -> Html:
-    """Return markup as it is and anything else as escaped text, ``None`` as nothing.
+    """Return markup unchanged and anything else as escaped text; ``None`` becomes empty.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def share(part: float | None) -> str:
 
 
 def between(low: int | None, high: int | None, *, past: str, ahead: str) -> str:
-    """Return a span of milliseconds from now on; below 0 it lies in the past.
+    """Return a span of milliseconds from now as text; negative values are in the past.
 
     Examples
     --------

@@ -102,8 +102,9 @@ class LocalRunner:
     def _keyed(
         self, spill: Spill, streams: KeyedStreams, job: StreamJob, staging: Staging
     ) -> Callable[[int], NewStream]:
-        """Partition carried entries and those of small tables. Return the function that writes the stream of a subtask, large tables
-        included.
+        """Partition carried entries and those of small tables.
+
+        Return the function that writes the stream of a subtask, large tables included.
         """
         subtasks = max(1, len(streams.subtasks))
         large: list[tuple[pa.Table, KeyedRecipe]] = []

@@ -24,7 +24,7 @@ Every write has a random id ``W`` and uses these names in the target:
 ======================  ====================================================================================
 
 At its start, a write refuses a target that contains ``_metadata`` or a foreign file, creates its marker, and lists the target again.
-Of two writes, at least the one that lists later sees the marker of the other, and acts on it:
+If two writes compete, at least the one that lists later sees the other marker. It acts on it:
 
 - if the other process is known to have ended (same machine, PID and start time), the write takes over and removes its files immediately.
 - if the other process is known to run, or its marker is younger than 24 hours, the write refuses the target unless told to take over.

@@ -26,7 +26,7 @@ class RescaleRow:
     ----------
     keys_move
         ``no``: no keyed state, or its key groups stay; ``divisor``: the old key group determines the new one; ``hash``: by
-        the key type's own hash code; ``formula``: by a hash code defined in user code; ``refused``: keys cannot move.
+        the key type's hash code; ``formula``: by a hash code defined in user code; ``refused``: keys cannot move.
     problem
         Why keys cannot move, and the remedy.
     formula

@@ -32,8 +32,8 @@ _MAX_RELATION_BYTES: Final = 32 << 20
 #: Tasks per core when splits are cut to keep all cores busy: few enough to start cheaply, small enough to end at about the same time.
 _TASKS_PER_CORE: Final = 4
 _LEAST_SPLIT_BYTES: Final = 8 << 20
-#: Fraction of the heap for the largest row: rows of an eighth work where those of a quarter fail, in lists, maps and bytes, collected,
-#: shuffled, and written to Parquet.
+#: Largest row as a fraction of the heap. An eighth works and a quarter fails, for lists, maps and bytes, collected, shuffled and written to
+#: Parquet.
 _HEAP_SHARE: Final = 8
 _MAX_ROW_BYTES: Final = 1 << 30
 #: Number of files read concurrently: files of small tables are often small too, and remote.

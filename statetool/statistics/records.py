@@ -136,7 +136,7 @@ class TimerRow:
 class RestoreRow:
     """Bytes that one subtask reads to restore an operator's state, and the approximate time.
 
-    ``own_bytes`` are those of its own key groups; the rest of ``read_bytes`` is other subtasks' (files of databases are fetched whole).
+    ``own_bytes`` are those of its key groups; the rest of ``read_bytes`` belongs to other subtasks (files of databases are fetched whole).
     ``files`` counts distinct files (state inside the metadata has none), ``requests`` the streams opened, one after another.
     """
 

@@ -176,7 +176,7 @@ def _order(problem: Problem) -> tuple[int, str, int, str, int, str]:
 
 
 def _without_repetitions(problems: Iterable[Problem]) -> list[Problem]:
-    """Remove repeated problems. Of problems that stand for others, also remove those that differ only in location, and count them."""
+    """Remove repeated problems. If a problem stands for others, also merge those that differ only in location, and count them."""
     firsts: dict[Any, Problem] = {}
     counts: dict[Any, int] = {}
     for problem in problems:

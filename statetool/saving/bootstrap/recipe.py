@@ -90,8 +90,9 @@ class KeyedRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementRecipe:
-    """Recipe that turns one table into operator state: columns ``value``, ``key`` (broadcast state), ``subtask`` (destination of the
-    element).
+    """Recipe that turns one table into operator state.
+
+    Columns: ``value``, ``key`` (broadcast state), ``subtask`` (destination of the element).
     """
 
     operator: str
