@@ -1,8 +1,8 @@
 """Compare every row of the corpus's savepoints with the expected rows.
 
-``python -m tests.corpus_check DIR [--kinds canonical] [--via arrow|spark|both] [--declare FILE]``: DIR holds (at any depth) case folders
-with ``case.json`` and ``expected.json``; FILE is an Avro schema of classes, as ``statetool --declare`` takes it. One line a case, a last
-line ``cases=N passed=N``; exit 0 only when all pass.
+``python -m tests.corpus_check DIR [--kinds canonical] [--via arrow|spark|both] [--declare FILE]``: DIR contains (at any depth) case folders
+with ``case.json`` and ``expected.json``; FILE is an Avro schema of classes, as for ``statetool --declare``. Prints one line per case and
+finally ``cases=N passed=N``; exits 0 only if all pass.
 
 Values whose bytes only user code can read (Kryo's user classes, subclasses that a snapshot does not describe) must be present as
 exact bytes; the line of a case has the number of such rows (``raw``).

@@ -2,8 +2,8 @@
 
 ``python -m tests.roundtrip_check DIR [--kinds canonical] [--via arrow|spark|both] [--declare FILE]``: each case is written by
 ``SavepointWriter.from_existing`` unchanged, and once more with every table of every operator read, and written like its operator. FILE is
-an Avro schema of classes, as ``statetool --declare`` takes it.
-One line a case, a last line ``cases=N passed=N``; exit 0 only when all pass.
+an Avro schema of classes, as for ``statetool --declare``.
+Prints one line per case and finally ``cases=N passed=N``; exits 0 only if all pass.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def write_tables(sp: statetool.Savepoint, target: Path) -> None:
 
 
 def check_roundtrip(case: Case, spark: Any, declarations: tuple[ClassDeclaration, ...] = ()) -> tuple[list[str], int]:
-    """Write a case both ways; return what differs, and the number of rows compared."""
+    """Write a case both ways; return the differences, and the number of rows compared."""
     problems: list[str] = []
     rows = 0
     for what, write in (("unchanged", write_unchanged), ("tables", write_tables)):

@@ -1,6 +1,6 @@
 """Check every serializer case of a corpus: ``python -m tests.serializer_check DIR``.
 
-``DIR`` holds ``INDEX.tsv`` (module, case, version, snapshot class, expected JSON, note), and folders at any depth with
+``DIR`` contains ``INDEX.tsv`` (module, case, version, snapshot class, expected JSON, note), and folders at any depth with
 ``serializer-snapshot`` and ``test-data``, some also with ``expected.json``, which has values, byte offsets, hash codes and key groups for
 128. A snapshot has its proxy (i32 1 or 2) before it, or is bare.
 

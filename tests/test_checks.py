@@ -59,7 +59,7 @@ def test_whatever_a_case_raises_is_its_failure(
 
 
 def beyond(folder: Path) -> Path:
-    """Write a case whose dates Python's own types cannot hold."""
+    """Write a case with dates that Python's types cannot hold."""
     keys = pa.array([1, 2], pa.int32())
     at = [datetime_of(20000), datetime_of(-4000)]
     table = pa.table(
@@ -144,5 +144,5 @@ def test_round_trips_take_declarations(tmp_path: Path, capsys: pytest.CaptureFix
     declared = [str(tmp_path), "--via", "arrow", "--declare", str(tmp_path / "bike.avsc")]
     assert roundtrip_check.main(declared) == corpus_check.main(declared) == 0
     assert "PASS" in capsys.readouterr().out
-    # Without it the round trip leaves the state out, and the value is there as its bytes only.
+    # Without a declaration, the round trip leaves the state out, and only the bytes of the value are available.
     assert "raw=1" in str(corpus_check.check_case(corpus_check.find_cases(tmp_path, None)[0], [("arrow", None)]))

@@ -15,7 +15,7 @@ import statetool
 from tests.test_shape import ROOMS
 
 ROOT = Path(statetool.__file__).parent
-#: Slow imports, which are deferred until needed, and the packages whose modules import them at once.
+#: Slow imports, which are deferred until needed, and the packages whose modules import them immediately.
 HEAVY: Final[dict[str, set[str]]] = {
     "pyspark": set(),
     "pyarrow": {"api", "columns", "tables", "verification", "statistics", "comparison", "saving", "migration", "jobs"},

@@ -12,7 +12,7 @@ import statetool
 
 ROOT: Final = Path(statetool.__file__).parent
 TESTS: Final = Path(__file__).parent
-#: Packages from the lowest up; those on one line import each other's modules only downwards. ``.`` are the top-level modules.
+#: Packages from the lowest up. Those on one line import each other's modules only downwards. ``.`` means the top-level modules.
 ROOMS: Final = (
     ("errors",),
     ("io", "types"),
@@ -154,7 +154,7 @@ def test_functions_can_be_held_in_mind() -> None:
 
 
 def test_counts_have_the_right_plural() -> None:
-    """What commands and reports print of a count comes from ``several``, which knows "1 difference" from "2 differences"."""
+    """Counts printed by commands and reports come from ``several``, which distinguishes "1 difference" from "2 differences"."""
     nouns = "checkpoint|difference|element|entrie|error|file|key|operator|piece|row|snapshot|split|state|subtask|thing|value|warning"
     count = re.compile(rf"\{{(?!_[A-Z])[^{{}}]*\}} ({nouns})s\b")
     found = [

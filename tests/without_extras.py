@@ -1,6 +1,6 @@
-"""Run commands that need no extra, and name the extra of others: ``python -m tests.without_extras``.
+"""Run commands that need no extra, and check that others name theirs: ``python -m tests.without_extras``.
 
-Run in an environment that has the core dependencies only (``.ci/wheel``).
+Run it in an environment with only the core dependencies (``.ci/wheel``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORKING: Final = (
     ("copy", SAVEPOINT, "{target}/copied"),
     ("doctor",),
 )
-#: Commands, and the end of the one line that they print.
+#: Commands, and the end of the single line that they print.
 REFUSED: Final = {
     ("demo",): "pip install 'statetool[spark]'",
     ("export", SAVEPOINT, "timers", "keyed_state", "{target}/rows"): "pip install 'statetool[spark]'",
@@ -39,7 +39,7 @@ REFUSED: Final = {
 
 
 def main() -> int:
-    """Run all commands and return the number of those that did something else."""
+    """Run all commands and return the number of unexpected results."""
     wrong = 0
     with tempfile.TemporaryDirectory() as target:
         for command in (*WORKING, *REFUSED):

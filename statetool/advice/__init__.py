@@ -1,1 +1,1 @@
-"""Advice for those who run jobs: contradictions in a configuration, and what a history of checkpoints suggests."""
+"""Advice for operating jobs: conflicts in a configuration, and suggestions from a history of checkpoints."""

@@ -26,33 +26,33 @@ def advise(
     restore_rate: str = "100 mb",
     parallelism: int | None = None,
 ) -> list[Advice]:
-    """Say what the history of a job's checkpoints suggests, with the arithmetic.
+    """Return suggestions from the history of a job's checkpoints, with the arithmetic.
 
     Parameters
     ----------
     root
-        The directory of the job's checkpoints: their metadata is read, and a few megabytes of the newest one's keyed state.
+        Directory of the job's checkpoints. Reads their metadata, and a few megabytes of keyed state of the newest one.
     rest
-        Files with what ``/jobs/<id>/checkpoints`` and ``.../checkpoints/details/<id>/subtasks/<vertex>`` answer.
+        Files with the responses of ``/jobs/<id>/checkpoints`` and ``.../checkpoints/details/<id>/subtasks/<vertex>``.
     config
         The job's ``flink-conf.yaml`` or ``config.yaml``.
     max_overhead
-        The share of time in which a checkpoint may be taken.
+        Maximum share of time spent taking checkpoints.
     max_recovery
-        How long after a failure results may be behind.
+        Maximum time after a failure until results are up to date.
     catch_up
-        How many times its usual input the job can take.
+        Throughput while catching up, as a multiple of the normal input rate.
     restore_rate
-        Bytes that a subtask loads in a second.
+        Bytes per second that a subtask loads.
     parallelism
-        Subtasks that load state; by default the largest parallelism in the newest snapshot.
+        Number of subtasks that load state. Defaults to the largest parallelism in the newest snapshot.
 
     Raises
     ------
     SnapshotNotFoundError
-        A file is not there, or there is no readable snapshot below the directory.
+        A file does not exist, or the directory contains no readable snapshot.
     FormatError, OptionError
-        A file is not what it should be; an aim that makes no sense.
+        A file is not in the expected format, or an aim is out of range.
     """
     checkpoint_chain = chain(root)
     if not checkpoint_chain.checkpoints:

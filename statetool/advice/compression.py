@@ -1,4 +1,4 @@
-"""What Snappy would save, measured on a sample of the entries of a snapshot."""
+"""Estimated gain of Snappy, measured on a sample of the entries of a snapshot."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from statetool.snapshot.inventory import Inventory
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
 
-#: Bytes of keyed state that are read of each subtask, and of all together.
+#: Bytes of keyed state to read per subtask, and in total.
 _SAMPLE_BYTES: Final = 1 << 20
 _MOST_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compression:
-    """Bytes of a sample of entries, plain and packed by Snappy.
+    """Bytes of a sample of entries, plain and compressed by Snappy.
 
     ``streams`` counts subtasks whose keyed state is a stream of entries, ``databases`` those whose database compresses its files itself;
-    ``compressed`` is whether streams are compressed already. ``problem`` says why nothing was measured.
+    ``compressed`` is True if streams are already compressed. ``problem`` is the reason why nothing was measured.
     """
 
     plain_bytes: int = 0
@@ -37,7 +37,7 @@ class Compression:
 
 
 def measure_compression(path: str) -> Compression:
-    """Measure a snapshot; an error in reading it becomes the result's ``problem``."""
+    """Measure a snapshot; a read error becomes the result's ``problem``."""
     try:
         stored = [s for o in Inventory(path).operators.values() for s in o.keyed.managed]
         streams = [s for s in stored if not s.database]

@@ -1,7 +1,7 @@
-"""A Flink configuration: ``flink-conf.yaml`` (a ``key: value`` a line) or ``config.yaml`` (YAML, nested or flat; Flink 1.19 and later).
+"""A Flink configuration: ``flink-conf.yaml`` (one ``key: value`` per line) or ``config.yaml`` (YAML, nested or flat; Flink 1.19 and later).
 
-``options.tsv`` lists the options: keys, kinds of values, former names, and the releases (of 1.20 and 2.3) that know them, as the
-``ConfigOption`` objects of these releases say. Values follow ``TimeUtils``, ``MemorySize`` and ``ConfigurationUtils``.
+``options.tsv`` lists the options: keys, kinds of values, former names, and the releases (of 1.20 and 2.3) that know them, taken from
+the ``ConfigOption`` objects of these releases. Values follow ``TimeUtils``, ``MemorySize`` and ``ConfigurationUtils``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ISO: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlinkOption:
-    """An option of Flink: ``former`` are its former names, ``releases`` those that know it by its present name."""
+    """An option of Flink. ``former`` are its former names, ``releases`` those that know its current name."""
 
     key: str
     kind: str
@@ -57,7 +57,7 @@ class FlinkOption:
 
 @cache
 def flink_options() -> Mapping[str, FlinkOption]:
-    """Return the options about state, checkpoints, recovery and high availability by their present names."""
+    """Return the options for state, checkpoints, recovery and high availability by their current names."""
     text = (resources.files(__package__) / "options.tsv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(text.splitlines(), delimiter="\t"))
     return {
@@ -70,13 +70,13 @@ def flink_options() -> Mapping[str, FlinkOption]:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Keys and values as they are written; options are asked for by their present names."""
+    """Keys and values as written; options are looked up by their current names."""
 
     path: str
     values: Mapping[str, str]
 
     def written(self, key: str) -> tuple[str, str] | None:
-        """Return the name under which an option is set, and its value; the present name comes before former ones, as in Flink."""
+        """Return the name under which an option is set, and its value; the current name takes precedence over former ones, as in Flink."""
         option = flink_options().get(key)
         for name in (key, *(option.former if option is not None else ())):
             if name in self.values:
@@ -84,17 +84,17 @@ class Configuration:
         return None
 
     def name(self, key: str) -> str:
-        """Return the name under which an option is set, else the present one."""
+        """Return the name under which an option is set, or else the current name."""
         setting = self.written(key)
         return key if setting is None else setting[0]
 
     def text(self, key: str) -> str | None:
-        """Return the value of an option as it is written, ``None`` where it is not set."""
+        """Return the value of an option as written, ``None`` if it is not set."""
         setting = self.written(key)
         return None if setting is None else setting[1]
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """Return a boolean; any other value counts as not set (:func:`wrong_values` names it)."""
+        """Return a boolean; any other value counts as not set (:func:`wrong_values` reports it)."""
         text = (self.text(key) or "").lower()
         return text == "true" if text in ("true", "false") else default
 
@@ -124,7 +124,7 @@ def parse_duration(text: str) -> float:
     Raises
     ------
     OptionError
-        It is none of these.
+        The text has none of these forms.
     """
     plain = text.strip()
     iso = _ISO.fullmatch(plain)
@@ -140,7 +140,7 @@ def parse_size(text: str) -> int:
     Raises
     ------
     OptionError
-        It is none of these.
+        The text has none of these forms.
     """
     return int(_scaled(text, _SIZE, "a size", "write 20 kb, 1 mb or 4096"))
 
@@ -154,7 +154,7 @@ def _scaled(text: str, units: Mapping[str, float], what: str, hint: str) -> floa
 
 
 def wrong_values(configuration: Configuration) -> Iterator[tuple[str, str, str]]:
-    """Yield key, value and kind of options whose value is not of their kind."""
+    """Yield key, value and kind of options whose value is not valid for their kind."""
     parsers = {"duration": parse_duration, "size": parse_size, "int": int, "float": float, "bool": _parse_flag}
     for option in flink_options().values():
         for name in (option.key, *option.former):
@@ -180,9 +180,9 @@ def read_configuration(path: str) -> Configuration:
     Raises
     ------
     SnapshotNotFoundError
-        There is no such file.
+        The file does not exist.
     FormatError
-        It is not what its name says; with the line.
+        The content does not match the format implied by the file name; the message gives the line.
     """
     if not files.exists(path) or files.is_dir(path):
         raise SnapshotNotFoundError(f"{path} is not there", hint="name a flink-conf.yaml or config.yaml")
@@ -203,7 +203,7 @@ def read_configuration(path: str) -> Configuration:
 
 def _flat_lines(text: str, path: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(text.splitlines(), 1):
-        # Flink cuts at the first #, and then at the first colon with a space.
+        # Flink cuts at the first #, and then at the first colon followed by a space.
         plain = line.partition("#")[0].strip()
         if not plain:
             continue
@@ -219,7 +219,7 @@ def _flat_lines(text: str, path: str) -> Iterator[tuple[str, str]]:
 def _yaml_values(text: str, path: str) -> Iterator[tuple[str, str]]:
     import yaml
 
-    class Loader(yaml.BaseLoader):  # every value stays text as it is written, which is then parsed by Flink's own kinds
+    class Loader(yaml.BaseLoader):  # values stay text as written, and are then parsed by the option's kind
         def fetch_flow_collection_start(self, kind: Any) -> None:
             if self.flow_level > _MOST_LEVELS:
                 raise RecursionError
@@ -247,12 +247,12 @@ def _yaml_values(text: str, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _expanded_size(node: Node, sizes: dict[int, int], level: int = 0) -> int:
-    """Return how many nodes a node has below it, with those that aliases stand for.
+    """Return the number of nodes below a node, with aliases expanded.
 
     Raises
     ------
     RecursionError
-        Nodes in too many levels, or that contain themselves.
+        Nodes are nested too deeply, or contain themselves.
     """
     if level > _MOST_LEVELS:
         raise RecursionError

@@ -22,9 +22,9 @@ KAFKA: Final = f"{DOCS}connectors/datastream/kafka/"
 class Finding:
     """One finding about a configuration.
 
-    ``level`` is ``error`` for settings that Flink refuses or that lose state or data, ``warning`` for settings that have no effect or another one
-    than they say, and ``advice`` for sound settings of which others are safer. ``rule`` names the kind of finding, ``key`` is the option as it is written, ``value`` its value (``None``: not set),
-    ``page`` the page of Flink's documentation.
+    ``level`` is ``error`` for settings that Flink refuses or that lose state or data, ``warning`` for settings that have no effect or a
+    misleading one, and ``advice`` for valid settings with a safer alternative. ``rule`` names the kind of finding, ``key`` is the option as
+    written, ``value`` its value (``None``: not set), ``page`` the page of Flink's documentation.
     """
 
     level: Level
@@ -36,5 +36,5 @@ class Finding:
 
     @property
     def is_contradiction(self) -> bool:
-        """Whether something is wrong; advice is about sound settings."""
+        """Return True if something is wrong; advice concerns valid settings."""
         return self.level != "advice"

@@ -1,13 +1,14 @@
 """The history of a job's checkpoints, the aims for them, and the formulas.
 
-The formulas, in the letters of the arithmetic that is shown:
+Formulas, with the letters used in the displayed arithmetic:
 
-* ``d`` how long a checkpoint takes (99 of 100), ``I`` the interval, ``P`` the period: a checkpoint starts every max(I, d + min-pause).
-* Overhead is the share of time in which a checkpoint is being taken, ``d / P``. At most ``x`` needs ``P >= d / x``, which
-  ``min-pause = d * (1 - x) / x`` holds even where checkpoints take longer.
-* Recovery: after ``r`` (finding the failure, and loading state: bytes / (parallelism * rate)) there is up to ``I + d + r`` of input to
-  catch up with, at ``c`` times the usual speed: ``y = r + (I + d + r) / (c - 1)``. At most ``y`` needs ``I <= (y - r) * (c - 1) - d - r``.
-* A transaction of an exactly-once sink is open from one checkpoint to the end of the next: up to ``P + timeout``.
+* ``d`` is the duration of a checkpoint (99th percentile), ``I`` the interval, ``P`` the period: a checkpoint starts every
+  max(I, d + min-pause).
+* Overhead is the share of time spent taking checkpoints, ``d / P``. Overhead of at most ``x`` needs ``P >= d / x``, which
+  ``min-pause = d * (1 - x) / x`` maintains even if checkpoints take longer.
+* Recovery: after ``r`` (detecting the failure, and loading state: bytes / (parallelism * rate)), up to ``I + d + r`` of input remains to
+  be processed at ``c`` times the normal rate: ``y = r + (I + d + r) / (c - 1)``. At most ``y`` needs ``I <= (y - r) * (c - 1) - d - r``.
+* A transaction of an exactly-once sink stays open from one checkpoint to the end of the next: up to ``P + timeout``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from statetool.advice.statistics import CheckpointStatistics, SubtaskTimes
 from statetool.directories.chain import Chain
 from statetool.errors import OptionError
 
-#: How long it takes to find a failure and start tasks anew, which nothing records.
+#: Assumed time to detect a failure and restart tasks, which no file records.
 DETECTION_MS: Final = 10_000.0
 
 
@@ -31,8 +32,8 @@ DETECTION_MS: Final = 10_000.0
 class Advice:
     """One piece of advice from the history of a job.
 
-    ``topic`` is its subject; ``now`` what was measured or is set, ``advised`` what to set (``None``: nothing to change), ``key`` the
-    option; ``arithmetic`` how it was computed, ``page`` the page of Flink's documentation.
+    ``topic`` is its subject; ``now`` the measured or configured value, ``advised`` the suggested value (``None``: no change), ``key`` the
+    option; ``arithmetic`` is the computation, ``page`` the page of Flink's documentation.
     """
 
     topic: str
@@ -48,8 +49,8 @@ class Advice:
 class Aims:
     """The aims for checkpoints and recovery, and assumptions about the job.
 
-    ``overhead`` is a share, ``recovery_ms`` how long after a failure results are behind at most, ``catch_up`` how many times the usual
-    input the job can take, ``restore_bytes_s`` bytes that a subtask loads in a second.
+    ``overhead`` is a share, ``recovery_ms`` the maximum time after a failure until results are up to date, ``catch_up``
+    the throughput while catching up as a multiple of the normal input rate, ``restore_bytes_s`` the bytes per second that a subtask loads.
     """
 
     overhead: float = 0.1
@@ -70,7 +71,7 @@ class Aims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Everything that is known of a job."""
+    """All known facts about a job."""
 
     chain: Chain
     statistics: CheckpointStatistics | None
@@ -81,12 +82,12 @@ class History:
 
     @property
     def interval_ms(self) -> float | None:
-        """The configured interval, else the observed one."""
+        """Return the configured interval, or else the observed one."""
         return self.option_ms("interval") or self.observed_interval_ms
 
     @property
     def observed_interval_ms(self) -> float | None:
-        """The median time between checkpoints; missing ids count as checkpoints that have been deleted."""
+        """Return the median time between checkpoints; missing ids count as deleted checkpoints."""
         if self.statistics is not None and len(self.statistics.checkpoints) > 1:
             points = [(c.checkpoint_id, c.triggered_ms) for c in self.statistics.checkpoints]
         else:
@@ -96,19 +97,19 @@ class History:
 
     @property
     def duration_ms(self) -> float | None:
-        """How long 99 of 100 checkpoints take at most; ``None`` without the REST statistics."""
+        """Return the 99th percentile of checkpoint durations; ``None`` without the REST statistics."""
         return None if self.statistics is None else self.statistics.p99_ms
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of the newest snapshot."""
+        """Return the size of the newest snapshot in bytes."""
         return self.chain.checkpoints[-1].total_bytes
 
     @property
     def restore_ms(self) -> float:
-        """How long it takes until a failed job goes on: finding the failure, and loading state."""
+        """Return the time until a failed job resumes: detecting the failure, and loading state."""
         return DETECTION_MS + 1000 * self.state_bytes / (self.aims.restore_bytes_s * self.parallelism)
 
     def option_ms(self, name: str) -> float | None:
-        """Return a duration of the configuration, by the end of its key."""
+        """Return a duration of the configuration, by the last part of its key."""
         return None if self.configuration is None else self.configuration.millis(f"execution.checkpointing.{name}")

@@ -1,4 +1,4 @@
-"""Look for contradictions in a Flink configuration, for settings that defeat checkpoints, and for safer ones."""
+"""Check a Flink configuration for conflicting settings, settings that defeat checkpoints, and safer alternatives."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from statetool.advice.findings import CONFIG, Finding, Level
 from statetool.advice.rules import RULES, Known
 from statetool.advice.statistics import read_json, statistics_of
 
-#: Under these prefixes Flink has only the options of ``options.tsv``; under others a connector or a factory may have its own.
+#: Under these prefixes Flink has only the options of ``options.tsv``. Under others, a connector or a factory may add options.
 _CLOSED: Final = ("execution.checkpointing.", "execution.state-recovery.", "state.changelog.", "restart-strategy.")
 _NEAR: Final = 0.92
 _LEVELS: Final = get_args(Level)
 
 
 def lint(path: str, *, rest: str | None = None, transaction_timeout: str | None = None) -> list[Finding]:
-    """Report contradictions in a Flink configuration, then advice: errors come first.
+    """Return conflicts in a Flink configuration, errors first, then advice.
 
-    What a job's code sets over the configuration is not known.
+    Settings that the job's code overrides are not known.
 
     Parameters
     ----------
     path
         A ``flink-conf.yaml``, or a ``config.yaml`` (Flink 1.19 and later), local or by URI.
     rest
-        Checkpoint statistics of a job, as its ``/jobs/<id>/checkpoints`` gives them: time-outs are compared with what checkpoints take.
+        Checkpoint statistics of a job, from ``/jobs/<id>/checkpoints``. Time-outs are compared with checkpoint durations.
     transaction_timeout
-        When transactions of the job's exactly-once sinks time out (``"15 min"``; ``transaction.timeout.ms`` of Kafka).
+        Transaction time-out of the job's exactly-once sinks (``"15 min"``; ``transaction.timeout.ms`` of Kafka).
 
     Raises
     ------
     SnapshotNotFoundError
-        A file is not there.
+        A file does not exist.
     FormatError
-        It is not what its name says.
+        The content does not match the format implied by the file name.
     OptionError
-        ``transaction_timeout`` is no duration.
+        ``transaction_timeout`` is not a valid duration.
     """
     configuration = read_configuration(path)
     statistics = None if rest is None else statistics_of(read_json(rest), rest)

@@ -1,4 +1,4 @@
-"""Rules for options together. Each returns a finding or nothing; :mod:`statetool.advice.lint` runs them all.
+"""Rules for combinations of options. Each returns a finding or None; :mod:`statetool.advice.lint` runs them all.
 
 Follows ``CheckpointConfig``, ``CheckpointCoordinatorConfiguration`` and the pages that each finding names. Defaults are Flink's.
 """
@@ -38,7 +38,7 @@ _MOST_INLINE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A configuration, the sinks' transaction time-out, and how long 99 of 100 checkpoints take at most, as far as known."""
+    """A configuration, the sinks' transaction time-out, and the 99th percentile of checkpoint durations, as far as known."""
 
     configuration: Configuration
     transaction_timeout_ms: float | None = None
@@ -46,28 +46,28 @@ class Known:
 
     @property
     def interval_ms(self) -> float | None:
-        """Milliseconds between checkpoints; ``None`` where the configuration does not switch them on."""
+        """Return the milliseconds between checkpoints; ``None`` if the configuration does not enable them."""
         return self.configuration.millis(_INTERVAL) or None
 
     @property
     def timeout_ms(self) -> float:
-        """Milliseconds that a checkpoint may take."""
+        """Return the maximum duration of a checkpoint in milliseconds."""
         configured = self.configuration.millis(_TIMEOUT)
         return _TEN_MINUTES_MS if configured is None else configured
 
     @property
     def pause_ms(self) -> float:
-        """Milliseconds between the end of a checkpoint and the start of the next, at least."""
+        """Return the minimum milliseconds between the end of a checkpoint and the start of the next."""
         return self.configuration.millis(_PAUSE) or 0.0
 
     @property
     def backend(self) -> str:
-        """``hashmap``, ``rocksdb``, ``forst``, or a class name."""
+        """Return ``hashmap``, ``rocksdb``, ``forst``, or a class name."""
         return (self.configuration.text(_BACKEND) or "hashmap").lower()
 
     @property
     def storage(self) -> str:
-        """``filesystem`` or ``jobmanager``, or a class name; a directory alone means the file system."""
+        """Return ``filesystem`` or ``jobmanager``, or a class name; a directory alone implies ``filesystem``."""
         configured = self.configuration.text(f"{_C}storage")
         return (configured or ("filesystem" if self.configuration.text(f"{_C}dir") else "jobmanager")).lower()
 
@@ -255,7 +255,7 @@ def _incremental_heap(known: Known) -> Finding | None:
     if not known.configuration.flag(key) or known.backend != "hashmap":
         return None
     message = "the hashmap backend writes every checkpoint in full; incremental ones need state.backend.type: rocksdb"
-    # The job's code may name another backend than the default.
+    # The job's code may set another backend than the default.
     level: Level = "advice" if known.configuration.text(_BACKEND) is None else "warning"
     return known.finding(level, "incremental-hashmap", key, BACKENDS, message)
 

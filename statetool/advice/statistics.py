@@ -1,8 +1,8 @@
 """Checkpoint statistics of Flink's REST interface.
 
-``/jobs/<id>/checkpoints`` (``CheckpointingStatistics``): ``counts``, ``summary`` (of each number ``min``, ``max``, ``avg``, ``p50`` to
-``p999``, the text ``NaN`` where there is none), ``latest`` and ``history``, newest first: ``id``, ``status``, ``is_savepoint``,
-``trigger_timestamp``, ``end_to_end_duration``, ``checkpointed_size`` (what was written), ``state_size``.
+``/jobs/<id>/checkpoints`` (``CheckpointingStatistics``): ``counts``, ``summary`` (for each number ``min``, ``max``, ``avg``, ``p50`` to
+``p999``, or the text ``NaN`` if there is none), ``latest`` and ``history``, newest first: ``id``, ``status``, ``is_savepoint``,
+``trigger_timestamp``, ``end_to_end_duration``, ``checkpointed_size`` (bytes written), ``state_size``.
 ``/jobs/<id>/checkpoints/details/<id>/subtasks/<vertex>`` (``TaskCheckpointStatisticsWithSubtaskDetails``): ``subtasks``, each with
 ``end_to_end_duration``, ``checkpoint`` (``sync``, ``async``), ``alignment`` and ``start_delay``. Times are milliseconds.
 """
@@ -32,7 +32,7 @@ class CheckpointTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointStatistics:
-    """Statistics of a job's checkpoints; ``checkpoints`` are the completed ones without savepoints, oldest first."""
+    """Statistics of a job's checkpoints; ``checkpoints`` are the completed ones, without savepoints, oldest first."""
 
     checkpoints: tuple[CheckpointTimes, ...]
     failed: int
@@ -52,7 +52,7 @@ class SubtaskTimes:
 
     @property
     def barrier_ms(self) -> int:
-        """How long the barrier was on its way: end to end minus sync minus async."""
+        """Return the time until the barrier arrived: end to end minus sync minus async."""
         return max(0, self.duration_ms - self.sync_ms - self.async_ms)
 
 
@@ -62,9 +62,9 @@ def read_json(path: str) -> Mapping[str, Any]:
     Raises
     ------
     SnapshotNotFoundError
-        There is no such file.
+        The file does not exist.
     FormatError
-        It is no JSON object.
+        The content is not a JSON object.
     """
     if not files.exists(path) or files.is_dir(path):
         raise SnapshotNotFoundError(f"{path} is not there", hint="save what the REST interface answers to a file")
@@ -78,12 +78,12 @@ def read_json(path: str) -> Mapping[str, Any]:
 
 
 def statistics_of(tree: Mapping[str, Any], path: str) -> CheckpointStatistics:
-    """Parse the answer of ``/jobs/<id>/checkpoints``; ``path`` is for messages.
+    """Parse the response of ``/jobs/<id>/checkpoints``; ``path`` is for messages.
 
     Raises
     ------
     FormatError
-        It is not that answer.
+        Not a response of that endpoint.
     """
     try:
         completed = [c for c in tree["history"] if c["status"] == "COMPLETED" and not c["is_savepoint"]]
@@ -106,12 +106,12 @@ def statistics_of(tree: Mapping[str, Any], path: str) -> CheckpointStatistics:
 
 
 def subtasks_of(tree: Mapping[str, Any], path: str) -> tuple[SubtaskTimes, ...]:
-    """Parse the answer of ``/jobs/<id>/checkpoints/details/<id>/subtasks/<vertex>``; pending subtasks are left out.
+    """Parse the response of ``/jobs/<id>/checkpoints/details/<id>/subtasks/<vertex>``; pending subtasks are left out.
 
     Raises
     ------
     FormatError
-        It is not that answer.
+        Not a response of that endpoint.
     """
     try:
         return tuple(
@@ -147,5 +147,5 @@ def _number(value: Any, default: float | None) -> float | None:
 
 
 def _quantile(values: Sequence[int], share: float) -> float | None:
-    """Return the smallest value that at least this share does not exceed."""
+    """Return the smallest value that at least this share of values does not exceed."""
     return float(values[max(0, math.ceil(share * len(values)) - 1)]) if values else None

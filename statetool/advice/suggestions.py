@@ -1,4 +1,4 @@
-"""Advice from a history, a function for each topic; letters as in :mod:`statetool.advice.history`."""
+"""Advice from a history, one function per topic; letters as in :mod:`statetool.advice.history`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from statetool.errors import several
 
 _HOUR_MS: Final = 3_600_000
 _TIMEOUT_MS: Final = 600_000.0
-#: A time-out is this many times what 99 of 100 checkpoints take at most.
+#: A time-out is this multiple of the 99th percentile of checkpoint durations.
 _TIMEOUT_FACTOR: Final = 3
-#: While the job catches up with backlog, the overhead is to be smaller by this factor.
+#: While the job catches up with backlog, the overhead should be smaller by this factor.
 _BACKLOG_FACTOR: Final = 10
-#: A checkpoint is slow because of its barriers if they are on their way for a larger share of it.
+#: Barriers make a checkpoint slow if they take a larger share of it than this.
 _BARRIER_SHARE: Final = 0.5
-#: Snappy costs time on all cores; it is worth that if it saves this share of what is written.
+#: Snappy costs CPU time on all cores, which pays off if it saves at least this share of the written bytes.
 _LEAST_GAIN: Final = 0.2
-#: From less state than this nothing is concluded about how to write it, and from less time than this nothing about growth.
+#: Minimum state for conclusions about how to write it, and minimum time for conclusions about growth.
 _LEAST_BYTES: Final = 1 << 20
 _LEAST_SAMPLE: Final = 1 << 16
 _LEAST_HOURS: Final = 1 / 60
@@ -39,7 +39,7 @@ def _size(size: float) -> str:
 
 
 def _saved(part: float, whole: float) -> str:
-    """Return the arithmetic of what is saved."""
+    """Return the arithmetic of the saving."""
     return f"1 - {_size(part)} / {_size(whole)} = {1 - part / whole:.3g}" if whole else "there are no bytes to compare"
 
 
@@ -220,7 +220,7 @@ def _incremental(history: History) -> Iterator[Advice]:
 
 
 def _compression(history: History) -> Iterator[Advice]:
-    from statetool.advice.compression import measure_compression  # imports what reads entries, which is slow
+    from statetool.advice.compression import measure_compression  # imports the readers of entries, which is slow
 
     compression = measure_compression(history.chain.checkpoints[-1].path)
     if not compression.streams and not compression.databases and not compression.problem:

@@ -16,7 +16,7 @@ class Stream:
     """A stream of state; picklable, so that tasks can open it.
 
     ``file`` names it in messages (the metadata file for inline bytes); ``start`` is the offset of its first byte there.
-    ``metadata_file`` is that of the snapshot, empty for bytes of none: where it is gone, so is the snapshot.
+    ``metadata_file`` is that of the snapshot, empty if there is none. If that file is gone, the snapshot was deleted.
     """
 
     file: str
@@ -45,7 +45,7 @@ class Stream:
         Raises
         ------
         SnapshotNotFoundError
-            It is not there.
+            The file does not exist.
         """
         with noticing_deletion(self.metadata_file):
             return small_files.whole_size(self.file) if self.is_far else size_of(self.file)
@@ -81,7 +81,7 @@ class OpenStream:
         FormatError
             The stream is shorter.
         SnapshotNotFoundError
-            The file is not there.
+            The file does not exist.
         CheckpointDeletedError
             The snapshot was deleted.
         """

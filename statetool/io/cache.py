@@ -1,4 +1,4 @@
-"""Private folders of the user, for files that are made once: nobody else may write to them, as what lies there is executed."""
+"""Private cache folders of the user. Their files are executed, so nobody else may be able to write to them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 
 def cache_folders(kind: str) -> list[Path]:
-    """Return the folders for files of a kind, best first: in the user's cache folder, then in a temporary one."""
+    """Return the cache folders for files of a kind, best first: in the user's cache folder, then in a temporary one."""
     cache_home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    # The path of a user without a home stays unexpanded.
+    # The path of a user without a home directory stays unexpanded.
     folders = [] if cache_home.startswith("~") else [Path(cache_home) / "statetool" / kind]
     temporary = Path(tempfile.gettempdir()) / f"statetool-{getattr(os, 'getuid', getpass.getuser)()}"
     return [*folders, temporary / kind] if _is_private(temporary) else folders
 
 
 def writable(folder: Path) -> bool:
-    """Make a folder, and tell whether files can be put into it."""
+    """Make a folder, and return True if files can be created in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -28,7 +28,7 @@ def writable(folder: Path) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """Make a folder, and tell whether nobody else can write to it."""
+    """Make a folder, and return True if nobody else can write to it."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()

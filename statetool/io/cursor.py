@@ -21,7 +21,7 @@ _F8: Final = struct.Struct(">d")
 
 
 class Cursor:
-    """Read from ``data[pos:end]``; every read checks its bounds and errors carry the offset.
+    """Reader of ``data[pos:end]``. Every read checks its bounds, and errors carry the offset.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Cursor:
     pos, end
         First byte to read and first byte not to read, as indexes of ``data``.
     base
-        Offset of ``data[0]`` in the file (or uncompressed region) that errors speak of.
+        Offset of ``data[0]`` in the file (or uncompressed region) that errors report.
     """
 
     __slots__ = ("base", "data", "end", "pos")
@@ -59,7 +59,7 @@ class Cursor:
         return FormatError(message, hint=hint).at(offset=self.base + at)
 
     def need(self, n: int, what: str = "bytes") -> int:
-        """Check that ``n`` more bytes are there, step over them and return where they start."""
+        """Check that ``n`` more bytes exist, step over them and return their start."""
         pos = self.pos
         if n < 0:
             raise self.fail(f"negative length {n} of {what}")
@@ -162,11 +162,11 @@ class Cursor:
 
 
 def decode_modified_utf8(raw: bytes, cursor: Cursor, start: int) -> str:
-    """Decode Java's modified UTF-8 (NUL is two bytes, surrogates stand on their own)."""
+    """Decode Java's modified UTF-8 (NUL is two bytes, each surrogate is encoded separately)."""
     if raw.isascii() and 0 not in raw:
         return raw.decode("ascii")
     try:
-        # CESU-8 surrogate pairs are joined by going through UTF-16; C0 80 is a NUL.
+        # CESU-8 surrogate pairs are joined through UTF-16. C0 80 is a NUL.
         text = raw.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     except UnicodeDecodeError as e:

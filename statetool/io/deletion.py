@@ -1,7 +1,7 @@
-"""Tell a snapshot that was deleted while it was read from one that is damaged.
+"""Distinguish a snapshot deleted while it was read from a damaged one.
 
-Flink deletes checkpoints that it no longer retains: ``_metadata`` first, then the files. A file that is missing or short says nothing of
-a snapshot whose ``_metadata`` is gone.
+Flink deletes checkpoints that it no longer retains: ``_metadata`` first, then the files. If ``_metadata`` is gone, a missing or short file
+does not mean that the snapshot is damaged.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from statetool.errors import CheckpointDeletedError, FormatError, SnapshotNotFou
 from statetool.io import files
 
 _CHECKPOINT: Final = re.compile(r"chk-[0-9]+")
-#: Shared files are deleted by another thread of Flink's, so that one may go shortly before ``_metadata`` does.
+#: Another Flink thread deletes shared files, so one may disappear shortly before ``_metadata`` does.
 _GRACE_SECONDS: Final = 0.5
 _STEP_SECONDS: Final = 0.05
-#: Metadata files that stayed where they were, so that nobody waits for them again.
+#: Metadata files that still existed after a wait, so that no later check waits for them.
 _STAYING: Final[set[str]] = set()
 
 
 def check_deletion(metadata_file: str, error: BaseException | None = None) -> None:
-    """Raise an error if a snapshot was deleted; of streams without a snapshot, ``metadata_file`` is empty.
+    """Raise an error if a snapshot was deleted; ``metadata_file`` is empty for streams without a snapshot.
 
     Raises
     ------
@@ -37,12 +37,12 @@ def check_deletion(metadata_file: str, error: BaseException | None = None) -> No
 
 @contextmanager
 def noticing_deletion(metadata_file: str) -> Iterator[None]:
-    """Check whether the snapshot was deleted when a file of it is missing or short.
+    """Check whether the snapshot was deleted if one of its files is missing or short.
 
     Raises
     ------
     CheckpointDeletedError
-        It was.
+        The snapshot was deleted.
     """
     try:
         yield
@@ -54,12 +54,12 @@ def noticing_deletion(metadata_file: str) -> Iterator[None]:
 
 
 def grace_end() -> float:
-    """Return until when a deletion that has begun is waited for, as :func:`time.monotonic` counts."""
+    """Return the time until which to wait for a deletion in progress, as :func:`time.monotonic` counts."""
     return time.monotonic() + _GRACE_SECONDS
 
 
 def is_deleted(metadata_file: str, end: float) -> bool:
-    """Return True if the ``_metadata`` of a snapshot is gone; that of a checkpoint may go until ``end``."""
+    """Return True if the ``_metadata`` of a snapshot is gone; wait until ``end`` for that of a checkpoint."""
     while files.is_stored(metadata_file):
         is_checkpoint = _CHECKPOINT.fullmatch(files.parent(metadata_file).rpartition("/")[2])
         if not is_checkpoint or metadata_file in _STAYING:

@@ -1,6 +1,6 @@
 """Files by URI: local paths without any library, everything else through fsspec.
 
-``BYTES_READ`` counts every byte that was asked for, so that pruning can be checked; with ``BYTES_WRITTEN`` it tells how far long work is.
+``BYTES_READ`` counts every requested byte, so that pruning can be checked. With ``BYTES_WRITTEN`` it shows the progress of long operations.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, Final
 from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError, StatetoolError, StorageError
 from statetool.io.storage import Storage, storage_error
 
-#: Schemes of Flink's and Hadoop's file systems that fsspec knows by another name.
+#: Schemes of Flink's and Hadoop's file systems that have another name in fsspec.
 _FSSPEC_SCHEMES: Final = {"s3p": "s3", "s3n": "s3"}
-#: By scheme, the packages that fsspec needs; two of them are extras of ours.
+#: Packages that fsspec needs, by scheme; two of them are extras of statetool.
 _PACKAGES: Final = {
     **dict.fromkeys(("s3", "s3a"), "'statetool[s3]'"),
     **dict.fromkeys(("gs", "gcs"), "'statetool[gcs]'"),
@@ -31,9 +31,9 @@ _PACKAGES: Final = {
     **dict.fromkeys(("smb",), "smbprotocol"),
     **dict.fromkeys(("webhdfs", "webHDFS"), "requests"),
 }
-#: Errors of local file systems for names that no file can have: a folder in it is a file, a circle of links, too long.
+#: Errors of local file systems for impossible file names: a file used as a folder, a cycle of links, a name that is too long.
 NO_FILE: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
-#: Bytes of a remote file that are asked for before its size: most are no longer.
+#: Bytes of a remote file requested before its size is known: most files are not longer.
 _AT_FIRST: Final = 4 << 20
 
 
@@ -49,7 +49,7 @@ BYTES_WRITTEN: Final = ByteCounter()
 
 
 def is_local(uri: str) -> bool:
-    """Tell whether ``uri`` is a local path or a ``file:`` URI."""
+    """Return True if ``uri`` is a local path or a ``file:`` URI."""
     return uri.startswith("file:") or "://" not in uri
 
 
@@ -62,12 +62,12 @@ def local_path(uri: str) -> str:
 
 
 def canonical(uri: str) -> str:
-    """Return the same spelling for all URIs of a file: of a local one its plain absolute path.
+    """Return one spelling for all URIs of a file: the plain absolute path if it is local.
 
     Raises
     ------
     SnapshotNotFoundError
-        A relative path, and the working directory was deleted.
+        The path is relative, and the working directory was deleted.
     """
     if not is_local(uri):
         return uri.rstrip("/")
@@ -81,7 +81,7 @@ def canonical(uri: str) -> str:
 
 
 def join(directory: str, name: str) -> str:
-    """Put a name below a directory."""
+    """Return the URI of a name in a directory."""
     return f"{directory.rstrip('/')}/{name}"
 
 
@@ -99,9 +99,9 @@ def file_system(uri: str) -> tuple[Any, str]:
     MissingDependencyError
         No package for this kind of file system is installed.
     SnapshotNotFoundError
-        Nothing that can be opened.
+        The URI names nothing that can be opened.
     StorageError
-        It cannot be reached.
+        The storage cannot be reached.
     """
     import fsspec
 
@@ -126,20 +126,20 @@ def _package_for(scheme: str) -> str:
 
 
 def exists(uri: str) -> bool:
-    """Tell whether a file or directory is there."""
+    """Return True if a file or directory exists."""
     if is_local(uri):
         return os.path.exists(local_path(uri))
     try:
         with reading(uri):
             fs, path = file_system(uri)
-            fs.info(path)  # not exists(): most answer False to whatever goes wrong
+            fs.info(path)  # not exists(): most implementations return False for any error
     except FileNotFoundError:
         return False
     return True
 
 
 def check_links(uri: str) -> None:
-    """Raise an error if a path leads through links in a circle, or starts in a working directory that was deleted.
+    """Raise an error if a path contains a cycle of links, or is relative to a deleted working directory.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def check_links(uri: str) -> None:
 
 
 def is_stored(uri: str) -> bool:
-    """Tell whether a file is there at this moment, whatever an object store's client remembers."""
+    """Return True if a file exists right now, bypassing the caches of an object store's client."""
     if not is_local(uri):
         with reading(uri):
             fs, path = file_system(uri)
@@ -162,7 +162,7 @@ def is_stored(uri: str) -> bool:
 
 
 def is_dir(uri: str) -> bool:
-    """Tell whether it is a directory."""
+    """Return True if it is a directory."""
     if is_local(uri):
         return os.path.isdir(local_path(uri))
     with reading(uri):
@@ -171,19 +171,19 @@ def is_dir(uri: str) -> bool:
 
 
 def is_broken_link(uri: str) -> bool:
-    """Return whether a local path is a symbolic link to nothing, or to itself."""
+    """Return True if a local path is a symbolic link to nothing, or to itself."""
     return is_local(uri) and os.path.islink(local_path(uri)) and not os.path.exists(local_path(uri))
 
 
 def list_dir(uri: str) -> list[tuple[str, bool]]:
-    """Return ``(uri, is a directory)`` of what lies directly below a directory, sorted."""
+    """Return the sorted ``(uri, is a directory)`` pairs of the direct children of a directory."""
     with reading(uri):
         if is_local(uri):
             base = local_path(uri)
             with os.scandir(base) as entries:
                 return sorted((join(base, e.name), e.is_dir()) for e in entries)
         fs, path = file_system(uri)
-        # The names that file systems give lack scheme and host, each in its own way; the last part is always right.
+        # File systems return names without scheme and host, in different forms. The last part is always right.
         return sorted(
             (join(uri, e["name"].rstrip("/").rpartition("/")[2]), e["type"] == "directory")
             for e in fs.ls(path, detail=True)
@@ -192,12 +192,12 @@ def list_dir(uri: str) -> list[tuple[str, bool]]:
 
 @contextmanager
 def reading(uri: str) -> Iterator[None]:
-    """Turn errors of the system into ours, which name the file.
+    """Convert system errors to statetool's, which name the file.
 
     Raises
     ------
     SnapshotNotFoundError
-        It is not there, or a local file may not be read.
+        The file does not exist, or a local file cannot be read for lack of permission.
     StorageError
         The storage fails.
     """
@@ -229,7 +229,7 @@ def read_whole(uri: str) -> bytes:
     Raises
     ------
     SnapshotNotFoundError
-        It is not there.
+        The file does not exist.
     """
     if not is_local(uri):
         with reading(uri):
@@ -249,7 +249,7 @@ def size_of(uri: str) -> int:
 
 
 def read_range(uri: str, offset: int, length: int) -> bytes:
-    """Read a range of a remote file, by one request; fewer bytes where the file ends before."""
+    """Read a range of a remote file with one request; fewer bytes if the file ends earlier."""
     if length <= 0:
         return b""
     fs, path = file_system(uri)
@@ -259,14 +259,14 @@ def read_range(uri: str, offset: int, length: int) -> bytes:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a path without waiting for a writer where it is a pipe."""
+    """Open a path; if it is a pipe, do not wait for a writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class InputFile:
-    """A file open for reads at any offset.
+    """File open for reads at any offset.
 
-    Local files are read, not mapped: if somebody truncates a mapped file, the system kills the process that looks at it.
+    Local files are read, not memory-mapped: if a mapped file is truncated, the system kills the process that accesses it.
     """
 
     def __init__(self, uri: str) -> None:
@@ -293,7 +293,7 @@ class InputFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file; views that were given out stay valid."""
+        """Close the file; views already returned stay valid."""
         self._file.close()
 
     def read_at(self, offset: int, length: int) -> memoryview:
@@ -302,7 +302,7 @@ class InputFile:
         Raises
         ------
         FormatError
-            The file ends before that.
+            The file ends earlier.
         """
         if offset < 0 or length < 0 or offset + length > self.size:
             raise FormatError(
@@ -331,7 +331,7 @@ class InputFile:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _read_some(self, offset: int, length: int) -> bytes:
-        if self._local and hasattr(os, "pread"):  # safe for several threads
+        if self._local and hasattr(os, "pread"):  # thread-safe
             return os.pread(self._file.fileno(), length, offset)
         self._file.seek(offset)
         data: bytes = self._file.read(length)

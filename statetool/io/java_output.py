@@ -1,8 +1,8 @@
 """Write Java serialization streams: the counterpart of :mod:`statetool.io.java_stream`, from the same plain objects.
 
-Java's ``ObjectOutputStream`` writes a handle for what comes again: objects, arrays, enum constants, classes, and
-:class:`~statetool.io.java_stream.JavaText`, which are recognised by identity. A ``str`` is a constant of the program: equal ones are one
-object, as in Java, where they are interned.
+Java's ``ObjectOutputStream`` writes a handle for a repeated object, array, enum constant, class or
+:class:`~statetool.io.java_stream.JavaText`, recognised by identity. A ``str`` is a constant of the program: equal ones are one
+object, because Java interns them.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ def write_java_stream(out: Output, value: Any) -> None:
     Parameters
     ----------
     value
-        What :func:`~statetool.io.java_stream.read_java_stream` returns.
+        A result of :func:`~statetool.io.java_stream.read_java_stream`.
 
     Raises
     ------
     EncodeError
-        Not such a value, or one that cannot be written: an externalizable object, or one of a class that writes more than its
-        fields and has a parent that does so too.
+        Not such a value, or one that cannot be written: an externalizable object, or one whose class and
+        superclass both write more than their fields.
     """
     out += _HEAD
     _Writer(out).content(value)
 
 
 def lineage(cls: JavaClass) -> Iterator[JavaClass]:
-    """Yield a class and its superclasses, the topmost first."""
+    """Yield a class and its superclasses, topmost first."""
     if cls.parent is not None:
         yield from lineage(cls.parent)
     yield cls
@@ -51,7 +51,7 @@ class _Writer:
         self.handles: dict[object, int] = {}
 
     def wrote_reference(self, key: object) -> bool:
-        """Write a reference to what was written before and return ``True``; what was not gets its handle by :meth:`assign`."""
+        """Write a reference to a previously written value and return ``True``; a new value gets its handle from :meth:`assign`."""
         handle = self.handles.get(key)
         if handle is None:
             return False

@@ -1,10 +1,10 @@
-"""Parse Java serialization streams as data: what one holds, and where it ends. Nothing is ever executed.
+"""Parse Java serialization streams as data: their content, and their end. Nothing is ever executed.
 
 Some serializer snapshots hold unframed streams (``AC ED 00 05`` and one content element), several directly
 after each other, so the end of each must be found by its grammar (Java Object Serialization Specification,
-section 6.4). A general library reads to the end of its input and raises what it likes on damage; this parser stops
-exactly, checks every length against the bytes left and gives errors with offsets. :mod:`statetool.io.java_output` writes
-what it read.
+section 6.4). A general library reads to the end of its input and raises arbitrary errors on damage. This parser stops
+at the exact end, checks every length against the bytes left and reports offsets in errors. :mod:`statetool.io.java_output` writes
+the parsed objects.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _BLOCK_DATA = 0x01, 0x02, 0x04, 0
 
 
 class JavaText(str):
-    """A string object: to Java equal ones are different objects, each with a handle of its own."""
+    """A string object: in Java, equal strings can be different objects, each with a separate handle."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True)
 class JavaClass:
-    """A class descriptor, or the class itself where it stands as a value.
+    """A class descriptor, or the class itself if it is a value.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class JavaClass:
 
 @dataclass(slots=True)
 class JavaObject:
-    """An object: field values by name (those of parents too) and what ``writeObject`` methods added."""
+    """An object: field values by name (inherited ones too) and data written by ``writeObject`` methods."""
 
     cls: JavaClass
     fields: dict[str, Any] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class JavaArray:
 
 
 def read_java_stream(c: Cursor) -> Any:
-    """Read one complete stream and leave ``c`` right behind it.
+    """Read one complete stream and leave ``c`` directly after it.
 
     Returns
     -------
@@ -91,14 +91,14 @@ def read_java_stream(c: Cursor) -> Any:
 
 
 def take_java_stream(c: Cursor) -> bytes:
-    """Step over one complete stream and return its exact bytes; errors as of :func:`read_java_stream`."""
+    """Step over one complete stream and return its exact bytes; raises the errors of :func:`read_java_stream`."""
     start = c.pos
     read_java_stream(c)
     return bytes(c.data[start : c.pos])
 
 
 class JavaStream:
-    """A stream of several objects, which share its classes and handles; its head is read at once."""
+    """A stream of several objects, which share its classes and handles; its header is read immediately."""
 
     def __init__(self, c: Cursor) -> None:
         if c.u2() != _MAGIC or c.u2() != 5:

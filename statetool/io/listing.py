@@ -1,4 +1,4 @@
-"""The files below a directory, with sizes and times: one listing instead of a request for each file."""
+"""The files below a directory, with sizes and times, by one listing instead of a request per file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from statetool.errors import SnapshotNotFoundError, StatetoolError
 from statetool.io.files import NO_FILE, canonical, file_system, is_local, join, reading
 from statetool.io.storage import storage_error
 
-# Names of fsspec's file systems for the time of the last change; an object is never changed, only created anew.
+#: Names of the modification time in fsspec's file systems. An object is never changed, only created again.
 _TIME_NAMES: Final = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFile:
-    """A file: local ones by plain path. ``modified_ms`` is ``None`` where the file system does not tell."""
+    """A file, local ones by plain path; ``modified_ms`` is ``None`` if the file system does not report it."""
 
     uri: str
     size_bytes: int
@@ -32,7 +32,7 @@ def list_files(root: str) -> Iterator[FoundFile]:
     Raises
     ------
     SnapshotNotFoundError
-        It is not there, or a part of it may not be listed.
+        The directory does not exist, or part of it cannot be listed for lack of permission.
     StorageError
         The storage fails.
     """
@@ -52,7 +52,7 @@ def _local_files(root: str) -> Iterator[FoundFile]:
     with os.scandir(root) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
             if entry.is_dir(follow_symlinks=False):
-                # A running job deletes what it no longer retains meanwhile.
+                # A running job deletes checkpoints that it no longer retains during the listing.
                 with contextlib.suppress(FileNotFoundError):
                     yield from _local_files(entry.path)
             else:
@@ -90,7 +90,7 @@ def _remote_files(root: str) -> Iterator[FoundFile]:
 
 
 def stat(uri: str) -> FoundFile | None:
-    """Return size and time of one file, ``None`` if it is not there."""
+    """Return size and time of one file, ``None`` if it does not exist."""
     if is_local(uri):
         return _local_stat(canonical(uri))
     try:

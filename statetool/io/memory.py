@@ -19,12 +19,13 @@ _ARENAS: Final = 2
 
 @cache
 def keep_freed_memory() -> None:
-    """Keep the memory of freed arrays of up to 32 MiB in the process, to be used again, instead of giving it back to the system.
+    """Keep the memory of freed arrays of up to 32 MiB in the process for reuse, instead of returning it to the system.
 
-    Reading makes and frees arrays of some MiB in a loop. By default glibc gives each back, and the system clears each page anew when
-    it is touched next: a third of the time of a read. Up to 256 MiB are kept, and 64 of more. Threads that start later share two arenas:
-    what one frees is there for the others, where each would have an own one that gives back 64 MiB at once. With other C libraries, and
-    where the user has chosen (``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_TOP_PAD_``, ``MALLOC_ARENA_MAX``), nothing changes.
+    Reads allocate and free arrays of some MiB in a loop. By default glibc returns each to the system, which clears every page again at
+    its next use: a third of the time of a read. Up to 256 MiB are kept; above that, 64 MiB. Threads that start later share two arenas,
+    so that one thread can reuse memory freed by another. Otherwise each thread would have a separate arena that returns 64 MiB at once.
+    Nothing changes with other C libraries, or if the user has set ``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_TOP_PAD_`` or
+    ``MALLOC_ARENA_MAX``.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:

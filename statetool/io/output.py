@@ -79,7 +79,7 @@ class Output(bytearray):
 
 
 def java_float(v: float) -> float:
-    """Return the number with the only NaN that ``floatToIntBits`` and ``doubleToLongBits`` know, without sign and payload."""
+    """Return the number with NaN in the form of ``floatToIntBits`` and ``doubleToLongBits``, without sign and payload."""
     return v if v == v else math.nan
 
 

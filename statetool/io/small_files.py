@@ -1,8 +1,8 @@
-"""Small files of remote file systems: each is fetched whole, once, and several at a time.
+"""Small files of remote file systems: each is fetched whole, once, and several concurrently.
 
-A request to an object store takes as long as reading megabytes, so a small file is fetched rather than asked about: no request for its size
-comes first, and the reads of its header, its index and its entries share one answer. Answers are kept for as long as a query takes, and
-dropped whenever a snapshot is opened (:func:`forget`).
+A request to an object store takes as long as reading megabytes. So a small file is fetched without first requesting its size, and the
+reads of its header, index and entries share one response. Responses are kept for the duration of a query, and dropped
+whenever a snapshot is opened (:func:`forget`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from statetool.io.files import file_system, reading, size_of
 
-#: Files up to this size are fetched whole; of longer ones the ranges that are needed.
+#: Files up to this size are fetched whole; longer ones in the required ranges.
 WHOLE_BYTES: Final = 4 << 20
 _KEPT_BYTES: Final = 64 << 20
 _KEPT_SECONDS: Final = 60.0
@@ -25,13 +25,13 @@ _KEPT_SECONDS: Final = 60.0
 
 @dataclass(slots=True)
 class _Answers:
-    """Answers by URI, the ones used last at the end; unfinished ones are among them, so that nobody asks twice."""
+    """Responses by URI, most recently used last. Unfinished ones are included, so that no file is requested twice."""
 
     answers: OrderedDict[str, tuple[float, Future[bytes]]] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def claim(self, uri: str) -> tuple[Future[bytes], bool]:
-        """Return the answer for a file, and whether the caller has to fetch it."""
+        """Return the response for a file, and whether the caller has to fetch it."""
         now = time.monotonic()
         with self.lock:
             earlier = self.answers.pop(uri, None)
@@ -41,7 +41,7 @@ class _Answers:
             return answer, to_fetch
 
     def shrink(self) -> None:
-        """Drop failures, and the answers used longest ago."""
+        """Drop failures, and the least recently used responses."""
         with self.lock:
             size = 0
             for uri, (_, answer) in reversed(list(self.answers.items())):
@@ -59,17 +59,17 @@ _ANSWERS: Final = _Answers()
 
 
 def forget() -> None:
-    """Drop all answers: files may have been replaced since."""
+    """Drop all responses: files may have been replaced since."""
     _ANSWERS.clear()
 
 
 def read_start(uri: str) -> bytes:
-    """Return the first ``WHOLE_BYTES`` bytes of a file, all of it where it has fewer.
+    """Return the first ``WHOLE_BYTES`` bytes of a file, or all of it if it is shorter.
 
     Raises
     ------
     SnapshotNotFoundError
-        It is not there, or may not be read.
+        The file does not exist, or cannot be read for lack of permission.
     """
     answer, to_fetch = _ANSWERS.claim(uri)
     with reading(uri):
@@ -84,14 +84,14 @@ def whole_size(uri: str) -> int:
     Raises
     ------
     SnapshotNotFoundError
-        It is not there, or may not be read.
+        The file does not exist, or cannot be read for lack of permission.
     """
     size = len(read_start(uri))
     return size if size < WHOLE_BYTES else size_of(uri)
 
 
 def prefetch(uris: Sequence[str]) -> None:
-    """Fetch several files at the same time, so that :func:`read_start` has them; failures are raised there."""
+    """Fetch several files concurrently, so that :func:`read_start` has them; it raises the errors."""
     unique = list(dict.fromkeys(uris))
     most = _KEPT_BYTES // WHOLE_BYTES
     for first in range(0, len(unique), most):
@@ -100,7 +100,7 @@ def prefetch(uris: Sequence[str]) -> None:
 
 
 def _fetch(answers: Mapping[str, Future[bytes]]) -> None:
-    """Fetch files and set their answers, also to errors: others may wait for them."""
+    """Fetch files and set their responses, also on errors: other threads may wait for them."""
     by_system: dict[Any, dict[str, Future[bytes]]] = {}
     for uri, answer in answers.items():
         try:

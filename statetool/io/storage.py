@@ -1,7 +1,7 @@
-"""Calls of storage through fsspec: what a backend raises becomes an error of ours with the cause and the cure.
+"""Storage calls through fsspec: backend errors become statetool errors with the cause and the remedy.
 
-Backends raise errors of the libraries below them (botocore, aiohttp, google, azure, pyarrow), which are recognised by their modules:
-none of these libraries is imported here.
+Backends raise errors of the libraries below them (botocore, aiohttp, google, azure, pyarrow). These are recognised by their modules,
+so none of these libraries is imported here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from statetool.errors import StatetoolError, StorageError
 
-#: Libraries below fsspec's file systems that raise errors of their own.
+#: Libraries below fsspec's file systems that define error classes.
 _LIBRARIES: Final = frozenset(
     [
         "adlfs",
@@ -37,7 +37,7 @@ _LIBRARIES: Final = frozenset(
         "urllib3",
     ]
 )
-#: Errors that callers tell apart: they say what is stored under a name.
+#: Errors about names, which callers handle separately.
 _OF_NAMES: Final = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 _OF_STORAGE: Final = (TimeoutError, asyncio.TimeoutError, ConnectionError, PermissionError)
 _LONGEST: Final = 300
@@ -56,7 +56,7 @@ _FAMILIES: Final = {
     "wasb": "az",
     "wasbs": "az",
 }
-#: Causes: words in the name or the text of an error, in small letters, and what it then is.
+#: Causes, each with the lower-case words that identify it in the name or text of an error.
 _CAUSES: Final = (
     (("expired",), "the credentials have expired", "credentials"),
     (
@@ -77,7 +77,7 @@ _CAUSES: Final = (
 
 
 def storage_error(error: BaseException, uri: str) -> StorageError:
-    """Return our error for one that storage raised, with the cause and what to do."""
+    """Return statetool's error for a storage error, with the cause and the remedy."""
     kind = type(error).__name__
     first = next(iter(str(error).strip().splitlines()), "")
     first = first if len(first) <= _LONGEST else f"{first[:_LONGEST]}..."
@@ -115,9 +115,9 @@ def _is_of_library(error: BaseException) -> bool:
 
 
 class Storage:
-    """A file system of fsspec, or an open file of one, whose errors are ours.
+    """An fsspec file system or open file that raises statetool's errors.
 
-    Errors of names (not found, already there) and other plain errors of the system stay as they are for callers to tell apart.
+    Errors about names (not found, already exists) and other plain system errors are not converted, so that callers can distinguish them.
     """
 
     __slots__ = ("_target", "_uri")
@@ -145,7 +145,7 @@ class Storage:
                 if (ours := self._ours(error)) is error:
                     raise
                 raise ours from error
-            if isinstance(result, list):  # answers of several requests, and errors among them
+            if isinstance(result, list):  # results of several requests, some of which may be errors
                 return [self._ours(item) if isinstance(item, Exception) else item for item in result]
             is_file = hasattr(result, "seek") and hasattr(result, "close")
             return Storage(result, self._uri) if is_file else result
@@ -153,7 +153,7 @@ class Storage:
         return guarded
 
     def _ours(self, error: Exception) -> Exception:
-        """Return our error for one of storage; errors of names and all others stay."""
+        """Return statetool's error for a storage error; errors about names and all others stay unchanged."""
         if isinstance(error, (StatetoolError, *_OF_NAMES)):
             return error
         return storage_error(error, self._uri) if isinstance(error, _OF_STORAGE) or _is_of_library(error) else error

@@ -1,7 +1,7 @@
-"""Writing files by URI: new files, a last file that appears at once, removal.
+"""Writing files by URI: new files, atomic creation of the last file, removal.
 
-Local paths need no library; everything else goes through fsspec. Nothing here overwrites a file of another writer. What the system
-refuses (a full disk, a missing permission) is a :class:`WriteFailedError` that names the file.
+Local paths need no library; everything else goes through fsspec. Nothing here overwrites a file of another writer. If the
+system refuses a write (full disk, missing permission), a :class:`WriteFailedError` names the file.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, Final
 from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
 from statetool.io.files import BYTES_WRITTEN, NO_FILE, exists, file_system, is_local, join, local_path, parent
 
-# File systems that show a file while it is written, so that it must be renamed into place, which is one step there. Object stores show
-# an object when its upload is complete, and cannot rename.
+# File systems that show a file while it is being written. It must be renamed into place, which is atomic there.
+# Object stores show an object when its upload is complete, and cannot rename.
 _RENAMING: Final = frozenset(
     {"hdfs", "viewfs", "webhdfs", "webHDFS", "arrow_hdfs", "sftp", "ssh", "smb", "ftp", "dbfs"}
 )
 _GONE: Final = -1
-#: So many bytes of a local file go to the disk at once.
+#: Bytes of a local file that are flushed to disk at once.
 _WINDOW_BYTES: Final = 16 << 20
 _HINTS: Final = {
     errno.ENOSPC: "free some space, or choose another place",
@@ -44,7 +44,7 @@ def write_failed(error: OSError, uri: str) -> WriteFailedError:
 
 @contextlib.contextmanager
 def writing(uri: str) -> Iterator[None]:
-    """Turn what the system says of a file that it refuses to write into our own error."""
+    """Convert a system error about a write to statetool's error."""
     try:
         yield
     except StatetoolError:
@@ -56,8 +56,8 @@ def writing(uri: str) -> Iterator[None]:
 class NewFile:
     """A file being written; it is complete only after :meth:`close`.
 
-    Bytes reach the disk before ``close`` returns, where the file system can tell. Linux sends them there while more are written, and does
-    not keep them in memory: a savepoint is often larger than it, and would take the place of what is read.
+    Bytes reach the disk before ``close`` returns if the file system can confirm that. Linux writes them to disk while more are appended,
+    and drops them from the page cache: a savepoint is often larger than memory and would evict cached input.
     """
 
     def __init__(self, uri: str) -> None:
@@ -82,10 +82,10 @@ class NewFile:
             self._send()
 
     def _send(self) -> None:
-        """Let the system begin to write what it holds of the file, and forget what is written; it waits for nothing."""
+        """Start the system's write-back of the buffered bytes and drop written ones from the page cache, without waiting."""
         self._sent = self.size_bytes
         if self._local and hasattr(os, "posix_fadvise"):
-            with contextlib.suppress(OSError):  # advice that a file system does not take
+            with contextlib.suppress(OSError):  # a hint that some file systems reject
                 os.posix_fadvise(self._file.fileno(), 0, self.size_bytes, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
@@ -102,15 +102,15 @@ class NewFile:
         with contextlib.suppress(OSError):
             if discard is not None:
                 discard()
-                with contextlib.suppress(AttributeError):  # files in memory upload nothing
-                    self._file.closed = True  # fsspec uploads what is not closed when Python forgets it
+                with contextlib.suppress(AttributeError):  # in-memory files upload nothing
+                    self._file.closed = True  # fsspec uploads unclosed files when Python frees them
             else:
                 self._file.close()
         remove(self.uri)
 
 
 def make_dir(uri: str) -> bool:
-    """Make a directory with its parents; return whether it was not there. Object stores have no directories."""
+    """Make a directory with its parents; return True if it did not exist. Object stores have no directories."""
     existed = exists(uri)
     with writing(uri):
         if is_local(uri):
@@ -122,7 +122,7 @@ def make_dir(uri: str) -> bool:
 
 
 def remove(uri: str) -> None:
-    """Remove a file if it is there."""
+    """Remove a file if it exists."""
     with contextlib.suppress(FileNotFoundError):
         if is_local(uri):
             os.unlink(local_path(uri))
@@ -132,7 +132,7 @@ def remove(uri: str) -> None:
 
 
 def remove_dir(uri: str) -> None:
-    """Remove a directory if it is there and empty."""
+    """Remove a directory if it exists and is empty."""
     with contextlib.suppress(OSError):
         if is_local(uri):
             os.rmdir(local_path(uri))
@@ -143,7 +143,7 @@ def remove_dir(uri: str) -> None:
 
 
 def remove_tree(uri: str) -> None:
-    """Remove a directory with all that is in it, if it is there."""
+    """Remove a directory with its contents, if it exists."""
     with contextlib.suppress(FileNotFoundError):
         if is_local(uri):
             shutil.rmtree(local_path(uri))
@@ -153,7 +153,7 @@ def remove_tree(uri: str) -> None:
 
 
 def size_of(uri: str) -> int | None:
-    """Return the size of a file, ``None`` where there is none."""
+    """Return the size of a file, ``None`` if it does not exist."""
     try:
         if is_local(uri):
             return os.stat(local_path(uri)).st_size
@@ -186,11 +186,11 @@ def read_if_there(uri: str) -> bytes | None:
 
 
 def list_sizes(uri: str) -> dict[str, int | None]:
-    """Return the size of each file right below a directory (``None``: a directory) by name; empty if it is not there."""
+    """Return the size of each direct child of a directory by name (``None`` for a directory); empty if it does not exist."""
     if is_local(uri):
         try:
             with os.scandir(local_path(uri)) as entries:
-                # A file may be removed between its listing and the question for its size.
+                # A file may be removed after it is listed and before its size is read.
                 found = {e.name: None if e.is_dir() else _local_size(e) for e in entries}
                 return {name: size for name, size in found.items() if size != _GONE}
         except OSError as error:
@@ -209,23 +209,23 @@ def list_sizes(uri: str) -> dict[str, int | None]:
 
 
 def put_new(uri: str, data: bytes, *, through: str | None = None) -> None:
-    """Make a small file that others see either whole or not at all.
+    """Create a small file atomically: other processes see either the whole file or none.
 
-    Local: a temporary file that is linked to its name, which fails if the name is taken. Object stores: one conditional upload
-    (``If-None-Match: *``) where the package of the file system has it, which fails likewise. Other file systems: rename of a temporary
-    file, or one single upload where files appear when complete; there, only a name that is taken beforehand is noticed.
+    - Local: a temporary file is linked to its name, which fails if the name is taken.
+    - Object stores: one conditional upload (``If-None-Match: *``) if the file system's package supports it, which also fails then.
+    - Others: rename of a temporary file, or one upload if files appear when complete. They only detect a name that was already taken.
 
     Parameters
     ----------
     through
-        URI of the temporary file, where there is one; by default a hidden one in the same directory.
+        URI of the temporary file, if one is needed; by default a hidden one in the same directory.
 
     Raises
     ------
     TargetExistsError
-        The file exists already.
+        The file already exists.
     WriteFailedError
-        The file system refuses it.
+        The file system refuses the file.
     """
     staged = through or join(parent(uri), f".{uri.rpartition('/')[2]}-{uuid.uuid4()}")
     with writing(uri):
@@ -256,7 +256,7 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
             remove(staged)
             raise
     elif getattr(fs, "async_impl", False):
-        # An interrupt would leave the upload running in fsspec's thread: a thread of our own awaits its end.
+        # An interrupt would leave the upload running in fsspec's thread, so a separate thread waits for its end.
         with ThreadPoolExecutor(1) as pool:
             pool.submit(_upload_new, fs, path, uri, data).result()
     else:
@@ -264,7 +264,7 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
 
 
 def _upload_new(fs: Any, path: str, uri: str, data: bytes) -> None:
-    """Upload an object, on condition that none has its name if the package of the file system knows such uploads."""
+    """Upload an object; if the file system's package supports conditional uploads, only if the name is free."""
     if "mode" not in inspect.signature(getattr(fs, "_pipe_file", fs.pipe_file)).parameters:
         fs.pipe_file(path, data)
         return
@@ -275,7 +275,7 @@ def _upload_new(fs: Any, path: str, uri: str, data: bytes) -> None:
     except OSError as e:
         if e.errno != errno.ENOSYS:
             raise
-        fs.pipe_file(path, data)  # a server that does not know conditions
+        fs.pipe_file(path, data)  # a server without conditional uploads
 
 
 def _already_there(uri: str) -> TargetExistsError:
@@ -293,7 +293,7 @@ def _write_whole(uri: str, data: bytes) -> None:
 
 
 def _sync_dir(path: str) -> None:
-    """Make new names in a directory survive a crash, where directories can be synchronised."""
+    """Make new names in a directory survive a crash, if directories can be synchronised."""
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:

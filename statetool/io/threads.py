@@ -17,14 +17,14 @@ R = TypeVar("R")
 def in_threads(
     function: Callable[[T], R], items: Iterable[T], threads: int | None = None, *, ahead: int = 8
 ) -> Iterator[R]:
-    """Call a function for each item and yield the results in order; the first error ends it all.
+    """Call a function for each item and yield the results in order; the first error stops all calls.
 
     Parameters
     ----------
     threads
-        How many, by default one a core.
+        Number of threads; one per core by default.
     ahead
-        Results for each thread that may wait to be taken, whatever the number of items.
+        Maximum number of unread results per thread, whatever the number of items.
     """
     keep_freed_memory()
     count = threads or os.cpu_count() or 1

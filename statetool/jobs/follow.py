@@ -25,7 +25,7 @@ from statetool.cli.output import Output
 from statetool.errors import CheckpointDeletedError, OptionError, StatetoolError, UnknownNameError
 from statetool.spark.session import local_session
 
-#: So many checkpoints in succession may be deleted while they are read.
+#: Maximum number of successive checkpoints that may be deleted while they are read.
 _MOST_DELETED: Final = 5
 
 
@@ -72,7 +72,7 @@ def _follow(parsed: argparse.Namespace) -> None:
     statetool.register(spark)
     # The previous value of a row does not affect the table, and would have to be looked up.
     options = {"operatorUid": parsed.operator, "table": parsed.table, "mode": "changes", "upserts": "true"}
-    # A checkpoint that is gone takes nothing from the table: the next one is compared with what was read before, or comes whole.
+    # A deleted checkpoint does not affect the table: the next one is compared with the last one read, or comes whole.
     options |= {"failOnDataLoss": "false"}
     options |= {name: value for name, _, value in more_options}
     frame = spark.readStream.format("flink-state").options(**options).load(parsed.root)
@@ -85,7 +85,7 @@ def _follow(parsed: argparse.Namespace) -> None:
             query.awaitTermination()
             return
         except CheckpointDeletedError as error:
-            # Started again, the query finds that the checkpoint is gone and goes on with the next.
+            # After a restart, the query finds that the checkpoint is gone and continues with the next one.
             progress = query.lastProgress
             deleted = 1 if progress is not None and progress["batchId"] != batch else deleted + 1
             batch = progress["batchId"] if progress is not None else batch

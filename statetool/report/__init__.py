@@ -1,1 +1,1 @@
-"""One HTML page of what is known of a snapshot, without a network, a script or another package."""
+"""A self-contained HTML page about a snapshot, without network access, scripts or additional packages."""

@@ -1,4 +1,4 @@
-"""Charts as inline SVG without text of their own: the page's text stays readable at any width, and details are titles."""
+"""Charts as inline SVG without text: the page's text stays readable at any width, and details are in titles."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Final
 
 from statetool.report.markup import Html, element
 
-#: More columns or cells than these could not be told apart: neighbours share one.
+#: Maximum number of columns or cells that stay distinguishable; beyond it, neighbours share one.
 MOST_COLUMNS: Final = 128
 MOST_CELLS: Final = 512
-#: Fewer columns are no wider than this many.
+#: With fewer columns, each is as wide as with this many.
 _LEAST_COLUMNS: Final = 8
 _CELLS_A_ROW: Final = 64
 _HEIGHT: Final = 30
-#: The opacity of the smallest value above 0, which stays visible.
+#: Opacity of the smallest value above 0, which stays visible.
 _FAINTEST: Final = 0.12
 
 
 def bar(value: float, most: float) -> Html:
-    """Return a bar of a value where ``most`` fills the cell."""
+    """Return the bar of a value; ``most`` fills the cell."""
     width = round(100 * value / most, 2) if most > 0 and value > 0 else 0
     return _svg("bar", 100, 10, [element("rect", width=width, height=10)], stretched=True)
 
 
 def columns(values: Sequence[int], label: Callable[[int, int, int], str]) -> Html:
-    """Return a column for each value; a column of several values is as high as the largest.
+    """Return one column per value; a column of several values is as high as the largest.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def columns(values: Sequence[int], label: Callable[[int, int, int], str]) -> Htm
 
 
 def heat_map(values: Sequence[int], label: Callable[[int, int, int], str]) -> Html:
-    """Return a cell for each value, the larger the stronger; a cell of several values shows their sum. ``label`` as for :func:`columns`."""
+    """Return one cell per value, stronger for larger values; a cell of several values shows their sum. ``label`` as for :func:`columns`."""
     cells = list(_runs(len(values), MOST_CELLS))
     sums = [sum(values[first : last + 1]) for first, last in cells]
     most = max([1, *sums])
@@ -69,7 +69,7 @@ def line(values: Sequence[int]) -> Html:
 
 
 def _runs(number: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last index of at most ``most`` runs, all of one length but the last."""
+    """Yield the first and last index of up to ``most`` runs, all of the same length except the last."""
     step = -(-number // most) or 1
     for first in range(0, number, step):
         yield first, min(first + step, number) - 1

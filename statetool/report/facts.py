@@ -1,4 +1,4 @@
-"""The content of a report: its answers, or the errors that stand for them."""
+"""The content of a report: results, or the errors that replace them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from statetool.verification.verify import Verification
 
 T = TypeVar("T")
-#: An answer, or the error that prevented it.
+#: A result, or the error that prevented it.
 Answer: TypeAlias = T | StatetoolError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connections:
-    """What sources and sinks keep."""
+    """State of sources and sinks."""
 
     sources: list[SourceRow]
     checks: list[SourceCheck]
@@ -33,12 +33,12 @@ class Connections:
 
     @property
     def ok(self) -> bool:
-        """Whether each split that is read is where it should be."""
+        """Return True if each split is assigned as expected."""
         return not any(c.is_problem and not c.is_unknown for c in self.checks)
 
     @property
     def unread(self) -> list[str]:
-        """State of sources and sinks that no connector reads."""
+        """Return the state of sources and sinks that no connector can read."""
         sources = [f"{c.operator}: {c.message}" for c in self.checks if c.is_unknown]
         return sources + [f"{s.operator}: {s.note}" for s in self.sinks if s.undecoded or s.pending is None]
 
@@ -55,9 +55,9 @@ class Differences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All answers of one report.
+    """All results of one report.
 
-    ``growth`` is ``None`` without a directory of checkpoints, ``differences`` without another snapshot, and ``check`` without another
+    ``growth`` is ``None`` without a directory of checkpoints, ``differences`` without a second snapshot, and ``check`` without a second
     snapshot or a release; ``against`` names these.
     """
 
@@ -78,13 +78,13 @@ class Facts:
 
     @property
     def failures(self) -> tuple[StatetoolError, ...]:
-        """Errors that stand for answers."""
+        """Return the errors that replace results."""
         values = (getattr(self, f.name) for f in fields(self))
         return tuple(v for v in values if isinstance(v, StatetoolError))
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """State that could not be read, so that nothing is known of it: where it is, and why."""
+        """Return the state that could not be read: its location, and the reason."""
         reasons: list[str] = []
         if not isinstance(self.states, StatetoolError):
             reasons += (f"{s.operator}, {s.name or s.scope}: {s.reason}" for s in self.states if not s.readable)
@@ -97,11 +97,11 @@ class Facts:
 
     @property
     def is_sound(self) -> bool:
-        """Whether the snapshot is whole, splits are where they should be, and a job would restore, if asked, as far as all was read."""
+        """Return True if, in all parts read, the snapshot is whole, splits are assigned correctly, and a job would restore (if checked)."""
         judged = (self.verification, self.connections, self.check)
         return not self.failures and all(j is None or isinstance(j, StatetoolError) or j.ok for j in judged)
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong, and everything was read or may stay unread."""
+        """Return True if nothing is wrong, and everything was read or may stay unread."""
         return self.is_sound and (self.allow_unread or not self.unread)

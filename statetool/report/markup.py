@@ -1,4 +1,4 @@
-"""Markup whose texts are always escaped: names, keys and reasons come from snapshots, which are not trusted."""
+"""Markup whose text is always escaped: names, keys and reasons come from snapshots, which are not trusted."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Final
 
 from statetool.errors import printable
 
-#: Longer texts get a least width in a table, so that they do not become columns of single words.
+#: Longer texts get a minimum width in a table, so that they do not become columns of single words.
 _LONG: Final = 48
 
 
 class Html(str):
-    """Markup; :func:`html` makes it of any other text."""
+    """Markup; :func:`html` converts any other text to it."""
 
     __slots__ = ()
 
 
 def html(value: Any) -> Html:
-    """Return markup as it is and anything else as escaped text, ``None`` as nothing.
+    """Return markup unchanged and anything else as escaped text; ``None`` becomes empty.
 
     Examples
     --------
@@ -38,12 +38,12 @@ def element(tag: str, *children: Any, **attributes: Any) -> Html:
 
 
 def joined(parts: Iterable[Any]) -> Html:
-    """Return parts one after another."""
+    """Return the parts, concatenated."""
     return Html("".join(map(html, parts)))
 
 
 def table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
-    """Return a table, which scrolls by itself where the page is narrow."""
+    """Return a table, which scrolls independently if the page is narrow."""
     head = element("tr", *(element("th", name) for name in names))
     body = joined(element("tr", *map(_cell, row)) for row in rows)
     return element("div", element("table", element("thead", head), element("tbody", body)), class_="scroll")

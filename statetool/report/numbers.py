@@ -1,4 +1,4 @@
-"""Numbers as people read them; the exact number is the value of ``<data>``."""
+"""Human-readable numbers; the exact number is the value of ``<data>``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _TIMES: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
 
 
 def count(number: int | float | None) -> Html:
-    """Return a count."""
+    """Return a count as markup."""
     return Html("") if number is None else element("data", f"{number:,}", value=number)
 
 
 def size(number: int) -> Html:
-    """Return a number of bytes."""
+    """Return a number of bytes as markup."""
     return element("data", size_text(number), value=number, title=f"{number:,} bytes")
 
 
@@ -40,7 +40,7 @@ def size_text(number: int) -> str:
 
 
 def change(number: int | None) -> Html:
-    """Return by how many bytes something grew."""
+    """Return the growth in bytes as markup."""
     if number is None:
         return Html("")
     return element("data", f"{'+' if number > 0 else ''}{size_text(number)}", value=number, title=f"{number:,} bytes")
@@ -52,7 +52,7 @@ def share(part: float | None) -> str:
 
 
 def between(low: int | None, high: int | None, *, past: str, ahead: str) -> str:
-    """Return a span of milliseconds from now on; below 0 it lies in the past.
+    """Return a span of milliseconds from now as text; negative values are in the past.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def _time(milliseconds: int) -> str:
 
 
 def moment(epoch_ms: int) -> str:
-    """Return a time in UTC, or its milliseconds where no calendar has it."""
+    """Return a time in UTC, or its milliseconds if it is outside of the calendar."""
     try:
         return f"{datetime.fromtimestamp(epoch_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""The page: a summary at the top, then a section for each answer."""
+"""The page: a summary at the top, then one section per result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
     from statetool.report.facts import Answer
 
-#: Browsers load nothing for this page and run nothing in it, whatever a snapshot's names contain.
+#: Browsers load nothing for this page and run no code in it, whatever names a snapshot contains.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _VERDICTS: Final = {"fully": "good", "after_migration": "warn", "unknown": "warn", "not": "bad"}
 
@@ -93,7 +93,7 @@ def _restores(check: Answer[Check]) -> Html:
 
 
 def _sections(facts: Facts) -> Iterator[tuple[str, str, Html]]:
-    """Yield anchor, title and content of each section that is not empty; an error is shown once, in its first section."""
+    """Yield anchor, title and content of each section that is not empty; an error is shown only in its first section."""
     statistics = facts.statistics
     makers: list[tuple[str, str, Any, Callable[[Any], Html]]] = [
         ("findings", "Is it whole?", facts.verification, sections.findings),

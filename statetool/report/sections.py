@@ -1,4 +1,4 @@
-"""Sections about what is wrong, unreadable or different, and about sources and sinks."""
+"""Sections about problems, unreadable state, differences, sources and sinks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _cell(value: Any, coloured: bool) -> Any:
 
 
 def findings(verification: Verification) -> Html:
-    """Return what verification found, and how much it looked at."""
+    """Return the findings of the verification, and the number of checked parts."""
     looked = f"{several(verification.operators, 'operator')}, {several(verification.streams, 'piece')} in files, "
     looked += f"{several(verification.entries, 'entry', 'entries')} of keyed state, "
     looked += f"{several(verification.keys, 'key')} in their key groups"
@@ -66,7 +66,7 @@ def findings(verification: Verification) -> Html:
 
 
 def unread(states: Iterable[StateInfo], reasons: Sequence[str]) -> Html:
-    """Return states that cannot be read, and everything that was not looked at, with the reason."""
+    """Return unreadable states, and everything that was not checked, with the reason."""
     rows = [s for s in states if not s.readable]
     shown = records(rows, ("operator", "name", "reason", "scope", "kind")) if rows else ""
     about = element("p", "Only the bytes of these are known. Whether something is wrong with them was not checked:")
@@ -74,7 +74,7 @@ def unread(states: Iterable[StateInfo], reasons: Sequence[str]) -> Html:
 
 
 def verdicts(check: Check, against: str) -> Html:
-    """Return whether a job restores: for each operator, and for the states that are not restored fully."""
+    """Return the restore verdict per operator, and per state that is not restored fully."""
     rows: list[tuple[Any, ...]] = []
     for operator in check.operators:
         rows.append((operator.uid, "", word(operator.verdict), operator.reason, operator.remedy))
@@ -90,7 +90,7 @@ def verdicts(check: Check, against: str) -> Html:
 
 
 def differences(answer: Differences, against: str) -> Html:
-    """Return what differs: counts of keys, entries and elements, then operators, states and types."""
+    """Return the differences: counts of keys, entries and elements, then operators, states and types."""
     counts = [c for c in answer.counts if c.added + c.removed + c.changed]
     total = sum(c.added + c.removed + c.changed for c in counts)
     words = (
@@ -107,7 +107,7 @@ def differences(answer: Differences, against: str) -> Html:
 
 
 def connections(answer: Connections) -> Html:
-    """Return what sources and sinks keep, and what the cross-check of readers and enumerators finds."""
+    """Return the state of sources and sinks, and the result of the cross-check of readers and enumerators."""
     shown = []
     if answer.sources:
         shown += [element("h3", "Sources"), records(answer.sources, _SOURCES)]

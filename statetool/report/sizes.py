@@ -1,4 +1,4 @@
-"""Sections about what is large, and where."""
+"""Sections about large state."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _range(name: str, first: int, last: int) -> str:
 
 
 def subtasks(statistics: Statistics) -> Html:
-    """Return how evenly subtasks hold keyed entries, and what a restore reads."""
+    """Return the balance of keyed entries over subtasks, and the bytes read by a restore."""
     skew: dict[tuple[str, int], list[SkewRow]] = defaultdict(list)
     restore: dict[tuple[str, int], list[RestoreRow]] = defaultdict(list)
     for s in statistics.rows("skew"):
@@ -109,7 +109,7 @@ def subtasks(statistics: Statistics) -> Html:
 
 
 def largest(statistics: Statistics) -> Html:
-    """Return the largest keys, values, lists and maps of each operator, folded up."""
+    """Return the largest keys, values, lists and maps of each operator, in a collapsed block."""
     largest_rows: list[LargestRow] = statistics.rows("largest")
     parts = []
     for operator, of_operator in groupby(largest_rows, key=lambda r: r.operator):
@@ -122,7 +122,7 @@ def largest(statistics: Statistics) -> Html:
 
 
 def distribution(statistics: Statistics) -> Html:
-    """Return the distribution of each state's keys and values over sizes, folded up; each column has sizes twice those of the one before."""
+    """Return the size distribution of each state's keys and values, collapsed; each column covers twice the sizes of the previous one."""
     parts = []
     names = ("state", "of", "count", "from", "how many of each size", "to")
     for operator, of_operator in groupby(statistics.rows("distribution"), key=lambda r: r.operator):
@@ -132,7 +132,7 @@ def distribution(statistics: Statistics) -> Html:
 
 
 def _sizes(rows: Sequence[DistributionRow]) -> tuple[Any, ...]:
-    """Return a row of a state's sizes; empty classes between others are columns too."""
+    """Return the row of a state's sizes, including empty classes between others."""
     first, last = rows[0], rows[-1]
     by_digits = {r.at_most.bit_length(): r.count for r in rows}
     lowest = min(by_digits)

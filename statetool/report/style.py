@@ -1,4 +1,4 @@
-"""The style of the page: light or dark as the reader's system is, from a telephone's width on."""
+"""Style of the page: light or dark according to the reader's system, from the width of a phone upwards."""
 
 from __future__ import annotations
 

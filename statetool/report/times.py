@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def timers(statistics: Statistics) -> Html:
-    """Return when timers fire, by state."""
+    """Return the firing times of timers, by state."""
     parts = []
     for (operator, state), of_state in groupby(statistics.rows("timers"), key=lambda r: (r.operator, r.state)):
         total, *spans = of_state
@@ -41,7 +41,7 @@ def timers(statistics: Statistics) -> Html:
 
 
 def ages(statistics: Statistics) -> Html:
-    """Return how long ago values with a time to live were accessed last, by state."""
+    """Return the ages of values with TTL since their last access, by state."""
     parts = []
     for (operator, state), of_state in groupby(statistics.rows("ages"), key=lambda r: (r.operator, r.state)):
         total, *spans = of_state
@@ -60,7 +60,7 @@ def ages(statistics: Statistics) -> Html:
 
 
 def growth(growth_rows: Sequence[GrowthRow]) -> Html:
-    """Return what each checkpoint has, and how each state grew over them."""
+    """Return the contents of each checkpoint, and the growth of each state over them."""
     paths = list(dict.fromkeys(r.path for r in growth_rows))
     total, added, ids = Counter[str](), Counter[str](), {r.path: r.checkpoint_id for r in growth_rows}
     states: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)

@@ -1,1 +1,1 @@
-"""New snapshots: what they are made of, how their streams are written, and how they are published."""
+"""New snapshots: composition, streams of state, and publishing."""

@@ -1,6 +1,7 @@
-"""Which releases have a serializer snapshot class: those that the target lacks are refused before anything is written.
+"""Releases that have each serializer snapshot class. A class that the target release lacks is refused before anything is written.
 
-Facts are those of the class lists of the releases' own jars (1.13.6, 1.15.4, 1.17.2, 1.20.5 and 2.3.0; of variants and bitmaps 2.0.2, 2.1.3 and 2.2.0 as well).
+Taken from the class lists of the release jars 1.13.6, 1.15.4, 1.17.2, 1.20.5 and 2.3.0, and for variants and bitmaps
+also 2.0.2, 2.1.3 and 2.2.0.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 
 _ORDER: Final = tuple(RELEASES)
-#: The first release that has a class, by its name behind the last dot (by its full name, if the class moved to another package).
+#: First release that has a class, by simple class name (by full name if the class moved to another package).
 _SINCE: Final = {
     "SetSerializerSnapshot": "2.0",
     "VariantSerializer$VariantSerializerSnapshot": "2.1",
@@ -43,7 +44,7 @@ _LEGACY_UNTIL: Final = "1.16"
 
 
 def check_available(key: Serializer | None, metas: Iterable[StateMeta], target: Target) -> None:
-    """Refuse serializers that the release of a target does not have.
+    """Refuse serializers that the target release does not have.
 
     Raises
     ------
@@ -65,7 +66,7 @@ def check_available(key: Serializer | None, metas: Iterable[StateMeta], target: 
 
 
 def check_proxy(version: int, target: Target) -> None:
-    """Refuse keyed headers before version 6 (Flink 1.7) where Flink 1.17 or later is to read them.
+    """Refuse keyed headers before version 6 (Flink 1.7) if the target release is Flink 1.17 or later.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def _check(serializer: Serializer, release: str) -> None:
 
 
 def _check_kryo(serializer: KryoSerializer, release: str) -> None:
-    """Refuse values that the other version of Kryo wrote: snapshots are the same, bytes are not."""
+    """Refuse values written by the other version of Kryo: the snapshots are the same, but the bytes differ."""
     wrote = serializer.context.kryo
     needs = 2 if _before(release, "2.0") else 5
     if wrote is not None and wrote != needs:
@@ -114,7 +115,7 @@ def _check_kryo(serializer: KryoSerializer, release: str) -> None:
 
 
 def _is_old(proxied: bytes | None) -> bool:
-    """Tell whether a snapshot stands behind the proxy of Flink 1.6 and older."""
+    """Return True if a snapshot is wrapped in the proxy of Flink 1.6 and older."""
     return proxied is not None and proxied[:4] == b"\0\0\0\1"
 
 

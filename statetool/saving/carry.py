@@ -1,8 +1,8 @@
-"""Carry operators over into a new snapshot as they are: their files are copied, and their handles name the copies.
+"""Carry operators over into a new snapshot unchanged: copy their files and rewrite their handles to name the copies.
 
-Paths relative to the metadata stay relative (tag 6), absolute ones become the absolute path of the copy (tag 2): state that Flink may
-share between checkpoints has to have absolute paths, or a job that claims the new snapshot would name its files relative to a later
-checkpoint. Segments of merged files become files of their own, with relative paths where they belonged to the checkpoint alone.
+Paths relative to the metadata stay relative (tag 6). Absolute paths become the absolute path of the copy (tag 2). State that Flink may
+share between checkpoints needs absolute paths: otherwise a job that claims the new snapshot would resolve its files relative to a later
+checkpoint. Segments of merged files become separate files, with relative paths if they belonged to the checkpoint alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Carrier:
     Parameters
     ----------
     resolve
-        Tells where the bytes of a handle are.
+        Returns the location of a handle's bytes.
     target
         Directory of the new snapshot.
     """
@@ -48,12 +48,12 @@ class Carrier:
     _sizes: dict[str, int] = field(default_factory=dict)
 
     def plan(self, operators: Iterable[OperatorState]) -> list[Stream]:
-        """Return the streams to copy, each range of a file once.
+        """Return the streams to copy, without repeated file ranges.
 
         Raises
         ------
         SnapshotNotFoundError, FormatError
-            A file is not there, or too short.
+            A file is missing or too short.
         """
         wanted: dict[Stream, None] = {}
         for handle in (h for o in operators for h in operator_handles(o)):
@@ -92,7 +92,7 @@ class Carrier:
         self.staged |= dict(zip(streams, copy_all(streams), strict=True))
 
     def carried(self, operator: OperatorState) -> OperatorState:
-        """Return an operator that was copied, with handles that name the copies."""
+        """Return a copied operator, with handles that name the copies."""
         return replace_streams(operator, self._moved)
 
     def _moved(self, old: StreamHandle) -> StreamHandle:
@@ -105,17 +105,17 @@ class Carrier:
 
 
 def is_absolute(old: InFile) -> bool:
-    """Tell whether the handle of a copy has an absolute path."""
+    """Return True if the handle of a copy has an absolute path."""
     return isinstance(old, FileHandle) or (isinstance(old, SegmentHandle) and old.scope == _SHARED_SCOPE)
 
 
 def flink_uri(directory: str) -> str:
-    """Return a directory as Flink names it: with a scheme."""
+    """Return the URI of a directory as Flink writes it, with a scheme."""
     return f"file:{files.canonical(directory)}" if files.is_local(directory) else directory.rstrip("/")
 
 
 def referenced(operator: OperatorState, resolve: Resolve) -> OperatorState:
-    """Return an operator whose handles name its files by their absolute paths."""
+    """Return an operator whose handles name its files by absolute path."""
 
     def absolute(handle: StreamHandle) -> StreamHandle:
         if not isinstance(handle, FileHandle | RelativeFileHandle | SegmentHandle):

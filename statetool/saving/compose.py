@@ -1,6 +1,6 @@
-"""Put a new snapshot together: operators of an existing one, as they are or changed, and new ones.
+"""Write a new snapshot from operators of an existing one, changed or unchanged, and new operators.
 
-Everything is planned and checked before the target is touched; then files are staged and ``_metadata`` is written last.
+The whole composition is planned and checked before the target is touched. Then files are staged, and ``_metadata`` is written last.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def write_composition(
     Raises
     ------
     TargetExistsError
-        The target exists, or another write to it may be going on.
+        The target exists, or another write to it may still be running.
     OptionError, UnknownNameError, UnsupportedError
         The composition is not possible; nothing was written.
     EncodeError
-        A value that its type cannot hold, or a duplicate key.
+        A value does not fit its type, or a key is duplicated.
     """
     Publication.check(target, take_over=take_over)
     if composition.base is not None:
@@ -61,7 +61,7 @@ def write_composition(
         carried = {o.operator_id: o for o in _carried(composition, skeleton.operators, runner, staging, staged)}
         results = iter(runner.run([job for p in planned for job in p.jobs], staging))
         for p in planned:
-            # Subtasks that had finished hold no state from then on: there are neither keys nor tables for them.
+            # Finished subtasks hold no state: they have neither keys nor tables.
             finished = {s.index for s in p.old.subtasks if s.finished} if p.old is not None else set()
             streams = [stream for _ in p.jobs for stream in next(results) if stream.subtask not in finished]
             staged += [s.file for s in streams if s.file is not None]
@@ -78,7 +78,7 @@ def write_composition(
 
 
 def _warn_of_commit_ids(composition: Composition, target: str, metadata: SnapshotMetadata) -> None:
-    """Warn of sinks that commit by checkpoint id, if the id of what was written is too low for them."""
+    """Warn of sinks that commit by checkpoint id if the id of the new snapshot is too low for them."""
     if not any(s.managed_operator is not None for o in metadata.operators for s in o.subtasks):
         return
     from statetool.connectors.commit_ids import commit_id_rows
@@ -112,7 +112,7 @@ def _native(operators: Sequence[OperatorState]) -> bool:
 
 
 def is_native(handle: KeyedHandle) -> bool:
-    """Tell whether keyed state is in a backend's own format, not in the canonical one."""
+    """Return True if keyed state is in a backend's native format, not the canonical one."""
     return handle is not None and not (isinstance(handle, KeyGroupsHandle) and handle.tag == CANONICAL_TAG)
 
 
@@ -123,7 +123,7 @@ def _with_uids(composition: Composition, metadata: SnapshotMetadata) -> Snapshot
 def _check_ids(
     composition: Composition, unchanged: Sequence[OperatorState], planned: Sequence[PlannedOperator]
 ) -> None:
-    """Refuse two operators of one id, after uids were changed."""
+    """Refuse two operators with the same id after uids were changed."""
     olds = [*unchanged, *(p.old for p in planned if p.old is not None)]
     after = _with_uids(composition, _metadata(composition, olds)).operators
     taken = {o.operator_id: o.uid or o.operator_id for o in after}
@@ -138,7 +138,7 @@ def _check_ids(
 def _check_serializers(
     composition: Composition, skeleton: SnapshotMetadata, planned: Sequence[PlannedOperator], release: Target
 ) -> None:
-    """Refuse serializers that the release does not have, in carried state and in new state."""
+    """Refuse serializers that the target release does not have, in carried and new state."""
     if release.release is None:
         return
     by_id = {} if composition.base is None else {o.state.operator_id: o for o in composition.base.operators.values()}
@@ -169,7 +169,7 @@ def _carried(
     staging: Staging,
     staged: list[StagedFile],
 ) -> list[OperatorState]:
-    """Return operators of the base with handles for the target."""
+    """Return the carried operators of the base, with handles for the target."""
     if composition.base is None:
         return list(operators)
     if composition.reference:

@@ -1,4 +1,4 @@
-"""The description of a new snapshot, and the protocol of those that write its streams."""
+"""Description of a new snapshot, and the protocol of runners that write its streams."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 class StateConversion(Protocol):
-    """Gives the values of a kept state another type; picklable."""
+    """Conversion of the values of a carried state to another type; picklable."""
 
     @property
     def meta(self) -> StateMeta:
-        """The new description of the state, under its old name."""
+        """Return the new description of the state, under its old name."""
         ...
 
     @property
     def types(self) -> TypeContext:
-        """The declarations of the new types, beside their snapshots."""
+        """Return the declarations of the new types, with their snapshots."""
         ...
 
     def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
-        """Convert entries of this state alone, of a source with this header; key, namespace and key group stay."""
+        """Convert entries of this state only, from a source with this header; key, namespace and key group stay."""
         ...
 
     def elements(self, data: Bytes, starts: Int64s, ends: Int64s) -> Encoded:
@@ -57,21 +57,21 @@ class OperatorChange:
     bootstraps
         New state (:mod:`statetool.saving.bootstrap`); states of an operator of the base that have the same names are replaced.
     max_parallelism, parallelism
-        ``None``: as in the base. Where they differ, keys move to other key groups, and key groups to other subtasks.
+        ``None`` keeps the value of the base. If they differ, keys move to other key groups, and key groups to other subtasks.
     new
-        Whether it is known that the base has no such operator.
+        Whether the operator is known to be absent from the base.
     formula
-        How moving keys hash, where their own serializer does not know.
+        Hash function of moving keys whose serializer does not provide it.
     without, renames
-        States of the base to leave out, and new names of states by old ones.
+        States of the base to leave out, and new state names by old names.
     canonical
-        Whether keyed state is written anew though nothing of it changes.
+        Whether to rewrite keyed state even if nothing in it changes.
     elements
-        New elements (their bytes) of list and union states of the base, by state and subtask.
+        New elements (as bytes) of list and union states of the base, by state and subtask.
     coordinator
-        New state of the coordinator, empty for none; ``None``: as in the base.
+        New coordinator state, empty to remove it; ``None`` keeps that of the base.
     conversions
-        How values of states of the base get another type, by the states' old names.
+        Type conversions of states of the base, by old state name.
     """
 
     bootstraps: tuple[Any, ...] = ()
@@ -94,21 +94,21 @@ class Composition:
     Attributes
     ----------
     base
-        The snapshot that it is made from, if any; all that is not named below is carried over byte for byte.
+        The snapshot it is made from, if any. Everything not named below is carried over byte for byte.
     changes
-        By uid (or operator id) in the base; others are new operators.
+        By uid (or operator id) in the base; unknown names add new operators.
     removed
         Operators of the base to leave out.
     uids
-        New uids of the other operators of the base by old ones.
+        New uids of the other operators of the base, by old uid.
     checkpoint_id
-        ``None``: that of the base, or 0.
+        ``None`` keeps that of the base, or uses 0 without a base.
     max_parallelism
-        Of new operators without one of their own.
+        Default for new operators.
     reference
-        Whether files of the base are named where they are instead of copied.
+        Whether to reference files of the base in place instead of copying them.
     inline_bytes
-        Streams with fewer bytes go into the metadata.
+        Streams with fewer bytes are stored in the metadata.
     """
 
     base: Inventory | None = None
@@ -127,12 +127,12 @@ class Composition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamJob:
-    """The keyed state, or the operator state, of one operator: its new streams, and the entries that are dealt to them.
+    """Keyed state or operator state of one operator: its new streams, and the entries to shuffle to them.
 
     Attributes
     ----------
     tables
-        The user's tables, each with the recipe by which its rows become entries.
+        The user's tables, each with the recipe that turns its rows into entries.
     kept
         Entries of the base.
     """
@@ -143,15 +143,15 @@ class StreamJob:
 
 
 class Runner(Protocol):
-    """Writes streams: in this process or on Spark."""
+    """Writer of streams, in this process or on Spark."""
 
     @property
     def parallelism(self) -> int:
-        """Parallelism of new operators without one of their own."""
+        """Return the default parallelism of new operators."""
         ...
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
-        """Return the schemas of a bootstrap's tables, and the services of its timers."""
+        """Return the schemas of a bootstrap's tables and its timer services."""
         ...
 
     def run(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:

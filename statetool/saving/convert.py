@@ -1,4 +1,4 @@
-"""Plan to make a self-contained canonical savepoint of any snapshot that can be read; key groups and subtasks stay."""
+"""Plan the conversion of any readable snapshot to a self-contained canonical savepoint; key groups and subtasks stay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statetool.snapshot.inventory import Inventory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertRow:
-    """One operator: ``keyed_state`` is ``rewritten`` where it was in a backend's own format, ``copied`` or ``none``."""
+    """One operator. ``keyed_state`` is ``rewritten`` (from a backend's native format), ``copied`` or ``none``."""
 
     operator: str
     operator_id: str
@@ -22,14 +22,14 @@ class ConvertRow:
 
 @dataclass(frozen=True, slots=True)
 class ConvertPlan:
-    """All operators, and the changes of those that are rewritten."""
+    """All operators, and the changes of the rewritten ones."""
 
     operators: tuple[ConvertRow, ...]
     changes: Mapping[str, OperatorChange]
 
 
 def plan_convert(inventory: Inventory) -> ConvertPlan:
-    """Plan a conversion; no entries are read."""
+    """Plan a conversion without reading entries."""
     rows, changes = [], {}
     for operator in inventory.operators.values():
         state = operator.state

@@ -25,7 +25,7 @@ _COMPARE_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedFile:
-    """A range of a file that is copied into a file of its own."""
+    """A range of a file that is copied into a separate file."""
 
     source: str
     start: int
@@ -34,7 +34,7 @@ class CopiedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotCopy:
-    """A copy, or the plan of one where ``metadata_file`` is ``None``."""
+    """A copy, or the plan of a copy if ``metadata_file`` is ``None``."""
 
     target: str
     files: tuple[CopiedFile, ...]
@@ -43,20 +43,20 @@ class SnapshotCopy:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all files of the copy."""
+        """Return the total size of the copied files in bytes."""
         return self.metadata_bytes + sum(f.size_bytes for f in self.files)
 
 
 class Copying:
-    """Copies a snapshot of any kind, so that the copy needs nothing of the original.
+    """Copy of a snapshot of any kind that does not depend on the original.
 
-    Files are staged in the target, the handles of the new metadata are resolved and their lengths compared, then
+    Files are staged in the target. The handles of the new metadata are resolved and their lengths compared. Then
     ``_metadata`` is written last. The state's bytes, ids and properties stay as they are.
 
     Raises
     ------
     SnapshotNotFoundError
-        A file that it needs is not there.
+        A required file is missing.
     FormatError
         A file is shorter than the metadata says.
     """
@@ -65,7 +65,7 @@ class Copying:
         self._metadata = inventory.metadata
         self._carrier = Carrier(inventory.resolve, target)
         streams = self._carrier.plan(self._metadata.operators)
-        # Inline state stays in the metadata; the paths alone differ in length.
+        # Inline state stays in the metadata. Only the paths differ in length.
         self.plan: Final = SnapshotCopy(
             target=target,
             files=tuple(CopiedFile(source=s.file, start=s.start, size_bytes=s.size_bytes) for s in streams),
@@ -74,7 +74,7 @@ class Copying:
         )
 
     def run(self, runner: Runner, *, compare: bool = False, take_over: bool = False) -> SnapshotCopy:
-        """Copy, and read every copied file back if ``compare``."""
+        """Copy the files, and read every copied file back if ``compare``."""
         with Publication(self.plan.target, take_over=take_over) as publication:
             staging = publication.staging
             self._carrier.copy(self._metadata.operators, lambda streams: runner.copy_all(streams, staging))
@@ -95,7 +95,7 @@ def _check(metadata: SnapshotMetadata, target: str) -> None:
     Raises
     ------
     FormatError
-        One that does not resolve inside the target, or has another length.
+        A handle does not resolve inside the target, or its length differs.
     """
     locator = Locator(files.join(target, METADATA_NAME), published=False)
     for state in metadata.operators:

@@ -1,4 +1,4 @@
-"""Plan to leave operators out, or single states of an operator; what stays keeps its bytes."""
+"""Plan to leave out operators or single states; the remaining state keeps its bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statetool.snapshot.inventory import Inventory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropRow:
-    """What is left out: a whole operator, or one state of it."""
+    """One dropped item: a whole operator, or one of its states."""
 
     operator: str
     operator_id: str
@@ -22,7 +22,7 @@ class DropRow:
 
 @dataclass(frozen=True, slots=True)
 class DropPlan:
-    """The operators and states that are left out."""
+    """The operators and states to leave out."""
 
     dropped: tuple[DropRow, ...]
     operators: frozenset[str]
@@ -30,7 +30,7 @@ class DropPlan:
 
 
 def plan_drop(inventory: Inventory, operators: Iterable[str], states: Mapping[str, Iterable[str]]) -> DropPlan:
-    """Plan what to leave out.
+    """Plan which operators and states to leave out.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def plan_drop(inventory: Inventory, operators: Iterable[str], states: Mapping[st
     Raises
     ------
     UnknownNameError
-        An operator or state that is not there; names the near ones.
+        An operator or state does not exist; the message names similar ones.
     OptionError
-        Nothing is left out, or states of an operator that is left out as a whole.
+        Nothing is left out, or a state belongs to an operator that is left out as a whole.
     """
     rows: list[DropRow] = []
     dropped: set[str] = set()

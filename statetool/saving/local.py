@@ -1,4 +1,7 @@
-"""Write streams in threads of this process, with no JVM: tables are ``pyarrow.Table`` s, dealt entries lie on local disk."""
+"""Write streams in threads of this process, without a JVM.
+
+Tables are ``pyarrow.Table`` s, and shuffled entries are stored on local disk.
+"""
 
 from __future__ import annotations
 
@@ -38,19 +41,19 @@ if TYPE_CHECKING:
 MEMORY_BYTES: Final = 64 << 20
 Progress: TypeAlias = Callable[[int], object]
 _Recipe: TypeAlias = KeyedRecipe | ElementRecipe
-#: What is dealt at the same time as others: a function that makes batches of entries, and the stored bytes that it reads.
+#: Work that runs concurrently: a function that makes batches of entries, and the stored bytes that it reads.
 _Work: TypeAlias = tuple[Callable[[], Iterable[EntryBatch]], int]
 
 
 class LocalRunner:
-    """Runs in threads of this process.
+    """Runner in threads of this process.
 
     Parameters
     ----------
     threads
-        How many, by default one a core.
+        Number of threads; one per core by default.
     progress
-        Called with a number of bytes once they are done: of entries kept of a base, and of each copied file.
+        Called with the number of bytes processed, for carried entries and for each copied file.
     """
 
     def __init__(self, threads: int | None = None, progress: Progress | None = None) -> None:
@@ -63,7 +66,7 @@ class LocalRunner:
         return 1
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
-        """Return the schemas of a bootstrap's tables, and the services of its timers."""
+        """Return the schemas of a bootstrap's tables and its timer services."""
         table = _table(bootstrap.data)
         if isinstance(bootstrap, ElementBootstrap) or bootstrap.timers is None:
             return Table(schema=table.schema)
@@ -86,7 +89,7 @@ class LocalRunner:
     def _elements(
         self, spill: Spill, streams: ElementStreams, job: StreamJob, staging: Staging
     ) -> Callable[[int], NewStream]:
-        """Deal the elements of tables, and return the function that writes a subtask's stream."""
+        """Partition the elements of tables, and return the function that writes the stream of a subtask."""
         self._deal(spill, streams.prefix, _encoded(_batches(job.tables)), self.threads)
         segments = spill.segments()
 
@@ -99,8 +102,10 @@ class LocalRunner:
     def _keyed(
         self, spill: Spill, streams: KeyedStreams, job: StreamJob, staging: Staging
     ) -> Callable[[int], NewStream]:
-        """Deal the entries kept of a base and those of small tables, and return the function that writes a subtask's stream of them and of
-        large tables."""
+        """Partition carried entries and those of small tables.
+
+        Return the function that writes the stream of a subtask, large tables included.
+        """
         subtasks = max(1, len(streams.subtasks))
         large: list[tuple[pa.Table, KeyedRecipe]] = []
         small: list[tuple[pa.Table, KeyedRecipe]] = []
@@ -155,7 +160,7 @@ class LocalRunner:
 
 
 def write_empty(streams: Streams, subtasks: Sequence[int], staging: Staging) -> list[NewStream]:
-    """Write the streams of subtasks that got no entries and keep nothing: a header each."""
+    """Write a stream with only a header for each subtask without entries."""
     with Spill() as nothing:
         portions = [nothing.segments()]
         return [streams.write(subtask, portions, staging, MEMORY_BYTES) for subtask in subtasks]
@@ -171,7 +176,7 @@ def _encoded(batches: Iterable[tuple[_Recipe, pa.RecordBatch]]) -> Iterator[_Wor
 
 
 def services_of(timers: pa.Table) -> tuple[tuple[str | None, str | None], ...]:
-    """Return the different (domain, service) of timers; ``None`` where there is no such column."""
+    """Return the distinct (domain, service) pairs of timers; ``None`` if the column is absent."""
     names = [n for n in SERVICE_COLUMNS if n in timers.column_names]
     try:
         rows = timers.select(names).group_by(names).aggregate([]).to_pylist() if names else [{}]

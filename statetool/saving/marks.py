@@ -1,4 +1,4 @@
-"""Names of a write in its target, and the writes that a target shows (the protocol: :mod:`statetool.saving.publish`)."""
+"""File names of a write in its target, and the writes found in a target (protocol: :mod:`statetool.saving.publish`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def survey(target: str) -> Survey:
     Raises
     ------
     TargetExistsError
-        The target holds a snapshot, or files that no write left.
+        The target holds a snapshot, or files that were not left by a write.
     """
     if "\0" in target:
         raise OptionError(f"{target!r} is not a valid name of a directory")
@@ -45,7 +45,7 @@ def survey(target: str) -> Survey:
     taken_over = [m.removesuffix(_TOMBSTONE) for m in marks if m.endswith(_TOMBSTONE)]
     writes = [m for m in marks if not m.endswith(_TOMBSTONE)]
     for name in names:
-        # Names with two dots in front are temporary ones of the marker.
+        # Names that start with two dots are temporary files of the marker.
         own = name.partition("-")[0] in {*writes, *taken_over} or name.startswith((MARKER, f".{MARKER}"))
         if not own or names[name] is None:
             raise TargetExistsError(f"{target} is not empty: {name}", hint=_ELSEWHERE)
@@ -58,7 +58,7 @@ def marker_of(target: str, write_id: str) -> str:
 
 
 def tombstone_of(target: str, write_id: str) -> str:
-    """Return the URI of the file that tells that another write took over."""
+    """Return the URI of the tombstone, which records that another write took over."""
     return files.join(target, MARKER + write_id + _TOMBSTONE)
 
 
@@ -68,12 +68,12 @@ def last_name(uri: str) -> str:
 
 
 def is_of(name: str, write_id: str) -> bool:
-    """Return whether a file was staged by a write, or is a temporary one of its marks."""
+    """Return True if a file was staged by a write, or is a temporary file of its marks."""
     return name.startswith((f"{write_id}-", f".{MARKER}{write_id}-", f".{MARKER}{write_id}{_TOMBSTONE}-"))
 
 
 def other_write(target: str, marker: bytes) -> TargetExistsError:
-    """Return the error for a target to which another write goes on."""
+    """Return the error for a target that another write is using."""
     by = owner.name_owner(marker)
     return TargetExistsError(
         f"another write to {target} may be going on{f': {by}' if by else ''}",

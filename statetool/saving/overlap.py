@@ -1,4 +1,4 @@
-"""Targets that are located inside the snapshot that they are made from."""
+"""Detection of targets inside the snapshot that they are made from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statetool.snapshot.inventory import Inventory
 
 _CHECKPOINT: Final = re.compile(r"chk-\d+")
-#: Directories beside those of checkpoints, with files that several checkpoints of a job need.
+#: Directories next to those of checkpoints, with files that several checkpoints of a job need.
 _OF_ALL_CHECKPOINTS: Final = ("shared", "taskowned")
 _ALIASES: Final = ("s3a://", "s3n://", "s3p://")
 
@@ -40,13 +40,13 @@ def check_outside(target: str, inventory: Inventory) -> None:
 
 
 def _folders(inventory: Inventory) -> Iterator[str]:
-    """Yield the directories in which files of a snapshot are."""
+    """Yield the directories that contain files of a snapshot."""
     own, _, name = inventory.metadata_file.rpartition("/")
     if name == METADATA_NAME:
         yield own or "/"
     if _CHECKPOINT.fullmatch(own.rpartition("/")[2]):
         yield from (files.join(files.parent(own), n) for n in _OF_ALL_CHECKPOINTS)
-    # One file of each directory that absolute paths name tells where the directory is now.
+    # One file per directory named by absolute paths is enough to find where the directory is located.
     one_of_each = {
         files.parent(stream.path): stream
         for handle in handles_of(inventory.metadata)
@@ -54,7 +54,7 @@ def _folders(inventory: Inventory) -> Iterator[str]:
         if isinstance(stream, FileHandle | SegmentHandle)
     }
     for stream in one_of_each.values():
-        with suppress(StatetoolError):  # missing files are told by those who need them
+        with suppress(StatetoolError):  # missing files are reported by the code that reads them
             place = inventory.resolve(stream)
             if place is not None:
                 yield files.parent(place.file)
@@ -76,7 +76,7 @@ def _is_inside(target: str, folder: str) -> bool:
 
 
 def _plain(uri: str) -> str:
-    """Return a URI in one spelling of its scheme."""
+    """Return a URI with its scheme in one spelling."""
     for alias in _ALIASES:
         if uri.startswith(alias):
             uri = f"s3://{uri.removeprefix(alias)}"

@@ -13,7 +13,7 @@ import uuid
 import weakref
 from typing import Any, Final
 
-#: Ids of the writes that go on in this process, each as long as its object lives.
+#: Ids of the writes running in this process, each for as long as its object exists.
 RUNNING: Final[weakref.WeakValueDictionary[str, Any]] = weakref.WeakValueDictionary()
 _NOTE: Final = "written by statetool; _metadata appears when the write is complete"
 
@@ -26,7 +26,7 @@ def describe_owner() -> bytes:
 
 
 def is_running(marker: bytes, write_id: str) -> bool | None:
-    """Return whether the process of a write still writes; ``None`` if this process cannot tell."""
+    """Return True if the process of a write is still running; ``None`` if this process cannot tell."""
     owner = _parsed(marker)
     if owner.get("host") != _host() or not isinstance(owner.get("pid"), int) or os.name != "posix":
         return None
@@ -43,7 +43,7 @@ def is_running(marker: bytes, write_id: str) -> bool | None:
 
 
 def name_owner(marker: bytes) -> str:
-    """Return the words for the process of a write in messages, empty if the marker does not name one."""
+    """Return the phrase for the process of a write in messages, empty if the marker does not name one."""
     owner = _parsed(marker)
     return f"process {owner['pid']} on {owner['name']}" if {"pid", "name"} <= owner.keys() else ""
 
@@ -66,10 +66,10 @@ def _host() -> str:
 
 
 def _start_of(pid: int) -> str | None:
-    """Return when a process started, in the system's own unit; ``None`` if it ended, or the system does not tell."""
+    """Return the start time of a process in the system's unit; ``None`` if it ended or the system does not report it."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as f:
-            # The name, in parentheses, may hold any character; after it come the state and, 19 fields later, the start.
+            # The name, in parentheses, may contain any character. After it come the state and, 19 fields later, the start time.
             fields = f.read().rpartition(b")")[2].split()
     except OSError:
         return None

@@ -1,4 +1,4 @@
-"""Plan a new snapshot: which operators of a base stay as they are, and how the others are written. Touches no target."""
+"""Plan a new snapshot without touching the target: which operators of a base stay unchanged, and how the others are written."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
-#: From this likeness on (of ``nearest``), a name may be a typing error for another.
+#: Minimum similarity (of ``nearest``) at which a name may be a typo for another.
 _TYPING_ERROR: Final = 0.7
 DescribedTables: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, Table]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedOperator:
-    """One operator that is written.
+    """One operator to write.
 
     Attributes
     ----------
     old
-        The part of it that is carried over, where the base has it.
+        The part that is carried over, if the base has the operator.
     keyed, elements
-        How its keyed state and its operator state are written anew.
+        New streams of its keyed state and its operator state.
     """
 
     uid: str
@@ -55,14 +55,14 @@ class PlannedOperator:
 
     @property
     def jobs(self) -> tuple[StreamJob, ...]:
-        """The jobs that write it."""
+        """Return the jobs that write the operator."""
         return tuple(job for job in (self.keyed, self.elements) if job is not None)
 
 
 def plan_composition(
     composition: Composition, runner: Runner, release: Target
 ) -> tuple[list[OperatorState], list[PlannedOperator]]:
-    """Return the operators of the base that stay as they are, and those that are written so that a release reads them.
+    """Return the unchanged operators of the base, and the operators to write for the target release.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def _find(operators: Sequence[OperatorState], name: str) -> OperatorState | None
 
 
 def _check_meant(uid: str, change: OperatorChange, base: Mapping[str, OperatorInventory]) -> None:
-    """Refuse to add an operator whose name may be a typing error for one of the base."""
+    """Refuse to add an operator whose name may be a typo for one of the base."""
     near = nearest(uid.lower(), [name.lower() for name in base], cutoff=_TYPING_ERROR)
     likes = [b.like.state for b in change.bootstraps if b.like is not None]
     meant = [name for name, operator in base.items() if name.lower() in near or operator.state in likes]
@@ -148,7 +148,7 @@ def _plan_change(
     plan = _Plan(operator.label, change, tables, max_parallelism, parallelism, composition.inline_bytes)
     plan.check_names(operator)
     moves = moved(old, max_parallelism, parallelism)
-    # Timers in raw keyed state become managed ones where keys move; nothing else is in there (check_moves).
+    # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves).
     drops_raw = moves or _drops_raw_timers(operator, plan.gone | change.renames.keys())
     writes_keyed = moves or change.canonical or plan.touches(operator.keyed_states)
     keyed = plan.keyed(operator, moves=moves) if writes_keyed else None
@@ -197,7 +197,7 @@ class _Plan:
 
     @property
     def gone(self) -> frozenset[str]:
-        """Keyed states of the base that are left out or replaced."""
+        """Return the keyed states of the base that are left out or replaced."""
         return self.change.without | state_names(self.keyed_tables)
 
     @property
@@ -205,7 +205,7 @@ class _Plan:
         return frozenset(b.name for b, _ in self.element_tables)
 
     def check_names(self, operator: OperatorInventory) -> None:
-        """Refuse names that no state has, and two states of one name."""
+        """Refuse names of unknown states, and two states with the same name."""
         change = self.change
         known = {*operator.keyed_states, *operator.operator_states}
         for name in (*change.without, *change.renames, *change.elements, *change.conversions):
@@ -226,21 +226,21 @@ class _Plan:
                 raise OptionError(f"operator {self.label!r} would have two states {name!r}")
 
     def touches(self, names: Collection[str], *, elements: bool = False) -> bool:
-        """Tell whether states of the base, or new ones beside them, are written."""
+        """Return True if states of the base change, or new ones are added to them."""
         new = self.element_tables if elements else self.keyed_tables
         edits = self.change.elements if elements else ()
         change = self.change
         return bool(new) or any(n in names for n in (*change.without, *change.renames, *change.conversions, *edits))
 
     def types(self, base: TypeContext) -> TypeContext:
-        """Return the declarations for new state: those of conversions, of an operator that it is like, or of the base."""
+        """Return the declarations for new state: those of conversions, of the operator in ``like``, or of the base."""
         likes = [b.like.types for b, _ in self.tables if b.like is not None]
         types = next(iter([*(c.types for c in self.change.conversions.values()), *likes]), base)
         python = tuple(p for b, _ in self.keyed_tables for p in python_states(b))
         return replace(types, python=(*types.python, *python)) if python else types
 
     def keyed(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamJob | None:
-        """Plan the keyed state, ``None`` where there is none."""
+        """Plan the keyed state; ``None`` if there is none."""
         header, gone, renames = None, self.gone, self.change.renames
         if operator is not None:
             header = operator.keyed.joined_header(raw=moves, without=gone)
@@ -278,7 +278,7 @@ class _Plan:
         return replace(job, kept=tuple(kept))
 
     def elements(self, operator: OperatorInventory | None) -> StreamJob | None:
-        """Plan the operator state, ``None`` where there is none."""
+        """Plan the operator state; ``None`` if there is none."""
         streams = element_streams(
             operator,
             element_metas(self.element_tables),
@@ -310,7 +310,7 @@ class _Plan:
 
 
 def _inline(old: OperatorState, coordinator: bytes) -> ByteStreamHandle | None:
-    """Return the handle of coordinator state, which is always inline in the metadata."""
+    """Return the handle of coordinator state, which is always stored inline in the metadata."""
     if not coordinator:
         return None
     name = old.coordinator.name if isinstance(old.coordinator, ByteStreamHandle) else f"coordinator-{old.operator_id}"
@@ -318,12 +318,12 @@ def _inline(old: OperatorState, coordinator: bytes) -> ByteStreamHandle | None:
 
 
 def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | None:
-    """Return how keys hash: as declared, or as the keys of the operator in ``like`` prove.
+    """Return the hash function of keys: the declared one, or the one that the keys of the operator in ``like`` prove.
 
     Raises
     ------
     OptionError, UnsupportedError
-        It is neither declared nor proved, and no column has the key groups.
+        It is neither declared nor proved, and no column contains the key groups.
     """
     classes = user_classes(key)
     if not classes:
@@ -348,12 +348,12 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
 def _converted(
     header: KeyedHeader, base: TypeContext, conversions: Mapping[str, StateConversion]
 ) -> tuple[StateMeta, ...]:
-    """Return the descriptions of a header's states, the new ones of converted states.
+    """Return the descriptions of a header's states, with the new descriptions of converted states.
 
     Raises
     ------
     UnsupportedError
-        Values are converted to another version of Kryo, and others would stay, which the release would take for that version's.
+        Some values are converted to another version of Kryo and others are not. The release would read all with the new version.
     """
     kryo = {c.types.kryo for c in conversions.values()}
     if kryo - {base.kryo}:
@@ -372,12 +372,12 @@ def _renamed(meta: StateMeta, renames: Mapping[str, str]) -> StateMeta:
 
 
 def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> bool:
-    """Tell whether all timers in raw keyed state (RocksDB with timers on heap) are replaced or removed.
+    """Return True if all timers in raw keyed state (RocksDB with timers on heap) are replaced or removed.
 
     Raises
     ------
     UnsupportedError
-        Only a part of them is.
+        Only some of them are.
     """
     raw = operator.keyed.raw_timer_states
     if not raw & set(gone):
@@ -391,7 +391,7 @@ def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> boo
 
 
 def moved(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:
-    """Tell whether keys move: to other key groups, or key groups to other subtasks."""
+    """Return True if keys move to other key groups, or key groups to other subtasks."""
     return (max_parallelism, parallelism) != (operator.max_parallelism, operator.parallelism)
 
 
@@ -403,7 +403,7 @@ def check_moves(
     Raises
     ------
     UnsupportedError
-        In-flight data, an operator's own raw state, or finished subtasks where key groups or subtasks change.
+        Key groups or subtasks change, and the operator has in-flight data, custom raw state, or finished subtasks.
     """
     state = operator.state
     if not moved(state, max_parallelism, parallelism):

@@ -1,50 +1,54 @@
 """Two-phase publishing of a snapshot directory.
 
-Files get their final, unique names inside the target at once, so that nothing has to be renamed (object stores cannot).
-A directory is a snapshot only once ``_metadata`` is in it, and that is written last, in one step::
+Files get their final, unique names inside the target immediately, because object stores cannot rename.
+A directory is a snapshot only once it contains ``_metadata``, which is written last, in one step::
 
     with Publication(target) as publication:         # driver: refuses an existing target
         staging = publication.staging                # picklable, for tasks
         with staging.create("keyed") as f:           # in any task, any number of attempts
             f.write(...)
         ...                                          # each task returns its ``f.staged``
-        publication.commit(metadata, staged_files)   # driver: verifies sizes, writes _metadata, removes what lost
-    # leaving the block without commit removes everything that was staged
+        publication.commit(metadata, staged_files)   # driver: verifies sizes, writes _metadata, removes lost attempts
+    # leaving the block without commit removes all staged files
 
 The protocol
 ------------
 
-Every write has a random id ``W``. The names that it makes in the target are:
+Every write has a random id ``W`` and uses these names in the target:
 
 ======================  ====================================================================================
-``.statetool-W``        marker: the write goes on; it names the process (:mod:`statetool.saving.owner`)
+``.statetool-W``        marker: the write is running; it names the process (:mod:`statetool.saving.owner`)
 ``.statetool-W.over``   tombstone: another write took over; files of ``W`` may remain, and ``W`` must stop
 ``W-label-uuid``        a staged file, of one attempt of one task
 ``_metadata``           the commit; created only if the name is free
 ======================  ====================================================================================
 
-A write begins: it refuses a target that holds ``_metadata`` or a file of anybody else, makes its marker, and lists the target again. Of
-two writes at least the later one to list sees the marker of the other, and judges it:
+At its start, a write refuses a target that contains ``_metadata`` or a foreign file, creates its marker, and lists the target again.
+If two writes compete, at least the one that lists later sees the other marker. It acts on it:
 
-- its process is known to have ended (same machine, PID and start time): the write takes over, and removes its files at once;
-- its process is known to run, or its marker is younger than 24 hours: the write refuses the target, unless it was told to take over;
-- otherwise it takes over. Ages are differences of two times of the file system, that of the other marker and that of its own.
+- if the other process is known to have ended (same machine, PID and start time), the write takes over and removes its files immediately.
+- if the other process is known to run, or its marker is younger than 24 hours, the write refuses the target unless told to take over.
+- otherwise it takes over. An age is the difference between two file system times: those of the write's marker and of the other one.
 
-To take over means to make the tombstone and to remove the marker. A task looks for its marker before it begins a file and after it closed it,
-and removes its file if the marker is gone, and so does the commit before it creates ``_metadata``.
+To take over, a write creates the tombstone and removes the other marker. A task checks its marker before it opens a file and after it
+closes it, and removes the file if the marker is gone. The commit checks its marker too before it creates ``_metadata``.
 
-What makes this safe is not the marker but the order of removals. *A file of another write is removed only when that write can no longer publish*:
-its process ended and ``_metadata`` did not exist after that, or ``_metadata`` of this write exists. As ``_metadata`` is created in one step
-that fails if the name is taken, only one write can publish, and nobody removes a file that it names.
+The order of removals makes this safe, not the marker. *A file of another write is removed only when that write can no longer publish*:
+its process ended and ``_metadata`` did not exist after that, or ``_metadata`` of this write exists. ``_metadata`` is created in one step
+that fails if the name is taken. Therefore only one write can publish, and no write removes a file that the published ``_metadata`` names.
 
-*A file of this write is removed only when ``_metadata`` does not name it.* From the step before the first call that can create ``_metadata`` on,
-a failure or an interrupt asks the file system: if ``_metadata`` has the bytes of this write, the write succeeded; if not, and the file system
-refused the creation for certain, the write failed, and its files are removed; if there is no certain answer, everything stays and the error says so.
-Once the write succeeded, a failure to clean up is a warning: a marker, a tombstone or the file of a lost attempt beside
-``_metadata`` is harmless, as no reader looks at it, and copies leave it out.
+*A file of this write is removed only when ``_metadata`` does not name it.* From just before the first call that can create ``_metadata``,
+the write checks the file system after a failure or an interrupt:
 
-File systems without conditional creation (see :func:`statetool.io.targets.put_new`) show two writes that publish in the same moment, one after
-a takeover, as one: the later ``_metadata`` replaces the earlier. It is complete, and the earlier write fails if it still looks.
+- if ``_metadata`` has the bytes of this write, the write succeeded.
+- if not, and the file system certainly refused the creation, the write failed, and its files are removed.
+- if the outcome is uncertain, everything stays and the error says so.
+
+After a successful write, a failure to clean up is only a warning: a marker, a tombstone or the file of a lost attempt next to
+``_metadata`` is harmless, because no reader opens it and copies leave it out.
+
+File systems without conditional creation (see :func:`statetool.io.targets.put_new`) cannot separate two writes that publish at the same
+moment, after a takeover: the later ``_metadata`` replaces the earlier one. It is complete, and the earlier write fails if it checks again.
 """
 
 from __future__ import annotations
@@ -77,9 +81,9 @@ from statetool.saving.marks import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Streams with fewer bytes go into the metadata (Flink's ``execution.checkpointing.data-inline-threshold``).
+#: Streams with fewer bytes are stored in the metadata (Flink's ``execution.checkpointing.data-inline-threshold``).
 INLINE_BYTES: Final = 20 * 1024
-#: A marker of this age is that of a write that was killed, if nothing else is known of it.
+#: A marker of this age belongs to a killed write, if nothing else is known about it.
 _ABANDONED_HOURS: Final = 24
 _COPY_BYTES: Final = 8 << 20
 
@@ -94,13 +98,13 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """What tasks need to put files into a target; picklable."""
+    """Staging of files in a target by tasks; picklable."""
 
     target: str
     write_id: str
 
     def create(self, label: str = "state") -> StagedOutput:
-        """Open a new file; each attempt of a task gets one of its own."""
+        """Open a new file; each task attempt gets a separate one."""
         return StagedOutput(self, f"{self.write_id}-{label}-{uuid.uuid4()}")
 
     def copy(self, source: Stream, label: str = "copy") -> StagedFile:
@@ -111,7 +115,7 @@ class Staging:
         FormatError
             The source is shorter than it should be.
         SnapshotNotFoundError
-            It is not there.
+            The source does not exist.
         """
         with source.open() as f, self.create(label) as out:
             for at in range(0, source.size_bytes, _COPY_BYTES):
@@ -120,12 +124,12 @@ class Staging:
 
     @property
     def marker(self) -> str:
-        """URI of the file that exists while this write goes on."""
+        """Return the URI of the file that exists while this write is running."""
         return marker_of(self.target, self.write_id)
 
 
 class StagedOutput:
-    """A file being staged; a block that fails removes it, one that ends completes it."""
+    """A file being staged; a failed block removes it, a successful one completes it."""
 
     def __init__(self, staging: Staging, name: str) -> None:
         self._staging = staging
@@ -155,12 +159,12 @@ class StagedOutput:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes written so far."""
+        """Return the number of bytes written so far."""
         return self._file.size_bytes
 
     @property
     def staged(self) -> StagedFile:
-        """The complete file, after the block."""
+        """Return the complete file, after the block."""
         assert self._staged is not None
         return self._staged
 
@@ -172,9 +176,9 @@ def _check_going_on(staging: Staging) -> None:
         )
 
 
-#: ``uncertain``: a call that can create ``_metadata`` has begun; ``left``: nothing of this write may be removed any more.
+#: ``uncertain``: a call that can create ``_metadata`` has started. ``left``: no file of this write may be removed.
 _Stage = Literal["new", "open", "uncertain", "left", "published", "aborted"]
-#: Writes of which it is unknown whether they published: they count as running as long as this process does.
+#: Writes with an unknown outcome; they count as running as long as this process does.
 _LEFT: Final[list[Publication]] = []
 
 
@@ -186,7 +190,7 @@ class Publication:
     target
         Directory of the new snapshot: a local path or any URI that fsspec can write to.
     take_over
-        Take the target over from another write that may still run.
+        Take over the target from another write that may still be running.
     """
 
     def __init__(self, target: str, *, take_over: bool = False) -> None:
@@ -196,18 +200,18 @@ class Publication:
         self._made_dir = False
         self._stage: _Stage = "new"
         self._metadata = b""
-        #: Writes that this one took over, and those of them whose process ended.
+        #: Writes that this one took over, and the subset whose process ended.
         self._taken: list[str] = []
         self._ended: list[str] = []
 
     @staticmethod
     def check(target: str, *, take_over: bool = False) -> None:
-        """Refuse a target that exists, except for an empty directory or files that a killed write left.
+        """Refuse an existing target, except an empty directory or the files of a killed write.
 
         Raises
         ------
         TargetExistsError
-            Names what exists, or the process of another write that goes on.
+            Names the existing file, or the process of another running write.
         """
         target = files.canonical(target)
         for write_id in survey(target).writes:
@@ -236,13 +240,13 @@ class Publication:
         for write_id in others:
             marker = targets.read_if_there(marker_of(self.target, write_id))
             if marker is None:
-                continue  # it ended meanwhile
+                continue  # the write ended meanwhile
             running = owner.is_running(marker, write_id)
             if not self._take_over and (running or (running is None and self._is_young(write_id))):
                 raise other_write(self.target, marker)
             over.append((write_id, marker))
         for write_id, marker in over:
-            with contextlib.suppress(TargetExistsError):  # somebody else takes it over, too
+            with contextlib.suppress(TargetExistsError):  # another write takes it over, too
                 targets.put_new(tombstone_of(self.target, write_id), marker)
             targets.remove(marker_of(self.target, write_id))
         for write_id in found.taken_over:
@@ -251,14 +255,14 @@ class Publication:
                 over.append((write_id, marker))
         self._taken = list(dict.fromkeys(w for w, _ in over))
         ended = [w for w, marker in over if owner.is_running(marker, w) is False]
-        # Asked after the processes ended, so that what is not published by now never will be.
+        # Checked after the processes ended: a snapshot not published by then is never published.
         survey(self.target)
         self._ended = list(dict.fromkeys(ended))
         for write_id in self._ended:
             self._remove_staged(write_id, while_unpublished=True)
 
     def _is_young(self, write_id: str) -> bool:
-        """Return whether the marker of another write is younger than a write may be old; unknown ages are."""
+        """Return True if the marker of another write is younger than the age limit, or its age is unknown."""
         other, own = stat(marker_of(self.target, write_id)), stat(self.staging.marker)
         if other is None or own is None or other.modified_ms is None or own.modified_ms is None:
             return True
@@ -278,7 +282,7 @@ class Publication:
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(self._told_to_interrupted()) from error
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            # A temporary file had no space (for what does not fit into memory): errors of the target are ours already.
+            # A temporary file (for data that does not fit into memory) had no space. Errors of the target are already statetool's.
             raise targets.write_failed(error, error.filename or tempfile.gettempdir()) from error
 
     def commit(self, metadata: bytes, staged: Iterable[StagedFile]) -> str:
@@ -289,7 +293,7 @@ class Publication:
         metadata
             Bytes of ``_metadata``.
         staged
-            The files that it names; every other file of this write is removed.
+            The files that ``metadata`` names; every other file of this write is removed.
 
         Returns
         -------
@@ -299,11 +303,11 @@ class Publication:
         Raises
         ------
         FormatError
-            A staged file does not exist or has another size than its task said.
+            A staged file is missing, or its size differs from the one its task reported.
         TargetExistsError, SnapshotNotFoundError
-            Another write came first, or took the target over.
+            Another write published first, or took over the target.
         WriteFailedError
-            The file system refuses ``_metadata``, or it is unknown whether it has it.
+            The file system refuses ``_metadata``, or it is unknown whether ``_metadata`` exists.
         """
         wanted = {f.name: f.size_bytes for f in staged}
         self._verify(wanted)
@@ -337,7 +341,7 @@ class Publication:
         except Exception as error:
             outcome = self._settle(error)
             if outcome == "published":
-                return  # the answer was lost
+                return  # the response was lost
             if outcome == "open":
                 raise
             raise WriteFailedError(
@@ -345,7 +349,7 @@ class Publication:
             ).at(file=self._uri) from error
 
     def _settle(self, error: BaseException | None) -> _Stage:
-        """Find out after a failure or an interrupt whether ``_metadata`` of this write exists."""
+        """Determine after a failure or an interrupt whether ``_metadata`` of this write exists."""
         try:
             found = targets.read_if_there(self._uri)
         except Exception:  # noqa: BLE001 - of any package: no answer
@@ -356,11 +360,11 @@ class Publication:
         elif found is not None or files.is_local(self.target) or _is_refusal(error):
             self._stage = "open"
         else:
-            self._stage = "left"  # the request may still be on its way
+            self._stage = "left"  # the request may still be in progress
         return self._stage
 
     def _withdraw(self, error: FormatError) -> None:
-        """Take ``_metadata`` back: somebody removed files of this write by other means."""
+        """Remove ``_metadata`` again, because files of this write were removed externally."""
         self._stage = "left"
         error.hint = f"{self._uri} names files that are gone, and cannot be removed: remove it by hand"
         with contextlib.suppress(Exception):
@@ -371,25 +375,25 @@ class Publication:
                 error.hint = "another program removed it, and nothing was published; start the write again"
 
     def _clean_up(self, wanted: dict[str, int]) -> None:
-        """Remove what no snapshot needs: lost attempts, files of writes that were taken over, markers."""
+        """Remove unneeded files: lost attempts, files of writes that were taken over, markers."""
         over = {last_name(tombstone_of(self.target, w)) for w in (*self._taken, self.staging.write_id)}
         names = targets.list_sizes(self.target)
         for name in names:
-            # The temporary file of a mark that nobody made belongs to a write that was killed, or that fails now.
+            # A temporary file of an unfinished mark belongs to a killed write, or to one that is failing.
             of_any = name.startswith(f".{MARKER}") or any(is_of(name, w) for w in (*self._taken, self.staging.write_id))
             if of_any and name not in wanted:
                 targets.remove(files.join(self.target, name))
         for name in over & names.keys():
             targets.remove(files.join(self.target, name))
         targets.remove(self.staging.marker)
-        # A task that closed its file while the marker existed is seen now; a later one removes its file itself.
+        # This finds the files of tasks that closed them while the marker existed. A later task removes its file itself.
         self._remove_staged(self.staging.write_id, keep=wanted)
 
     def abort(self) -> None:
-        """Remove everything that was staged; the target itself too if this write made it."""
+        """Remove all staged files, and the target directory if this write created it."""
         self._stage = "aborted"
         owner.RUNNING.pop(self.staging.write_id, None)
-        # What cannot be removed must not hide why. The marker goes when the files are gone: it is what the next write knows them by.
+        # A failed removal must not hide the cause. The marker is removed last: the next write recognizes these files by it.
         with contextlib.suppress(Exception):
             self._remove_staged(self.staging.write_id)
             targets.remove(self.staging.marker)
@@ -411,7 +415,7 @@ class Publication:
                 ).at(file=files.join(self.target, name))
 
     def _remove_staged(self, write_id: str, *, keep: Iterable[str] = (), while_unpublished: bool = False) -> None:
-        """Remove the files of a write, but those to keep; ``while_unpublished`` stops when ``_metadata`` exists."""
+        """Remove the files of a write except those to keep; ``while_unpublished`` stops when ``_metadata`` exists."""
         for name in targets.list_sizes(self.target):
             if is_of(name, write_id) and name not in keep:
                 if while_unpublished and targets.size_of(self._uri) is not None:
@@ -424,7 +428,7 @@ class Publication:
         )
         with contextlib.suppress(
             UserWarning
-        ):  # a filter that makes errors of warnings: the write succeeded all the same
+        ):  # a filter that turns warnings into errors: the write succeeded nevertheless
             warnings.warn(words, stacklevel=3)
 
     def _told_if_unknown(self) -> str:
@@ -442,7 +446,7 @@ class Publication:
 
 
 def _is_refusal(error: BaseException | None) -> bool:
-    """Return whether a file system has answered that it does not create a file, so that no request is on its way."""
+    """Return True if a file system has confirmed that it does not create a file, so that no request is pending."""
     return isinstance(error, TargetExistsError) or (
         error is not None and isinstance(error.__cause__, PermissionError | FileNotFoundError)
     )

@@ -1,4 +1,4 @@
-"""Plan a change of max parallelism: keys move to the key groups of the new number, values pass through undecoded."""
+"""Plan a change of max parallelism: keys move to the key groups of the new number, and values are copied without decoding."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from statetool.types.options import whole_number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescaleRow:
-    """What ``rescale`` does to one operator.
+    """The effect of ``rescale`` on one operator.
 
     Attributes
     ----------
     keys_move
-        ``no``: there is no keyed state, or its key groups stay; ``divisor``: the old key group tells the new one; ``hash``: by
-        the key type's own hash code; ``formula``: by a hash code that lies in user code; ``refused``: keys cannot move.
+        ``no``: no keyed state, or its key groups stay; ``divisor``: the old key group determines the new one; ``hash``: by
+        the key type's hash code; ``formula``: by a hash code defined in user code; ``refused``: keys cannot move.
     problem
-        Why keys cannot move, and what to do.
+        Why keys cannot move, and the remedy.
     formula
-        The formula, as it can be declared.
+        The formula, in the form of a declaration.
     keys_tested, chance
         Distinct hash codes that the formula was tested on, and an upper bound of the probability that a wrong one passes.
     size_bytes
@@ -53,14 +53,14 @@ class RescaleRow:
 
 @dataclass(frozen=True, slots=True)
 class RescalePlan:
-    """The operators that change, and how; ``refusals`` say why keys of an operator cannot move."""
+    """The operators that change; ``refusals`` say why the keys of an operator cannot move."""
 
     operators: tuple[RescaleRow, ...]
     changes: Mapping[str, OperatorChange]
     refusals: tuple[UnsupportedError, ...] = ()
 
     def check(self) -> None:
-        """Refuse where keys of an operator cannot move.
+        """Raise an error if the keys of an operator cannot move.
 
         Raises
         ------
@@ -81,18 +81,18 @@ def plan_rescale(
     parallelism: int | Mapping[str, int] | None = None,
     hashes: Mapping[str, str] | None = None,
 ) -> RescalePlan:
-    """Plan a change of max parallelism; reads keys only where their hash code lies in user code.
+    """Plan a change of max parallelism; reads keys only if their hash code is defined in user code.
 
-    Operators whose keys cannot move are in the plan too, as refused.
+    The plan includes operators whose keys cannot move, as refused.
 
     Parameters
     ----------
     max_parallelism
         For all operators, or by uid (or operator id).
     parallelism
-        Number of subtasks, for all operators or by uid; by default it stays, at most the new max parallelism.
+        Number of subtasks, for all operators or by uid. Unchanged by default, but at most the new max parallelism.
     hashes
-        How classes hash, by their full names (:mod:`statetool.hashing.formulas`); without, formulas are looked for.
+        Hash formulas by full class name (:mod:`statetool.hashing.formulas`). If omitted, formulas are searched for.
 
     Raises
     ------

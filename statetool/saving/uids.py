@@ -1,4 +1,4 @@
-"""Change the uids (and so the ids) of operators; touches nothing but the metadata.
+"""Change the uids (and so the ids) of operators, in the metadata only.
 
 Follows ``StreamGraphHasherV2`` (a uid's id is its murmur3 hash) and ``StateAssignmentOperation`` (state is found by id).
 """
@@ -15,13 +15,13 @@ from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.operator_id import operator_id_for_uid
 
 _OPERATOR_ID: Final = re.compile(r"[0-9a-fA-F]{32}")
-#: Metadata that stores uids and names in clear.
+#: Metadata version that stores uids and names as text.
 _NAMED_VERSION: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UidChange:
-    """One operator before and after; uids are empty where the metadata does not store them."""
+    """One operator before and after; uids are empty if the metadata does not store them."""
 
     old_uid: str
     new_uid: str
@@ -30,7 +30,7 @@ class UidChange:
 
 
 def uid_changes(old: SnapshotMetadata, new: SnapshotMetadata) -> list[UidChange]:
-    """Return the operators whose id or uid differs between two metadata with the same operators in the same order."""
+    """Return the operators whose id or uid differs between two metadata files with the same operators in the same order."""
     return [
         UidChange(old_uid=a.uid, new_uid=b.uid, old_id=a.operator_id, new_id=b.operator_id)
         for a, b in zip(old.operators, new.operators, strict=True)
@@ -44,7 +44,7 @@ def find_operator(operators: Iterable[OperatorState], name: str) -> OperatorStat
     Raises
     ------
     UnknownNameError
-        There is none; names the near ones.
+        The operator does not exist; the message names similar ones.
     """
     known = list(operators)
     wanted = {operator_id_for_uid(name), name.lower()}
@@ -58,20 +58,20 @@ def find_operator(operators: Iterable[OperatorState], name: str) -> OperatorStat
 
 
 def change_uids(metadata: SnapshotMetadata, changes: Mapping[str, str]) -> SnapshotMetadata:
-    """Give operators new uids, all at once, so that swaps and chains come out as they are written.
+    """Change uids simultaneously, so that swaps and chains of names work.
 
     Parameters
     ----------
     changes
         New uid by old one. Either may be the 32 hex digits of an operator id (what ``setUidHash`` takes): the new operator then
-        has that id and no uid in clear.
+        has that id and no stored uid.
 
     Raises
     ------
     UnknownNameError
-        An old name that no operator has.
+        No operator has the old name.
     OptionError
-        An empty new uid, one operator under two old names, or two operators that would get the same id.
+        A new uid is empty, one operator is given under two old names, or two operators would get the same id.
     """
     wanted: dict[str, tuple[str, str]] = {}
     for old, new in changes.items():

@@ -1,6 +1,6 @@
-"""What each Flink release reads: versions of the metadata and of handles.
+"""Versions of the metadata and of handles that each Flink release reads.
 
-Follows the tables of readers in the releases' own ``MetadataSerializers`` and ``MetadataV2V3SerializerBase``.
+Follows the tables of readers in ``MetadataSerializers`` and ``MetadataV2V3SerializerBase`` of each release.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ RELEASES: Final = {
     "2.2": (6, 17),
     "2.3": (6, 17),
 }
-#: The one version that all of these read.
+#: The version that all of these releases read.
 WIDEST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the reader of a snapshot reads; ``release`` is ``None`` where it may be any release."""
+    """Format versions that the reader of a snapshot supports; ``release`` is ``None`` for any release."""
 
     release: str | None
     metadata_version: int
@@ -55,17 +55,17 @@ class Target:
 
 
 def parse_release(flink_version: str | None, *, default: int = WIDEST) -> Target:
-    """Return what a release reads.
+    """Return the format versions that a release reads.
 
     Parameters
     ----------
     flink_version
-        As in ``2.3`` or ``1.20.1``; ``None`` for metadata of version ``default``.
+        For example ``2.3`` or ``1.20.1``; ``None`` selects metadata version ``default``.
 
     Raises
     ------
     OptionError
-        A release that is not known.
+        The release is unknown.
     """
     if flink_version is None:
         return Target(None, default, 17)
@@ -79,17 +79,17 @@ def parse_release(flink_version: str | None, *, default: int = WIDEST) -> Target
 
 
 def fitted(metadata: SnapshotMetadata, target: Target, *, properties: bytes) -> SnapshotMetadata:
-    """Return metadata in the version of a target.
+    """Return metadata converted to the version of a target.
 
     Parameters
     ----------
     properties
-        Checkpoint properties where the version has them and the metadata does not.
+        Checkpoint properties to use if the version has them and the metadata does not.
 
     Raises
     ------
     UnsupportedError
-        The snapshot holds what the release cannot read.
+        The snapshot contains data that the release cannot read.
     """
     for operator in metadata.operators:
         _check(operator, target)

@@ -400,7 +400,7 @@ class RecordType(AvroType):
         self.ignored: tuple[bool, ...] = ()
 
     def complete(self, names: Sequence[str], fields: Sequence[AvroType], ignored: Sequence[bool]) -> None:
-        """Set the fields; those ``ignored`` do not count for order and hash."""
+        """Set the fields; ``ignored`` ones do not affect order and hash."""
         self.ignored = tuple(ignored)
         self.names = tuple(names)
         self.fields = tuple(fields)

@@ -155,7 +155,7 @@ class Serializer(ABC):
 
     @property
     def replaceable(self) -> bool:
-        """Whether :meth:`with_child` can replace a nested serializer."""
+        """Return True if :meth:`with_child` can replace a nested serializer."""
         return False
 
     def with_child(self, step: str, part: Serializer) -> Serializer:
@@ -164,7 +164,7 @@ class Serializer(ABC):
 
     @property
     def framed_only(self) -> bool:
-        """Whether the end of a value cannot be found, so that it is only readable if it fills a frame."""
+        """Return True if the end of a value cannot be found, so that it is only readable if it fills a frame."""
         return False
 
     @property

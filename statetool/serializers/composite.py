@@ -28,7 +28,7 @@ from statetool.serializers.snapshot import (
 class CompositeSerializer(Serializer):
     """A serializer with parts.
 
-    ``outer_version`` is the version of the outer payload (``None`` for the form of Flink 1.7, where it is
+    ``outer_version`` is the version of the outer payload (``None`` for the form of Flink 1.7, which uses
     the snapshot's version).
     """
 

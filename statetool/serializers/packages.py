@@ -1,8 +1,8 @@
-"""The packages in which Flink and Beam keep their serializers.
+"""Packages of the serializers of Flink and Beam.
 
-A class is known by its full name. Other libraries and jobs have classes with the same simple names and other layouts
-(``org.apache.flinkx.api.serializer.ScalaCaseClassSerializerSnapshot``), and so has Flink itself: the ``SqlTimestampSerializer`` of the
-Blink planner 1.10 holds another type than the one of the DataStream API. Packages are those of Flink 1.3 to 2.3 and Beam 2.31 to 2.68.
+A class is identified by its full name. Other libraries and jobs have classes with the same simple names and other layouts
+(``org.apache.flinkx.api.serializer.ScalaCaseClassSerializerSnapshot``), and so does Flink: the ``SqlTimestampSerializer`` of the
+Blink planner 1.10 stores another type than the one of the DataStream API. Packages are those of Flink 1.3 to 2.3 and Beam 2.31 to 2.68.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 _FLINK: Final = "org.apache.flink."
-#: By package, the outermost classes. Of ``XSerializer``, ``XSerializerSnapshot`` and ``XSerializerConfigSnapshot`` only X is given.
+#: Outermost classes by package. Of ``XSerializer``, ``XSerializerSnapshot`` and ``XSerializerConfigSnapshot``, only X is given.
 _CLASSES: Final = {
     f"{_FLINK}api.common.typeutils": "Composite ParameterlessTypeSerializerConfig SingleThreadAccessCheckingType",
     f"{_FLINK}api.common.typeutils.base": (
@@ -30,7 +30,7 @@ _CLASSES: Final = {
     ),
     f"{_FLINK}api.java.typeutils.runtime.kryo": "Kryo",
     **dict.fromkeys(
-        # The second one is Flink SQL's for Scala, since 1.15.
+        # The second package is that of Flink SQL for Scala, since 1.15.
         (f"{_FLINK}api.scala.typeutils", f"{_FLINK}table.api.typeutils"),
         "ScalaCaseClass Tuple2CaseClass ScalaEnum EnumValue ScalaOption ScalaEither ScalaTry Traversable Unit Nothing",
     ),

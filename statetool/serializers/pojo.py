@@ -51,11 +51,11 @@ class PojoSerializer(Serializer):
         self._maps = maps
         self.fields = fields
         self.registered = registered
-        # A snapshot lists them in the order in which its subtask met them; columns have one order for all subtasks.
+        # A snapshot lists them in the order in which its subtask first saw them. Columns have one order for all subtasks.
         self.others = tuple(sorted((*others, *added), key=lambda part: part[0]))
-        #: Subclasses among the others that the user declared and the snapshot does not describe.
+        #: Other subclasses that the user declared and the snapshot does not describe.
         self.undescribed = frozenset(n for n, _ in added)
-        #: Name of the column that tells the class where the hierarchy is open.
+        #: Name of the column with the class, if the hierarchy is open.
         self.class_field = _CLASS_FIELD
         self._settle_columns()
 
@@ -68,17 +68,17 @@ class PojoSerializer(Serializer):
             self.class_field = f"_{self.class_field}"
 
     def adopt(self, other: PojoSerializer) -> bool:
-        """Add subclasses from another subtask's snapshot of the same class; ``settle`` must follow.
+        """Add subclasses from another subtask's snapshot of the same class; call ``settle`` afterwards.
 
         Returns
         -------
         bool
-            Whether there were any.
+            True if subclasses were added.
         """
         known_names = {n for n, _ in (*self.registered, *self.others)} - self.undescribed
         added = [(n, s) for n, s in other.others if n not in known_names | other.undescribed]
         added_names = {n for n, _ in added}
-        # What a snapshot describes stands for what the user declared.
+        # Descriptions in a snapshot take precedence over the user's declarations.
         self.others = (*((n, s) for n, s in self.others if n not in added_names), *added)
         self.undescribed -= added_names
         if self._maps:
@@ -97,7 +97,7 @@ class PojoSerializer(Serializer):
         Returns
         -------
         bool
-            Whether its snapshot was rewritten.
+            True if the snapshot was rewritten.
         """
         self.others = tuple(sorted(self.others, key=lambda part: part[0]))
         self._settle_columns()
@@ -127,7 +127,7 @@ class PojoSerializer(Serializer):
 
     @property
     def open(self) -> bool:
-        """Whether values of subclasses may occur."""
+        """Return True if values of subclasses may occur."""
         return bool(self.registered or self.others)
 
     def _merged_columns(self) -> dict[str, LogicalType]:
@@ -279,7 +279,7 @@ def _read_entries(reader: SnapshotReader, entries: tuple[OptionalEntry, ...]) ->
     parts: list[tuple[str, Serializer]] = []
     for entry in entries:
         if entry.value is None:
-            # Flink lost this serializer when it wrote the snapshot; only values that need it cannot be read.
+            # Flink lost this serializer when it wrote the snapshot. Only values that need it cannot be read.
             parts.append((entry.name, OpaqueSerializer(b"", f"the snapshot has no serializer of {entry.name!r}")))
             continue
         inner = Cursor(entry.value, base=entry.value_at)

@@ -128,7 +128,7 @@ class BinaryDataSerializer(Serializer):
 
     @property
     def to_declare(self) -> str:
-        """Declaration with which values would be more than bytes, empty if nothing helps."""
+        """Return the declaration needed to decode values to more than bytes, empty if nothing helps."""
         return ""
 
     def declared_type(self) -> SqlType:
@@ -358,7 +358,7 @@ class RawValueSerializer(CompositeSerializer):
 
     @property
     def framed_only(self) -> bool:
-        """The size determines the end of a value, whatever it contains."""
+        """Return False: the size determines the end of a value, whatever it contains."""
         return False
 
     @property

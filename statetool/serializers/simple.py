@@ -24,7 +24,8 @@ from statetool.types import LogicalType, Scalar
 class SimpleType:
     """One such type.
 
-    ``name`` is the simple name of Flink's serializer class without ``Serializer``. ``length`` is ``getLength()``, ``size`` the bytes on the wire where that differs.
+    ``name`` is the simple name of Flink's serializer class without ``Serializer``. ``length`` is ``getLength()``, ``size`` the bytes on the
+    wire if these differ.
     """
 
     name: str
@@ -39,7 +40,7 @@ class SimpleType:
     hash_code: Callable[[Any], int] | None = None
 
     def serializer(self, java_class: str) -> SimpleSerializer:
-        """Return the serializer of a class of which no snapshot was stored."""
+        """Return the serializer of a class for which no snapshot was stored."""
         return SimpleSerializer(f"{java_class}${self.name}SerializerSnapshot", 3, self, None)
 
 

@@ -4,12 +4,12 @@ Current form (``TypeSerializerSnapshot.writeVersionedSnapshot``)::
 
     utf class name | i32 version | payload of that class and version
 
-In the headers of state it stands behind a proxy (``TypeSerializerSnapshotSerializationUtil``)::
+In the headers of state it is wrapped in a proxy (``TypeSerializerSnapshotSerializationUtil``)::
 
     i32 2 | versioned snapshot                     Flink 1.7 and later
     i32 1 | utf class name | legacy payload        Flink 1.6 and older
 
-Nothing is framed by a length, so a snapshot class that is not known hides where the next field starts
+Nothing is framed by a length, so the start of the field after an unknown snapshot class cannot be found
 (:class:`~statetool.errors.UnknownSerializerError`).
 """
 
@@ -27,7 +27,7 @@ from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.packages import known_name
 from statetool.types.declared import TypeContext
 
-#: Version word of a snapshot that Flink 1.7 wrote for a class with a snapshot of the old kind.
+#: Version word that Flink 1.7 wrote for a class with an old-style snapshot.
 ADAPTER_VERSION: Final = 0x7A53C4F0
 NESTED_MAGIC: Final = 1333245
 COMPOSITE_MAGIC: Final = 911108
@@ -37,19 +37,18 @@ _STAYS_BYTES: Final = "take a canonical savepoint of the job: its values are exa
 
 
 class SnapshotClass(NamedTuple):
-    """One snapshot class: how its payload is read, and in which versions.
+    """One snapshot class, with the readers and versions of its payload.
 
     Attributes
     ----------
     read, versions
         The form of Flink 1.7 and later.
     legacy, legacy_versions
-        The form of Flink 1.6 and older, where it is another one.
+        The form of Flink 1.6 and older, if it differs.
     outer_versions
-        Of composite snapshots: the versions of what stands before the nested serializers.
+        For composite snapshots: versions of the payload before the nested serializers.
     of_stream
-        Of snapshots that Flink wraps in an adapter and that say nothing themselves: how the Java stream of the serializer, which stands in
-        front of them, is read.
+        For empty snapshots that Flink wraps in an adapter: reader of the preceding Java stream of the serializer.
     """
 
     read: ReadPayload
@@ -62,16 +61,16 @@ class SnapshotClass(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReader:
-    """Reads serializer snapshots, and those nested in them.
+    """Reader of serializer snapshots and their nested snapshots.
 
     Attributes
     ----------
     classes
-        Every snapshot class that is known, by its name without the package (:func:`~statetool.serializers.packages.known_name`).
+        Known snapshot classes, by name without the package (:func:`~statetool.serializers.packages.known_name`).
     types
-        What is known of the types from outside of their snapshots: the version of Kryo, declared classes.
+        Facts about types from outside of their snapshots: the version of Kryo, declared classes.
     hidden
-        Serializer classes whose snapshot up to Flink 1.6 was that of their element's serializer, and how they are made of it.
+        Serializer classes whose snapshot up to Flink 1.6 was that of their element's serializer, with functions that create them from it.
     """
 
     classes: Mapping[str, SnapshotClass]
@@ -84,9 +83,9 @@ class SnapshotReader:
         Raises
         ------
         UnknownSerializerError
-            The snapshot class, or its version, is not known; the cursor is left where its payload begins.
+            The snapshot class or its version is unknown; the cursor is left at the start of the payload.
         FormatError
-            Damaged.
+            The snapshot is damaged.
         """
         start = c.pos
         name = c.utf()
@@ -107,7 +106,7 @@ class SnapshotReader:
         return serializer
 
     def proxied(self, c: Cursor) -> Serializer:
-        """Read a snapshot behind its proxy (both proxy versions)."""
+        """Read a snapshot wrapped in its proxy (both proxy versions)."""
         start = c.pos
         proxy = c.i4()
         if proxy == 2:
@@ -121,7 +120,7 @@ class SnapshotReader:
         return serializer
 
     def resilient_list(self, c: Cursor) -> tuple[Serializer, ...]:
-        """Read the list of (old serializer, proxied snapshot) that Flink 1.6 and older framed by offsets."""
+        """Read the list of (old serializer, proxied snapshot) pairs that Flink 1.6 and older framed by offsets."""
         n = c.count("serializers", at_least=8)
         offsets = [(c.i4(), c.i4()) for _ in range(n)]
         body = c.slice(c.i4(), "serializers")
@@ -149,7 +148,7 @@ class SnapshotReader:
         return tuple(self.snapshot(c) for _ in range(c.count("nested serializers", at_least=6)))
 
     def _read_listed(self, entry: Cursor) -> Serializer:
-        # Entries are framed by their offsets, so an unknown class hides nothing here.
+        # Entries are framed by their offsets, so the entry after an unknown class can still be found.
         start = entry.pos
         try:
             return self.proxied(entry)
@@ -172,7 +171,7 @@ class SnapshotReader:
         return self._payload(c, snapshot_class.legacy, snapshot_class.legacy_versions, name, c.i4())
 
     def _payload(self, c: Cursor, read: ReadPayload, versions: tuple[int, ...], name: str, version: int) -> Serializer:
-        """Read what follows the version; types nested beyond all measure (only damage makes them) are refused."""
+        """Read the payload after the version; refuse excessive nesting, which only damage causes."""
         check_version(c, name, version, versions)
         try:
             serializer = read(self, c, name, version)
@@ -184,19 +183,19 @@ class SnapshotReader:
         return serializer
 
 
-#: Reads what follows class name and version of a snapshot.
+#: Reads the payload after class name and version of a snapshot.
 ReadPayload: TypeAlias = Callable[[SnapshotReader, Cursor, str, int], Serializer]
 
 
 def check_version(c: Cursor, what: str, version: int, known: tuple[int, ...]) -> None:
-    """Refuse a version that is not known; the cursor stands right behind it.
+    """Refuse an unknown version; the cursor is directly after it.
 
     Raises
     ------
     UnknownSerializerError
-        A newer one than all that are known: what follows is not read by the layout of another version.
+        The version is newer than all known ones; the payload is not read with the layout of another version.
     FormatError
-        A version that never existed.
+        The version never existed.
     """
     if version in known:
         return
@@ -209,7 +208,7 @@ def check_version(c: Cursor, what: str, version: int, known: tuple[int, ...]) ->
 
 
 def write_proxied(out: Output, serializer: Serializer) -> None:
-    """Append a snapshot behind its proxy, exactly as it was read."""
+    """Append a snapshot wrapped in its proxy, exactly as read."""
     if serializer.proxy_bytes is not None:
         out += serializer.proxy_bytes
         return
@@ -218,14 +217,14 @@ def write_proxied(out: Output, serializer: Serializer) -> None:
 
 
 def read_serializer_stream(c: Cursor) -> Cursor:
-    """Step over a Java-serialized serializer object (``TypeSerializerSerializationUtil``), and return its stream."""
+    """Step over a serializer written by Java serialization (``TypeSerializerSerializationUtil``), and return its stream."""
     if (version := c.i4()) != 1:
         raise c.fail(f"serializer proxy version {version}, expected 1", pos=c.pos - 4)
     return c.slice(c.i4(), "a Java-serialized serializer")
 
 
 def class_of_stream(c: Cursor) -> str:
-    """Return the class of a serializer in its Java stream without its package, empty if it is not a known one."""
+    """Return the class of a serializer in its Java stream, without its package; empty if it is unknown."""
     raw = bytes(c.data[c.pos : c.end])
     if not raw.startswith(b"\xac\xed\0\5sr"):
         return ""

@@ -16,7 +16,7 @@ def learn(mine: Serializer, other: Serializer) -> bool:
     Returns
     -------
     bool
-        Whether there were any.
+        True if subclasses were added.
     """
     return _learn_nested(mine, other)[0]
 

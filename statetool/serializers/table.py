@@ -1,7 +1,7 @@
-"""The one table of Flink's snapshot classes, and the reader that knows them all.
+"""The table of all supported Flink snapshot classes, and the reader for them.
 
-Families name classes without their package; :mod:`statetool.serializers.packages` has the packages, because some moved between
-releases. A name that two families claim is an error at import.
+Families name classes without their package. :mod:`statetool.serializers.packages` has the packages, because some classes moved between
+releases. A name claimed by two families is an error at import.
 """
 
 from __future__ import annotations
@@ -75,5 +75,5 @@ HIDDEN: Final = MappingProxyType({"Lockable$LockableTypeSerializer": cep.lockabl
 
 
 def snapshot_reader(types: TypeContext = NOTHING_DECLARED) -> SnapshotReader:
-    """Return the reader of serializer snapshots whose types are declared so."""
+    """Return the reader of serializer snapshots with these declared types."""
     return SnapshotReader(SNAPSHOT_CLASSES, types, HIDDEN)

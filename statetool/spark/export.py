@@ -110,7 +110,7 @@ def export_table(
 
 
 def _own_style(table: SparkTable, place: str, style: str, by: str | None, name: str) -> FileStyle | None:
-    """Return the style in which tasks write files themselves; ``None`` if they leave it to Spark."""
+    """Return the style in which tasks write files themselves; ``None`` if Spark writes them."""
     if style == "avro":
         return avro_style(name)
     if style != "parquet" or not is_own_target(table.spark, place):
@@ -148,7 +148,7 @@ def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None,
                 f"{target} exists already", hint="choose a new table, or --append to that of other checkpoints"
             ) from error
         raise
-    # Lakehouse catalogs create a table by a command that does not trigger an observation; they count rows without reading.
+    # Lakehouse catalogs create a table with a command that does not trigger an observation. They count rows without reading data.
     return int(_rows_of(spark, place, provider, checkpoint).count())
 
 

@@ -1,7 +1,7 @@
-"""Errors of tasks: the driver raises ours as themselves.
+"""Errors of tasks: the driver raises statetool's original errors.
 
-Spark gets what a task raised as text, between the traces of the worker and of its own stages, and converts it to an exception of its
-own. That conversion is the only place to step in: queries run in methods of Spark's DataFrames.
+Spark receives the error of a task as text, together with traces of the worker and of stages, and converts it to a Spark exception.
+That conversion is the only place to intervene, because queries run in methods of Spark's DataFrames.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONVERT: Final = "convert_exception"
 
 
 def raise_own_errors(spark: Any) -> None:
-    """Make Spark raise our own errors in tasks as themselves, from now on; all other errors stay as they are."""
+    """Make Spark raise statetool's errors from tasks as the original exceptions, from this call on; other errors are unaffected."""
     if is_remote(spark):
         from pyspark.sql.connect.client import core as module
     else:
@@ -46,7 +46,7 @@ def _wrap(module: ModuleType) -> None:
 
 
 def own_error(text: str) -> StatetoolError | None:
-    """Return our own error that a text of Spark's is about; ``None`` where it is about another one."""
+    """Return the statetool error that an error text of Spark contains; ``None`` if it contains another error."""
     if own_errors := _OWN.findall(text):
         name, message = own_errors[-1]
         kind = getattr(errors, name, StatetoolError)

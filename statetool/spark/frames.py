@@ -1,7 +1,7 @@
 """Tables as DataFrames.
 
-A small table is read in this process and becomes a relation of Spark's own: its queries need no Python worker, and Spark prunes
-columns, filters and joins by itself. A larger one is a stage of tasks, one partition a split, planned on the driver and read by
+A small table is read in this process and becomes a local relation: its queries need no Python worker, and Spark handles column pruning,
+filters and joins. A larger table is a stage of tasks with one partition per split, planned on the driver and read by
 :func:`statetool.tables.read.read_split`.
 """
 
@@ -24,18 +24,19 @@ from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
 from statetool.tables.splits import Split
 
-#: Configuration of a session: tables of at most so many stored bytes are read on the driver, and snapshots written there.
+#: Session setting: tables of up to this many stored bytes are read on the driver, and snapshots written there.
 LOCAL_BYTES: Final = "spark.statetool.localBytes"
 _DEFAULT_LOCAL_BYTES: Final = 8 << 20
-#: A compressed table may be much larger than its stored bytes. Spark itself keeps up to 48 MiB in a relation.
+#: A compressed table may be much larger than its stored bytes. Spark keeps up to 48 MiB in a relation.
 _MAX_RELATION_BYTES: Final = 32 << 20
-#: Of tasks that are cut to keep all cores busy: few enough that starting them costs nothing, small enough that they end at about the same time.
+#: Tasks per core when splits are cut to keep all cores busy: few enough to start cheaply, small enough to end at about the same time.
 _TASKS_PER_CORE: Final = 4
 _LEAST_SPLIT_BYTES: Final = 8 << 20
-#: Rows of an eighth of the heap pass where those of a quarter end it: as lists, maps and bytes, collected, shuffled, written to Parquet.
+#: Largest row as a fraction of the heap. An eighth works and a quarter fails, for lists, maps and bytes, collected, shuffled and written to
+#: Parquet.
 _HEAP_SHARE: Final = 8
 _MAX_ROW_BYTES: Final = 1 << 30
-#: Files of small tables are often small too, and far away.
+#: Number of files read concurrently: files of small tables are often small too, and remote.
 _THREADS: Final = 8
 
 
@@ -46,7 +47,7 @@ class SparkTable:
     Attributes
     ----------
     local_bytes
-        What is small, in stored bytes: by default what the session says (``spark.statetool.localBytes``), or 8 MiB.
+        Maximum stored bytes of a small table. Defaults to the session's ``spark.statetool.localBytes``, or 8 MiB.
     """
 
     spark: Any
@@ -55,11 +56,11 @@ class SparkTable:
 
     @property
     def is_small(self) -> bool:
-        """Whether the table is read on the driver."""
+        """Return True if the table is read on the driver."""
         return is_small(self.scan, local_limit(self.spark, self.local_bytes))
 
     def frame(self) -> Any:
-        """Return the table as a DataFrame; one that is small is read here and now.
+        """Return the table as a DataFrame; a small table is read immediately.
 
         Raises
         ------
@@ -71,34 +72,34 @@ class SparkTable:
 
 
 def plan_for_tasks(spark: Any, plan: Callable[[ScanRequest], TableScan], request: ScanRequest) -> TableScan:
-    """Plan a table for the tasks of a session: unless the request says how large splits are, each core gets some."""
+    """Plan a table for the tasks of a session: unless the request sets a split size, each core gets some."""
     scan = plan(request)
     size = sum(split.size_bytes for split in scan.splits)
     if request.split_bytes is not None or size <= _LEAST_SPLIT_BYTES:
         return scan
     tasks = _TASKS_PER_CORE * default_parallelism(spark)
-    share = max(_LEAST_SPLIT_BYTES, size // tasks + size // (8 * tasks))  # files are never cut into exactly that many
+    share = max(_LEAST_SPLIT_BYTES, size // tasks + size // (8 * tasks))  # the number of splits is never exactly that
     if all(split.size_bytes <= share for split in scan.splits):
         return scan
     return plan(replace(request, split_bytes=min(share, request.target_bytes)))
 
 
 def scan_frame(spark: Any, scan: TableScan) -> Any:
-    """Return a planned table as a DataFrame whose tasks read it: one partition a split."""
+    """Return a planned table as a DataFrame that is read by tasks, one partition per split."""
     check_workers(spark)
     read = reader(scan.splits, row_limit(spark))
     return numbers(spark, len(scan.splits)).mapInArrow(read, spark_schema(scan.schema))
 
 
 def numbers(spark: Any, count: int, *, one_task: bool = False) -> Any:
-    """Return a DataFrame of the numbers of splits, each its own partition unless they are for one task."""
+    """Return a DataFrame of the numbers of splits, each in a separate partition unless they are for one task."""
     return spark.range(0, count, 1, 1 if one_task else max(1, count))
 
 
 def reader(
     splits: Sequence[Split], row_bytes: int | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of tasks that turns numbers of splits into their rows, none larger than ``row_bytes``."""
+    """Return the task function that turns numbers of splits into their rows, none larger than ``row_bytes``."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
@@ -110,16 +111,16 @@ def reader(
 
 
 def row_limit(spark: Any) -> int:
-    """Return the largest row, in bytes of Arrow, that a task gives to its JVM: what the session says, or an eighth of the heap.
+    """Return the maximum row size, in Arrow bytes, that a task passes to its JVM: the session's setting, or an eighth of the heap.
 
-    The JVM holds a row several times while it takes, grows, sorts and writes it, and in arrays of at most 2 GiB, whose size doubles.
+    The JVM holds a row several times while it receives, grows, sorts and writes it, in arrays of at most 2 GiB that double when they grow.
     """
     given = spark.conf.get(ROW_BYTES, None)
     return min(heap_bytes(spark) // _HEAP_SHARE, _MAX_ROW_BYTES) if given is None else _bytes_of(ROW_BYTES, given)
 
 
 def local_limit(spark: Any, local_bytes: int | None = None) -> int:
-    """Return the stored bytes of what the driver does itself: as given, or as the session says."""
+    """Return the stored bytes up to which the driver does the work: the given limit, or the session's setting."""
     if local_bytes is not None:
         return local_bytes
     return _bytes_of(LOCAL_BYTES, spark.conf.get(LOCAL_BYTES, str(_DEFAULT_LOCAL_BYTES)))
@@ -137,7 +138,7 @@ def is_small(scan: TableScan, most: int) -> bool:
 
 
 def _read_on_driver(scan: TableScan) -> pa.Table | None:
-    """Return the rows of a small table; ``None`` where they are too large for a relation all the same."""
+    """Return the rows of a small table; ``None`` if they are too large for a relation nevertheless."""
     batches: list[pa.RecordBatch] = []
     for split_batches in in_threads(_first_batches, scan.splits, _THREADS):
         batches += split_batches
@@ -147,7 +148,7 @@ def _read_on_driver(scan: TableScan) -> pa.Table | None:
 
 
 def _first_batches(split: Split) -> list[pa.RecordBatch]:
-    """Return the batches of a split, up to the first that makes them too large for a relation."""
+    """Return the batches of a split, up to the first that exceeds the size of a relation."""
     batches: list[pa.RecordBatch] = []
     size = 0
     for batch in read_checked(split, row_bytes=None):

@@ -1,4 +1,4 @@
-"""Refuse in the task that reads what Spark would change in silence, and what the JVM beside it could not hold."""
+"""Refuse, in the task that reads, values that Spark would change silently and rows that the JVM could not hold."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from statetool.errors import DecodeError, UnsupportedError
 from statetool.tables.read import read_split
 from statetool.tables.splits import Split
 
-#: A configuration of a session, and an option of the data sources: the largest row, in bytes of Arrow, that a task gives to its JVM.
+#: Session setting, and option of the data sources: the maximum row size, in Arrow bytes, that a task passes to its JVM.
 ROW_BYTES: Final = "spark.statetool.rowBytes"
-#: Where the heap of the JVM is not known: an eighth of Spark's default of 1 GiB.
+#: Limit if the heap of the JVM is unknown: an eighth of Spark's default of 1 GiB.
 DEFAULT_ROW_BYTES: Final = (1 << 30) // 8
 _LONGEST_KEY: Final = 100
 _LONG_FORM: Final = "read one row per element: op.state({name!r}), table={name!r}"
@@ -26,7 +26,7 @@ _LARGER: Final = "raise spark.executor.memory (spark.driver.memory on one machin
 
 
 def read_checked(split: Split, *, row_bytes: int | None) -> Iterator[pa.RecordBatch]:
-    """Read a split as :func:`checked` does; ``row_bytes`` is ``None`` where no JVM gets the rows."""
+    """Read a split as :func:`checked` does; ``row_bytes`` is ``None`` if the rows are not for a JVM."""
     return checked(read_split(split), file=split.file, operator=split.spec.operator, row_bytes=row_bytes)
 
 
@@ -37,21 +37,21 @@ def checked(
     operator: str | None = None,
     row_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches, refusing maps that have a key twice, which Spark's maps cannot have, and rows that are too large for the JVM.
+    """Yield batches; refuse maps with duplicate keys, which Spark does not support, and rows that are too large for the JVM.
 
     Parameters
     ----------
     file, operator
-        Where the batches come from, for errors.
+        Origin of the batches, for errors.
     row_bytes
-        The largest row, in bytes of Arrow; ``None`` for no limit.
+        Maximum row size in Arrow bytes; ``None`` for no limit.
 
     Raises
     ------
     DecodeError
-        A map with a key twice.
+        A map has a duplicate key.
     UnsupportedError
-        A row above the limit: the JVM would end with an OutOfMemoryError, or without a word.
+        A row exceeds the limit: the JVM would end with an OutOfMemoryError, or without a message.
     """
     for batch in batches:
         if row_bytes is not None and batch.nbytes > row_bytes:
@@ -65,14 +65,14 @@ def checked(
 
 
 def _check_rows(batch: pa.RecordBatch, row_bytes: int, operator: str | None) -> None:
-    """Refuse a row above the limit in a batch that is above it."""
+    """Refuse a row above the limit; only batches above the limit are checked."""
     for part in bounded(batch, max_rows=batch.num_rows, max_bytes=row_bytes):
         if part.num_rows == 1 and part.nbytes > row_bytes:
             raise _too_large(part, row_bytes).at(operator=operator)
 
 
 def _too_large(row: pa.RecordBatch, row_bytes: int) -> UnsupportedError:
-    """Return the error of a row, which names its key and its largest column."""
+    """Return the error for a row, which names its key and its largest column."""
     largest = max(range(row.num_columns), key=lambda i: row.column(i).nbytes)
     name, kind = row.schema.names[largest], row.schema.types[largest]
     key = repr(as_python(row.column("key"), number_of)[0]) if "key" in row.schema.names else ""
@@ -102,7 +102,7 @@ def _check(array: pa.Array, path: str) -> None:
 
 
 def _check_map_keys(keys: pa.Array, counts: npt.NDArray[np.integer], path: str) -> None:
-    """Check the keys of maps that lie one after another; ``counts`` are their sizes."""
+    """Check the keys of consecutive maps; ``counts`` are their sizes."""
     if counts.max(initial=0) < 2:
         return
     codes = _codes(keys)
@@ -116,7 +116,7 @@ def _check_map_keys(keys: pa.Array, counts: npt.NDArray[np.integer], path: str) 
 
 
 def _codes(array: pa.Array) -> npt.NDArray[np.int64]:
-    """Return a number for each value, from 0 on, the same for equal ones."""
+    """Return a number per value, from 0 on, the same for equal values."""
     kind = array.type
     if pa.types.is_struct(kind) and kind.num_fields:
         field_codes = [_codes(array.field(i)) for i in range(kind.num_fields)]

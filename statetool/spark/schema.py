@@ -62,12 +62,12 @@ def spark_type(kind: pa.DataType) -> Any:
 
 
 def arrow_schema(frame: Any) -> pa.Schema:
-    """Return the Arrow schema of a DataFrame's rows; timestamps are in UTC whatever the session's zone is (PySpark 3.5 does not ask).
+    """Return the Arrow schema of a DataFrame's rows; timestamps are in UTC whatever the session's zone is (PySpark 3.5 always uses UTC).
 
     Raises
     ------
     OptionError
-        A column with arrays or maps of VOID, as ``array()`` and ``map()`` make them: Arrow has none without nulls.
+        A column contains arrays or maps of VOID, as created by ``array()`` and ``map()``: Arrow has no such type without nulls.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -88,7 +88,7 @@ def _refuse_void(schema: Any) -> None:
 
 
 def _holds_void(kind: Any) -> bool:
-    """Return whether arrays or maps have elements, keys or values of VOID that cannot be null."""
+    """Return True if arrays or maps have elements, keys or values of VOID that cannot be null."""
     from pyspark.sql import types as t
 
     match kind:

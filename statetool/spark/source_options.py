@@ -26,7 +26,7 @@ _SNAPSHOT: Final = ("path", "rebase", "uids", "declarations", "kryo", "python", 
 _OPERATOR: Final = ("operatorUid", "operatorId")
 #: Options that Spark adds to those of ``CREATE TABLE``.
 _TABLE_OPTIONS: Final = frozenset({"provider", "owner"})
-#: What ``flink-state`` and ``flink-state-metadata`` know.
+#: Options of ``flink-state`` and ``flink-state-metadata``.
 STATE_OPTIONS: Final = (*_SNAPSHOT, *_OPERATOR, *REQUEST_OPTIONS, "prune", "rowBytes")
 METADATA_OPTIONS: Final = (*_SNAPSHOT, "table")
 
@@ -111,7 +111,7 @@ class SourceOptions:
     prune
         Whether filters on ``key`` may leave out key groups.
     row_bytes
-        The largest row that a task gives to its JVM.
+        Maximum row size that a task passes to its JVM, in Arrow bytes.
 
     Raises
     ------

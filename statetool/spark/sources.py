@@ -13,7 +13,7 @@ Options of ``flink-state``, in any case, with or without underscores:
                                            undecoded (Spark does not pass the columns of a query to Python data sources)
 ``keys``                                   JSON list of keys: ``[1, "a", {"tuple": ["b", 2]}, {"bytes": "00ff"}, {"decimal": "1.50"}]``;
                                            only their key groups are read
-``ttl``, ``ttl_ms``, ``now_ms``,           how values are shown (:class:`statetool.types.options.ReadOptions`)
+``ttl``, ``ttl_ms``, ``now_ms``,           form of values (:class:`statetool.types.options.ReadOptions`)
 ``nanos``, ``decimals``, ``presence``, ``on_error``
 ``columns``                                JSON object ``{path: [names]}`` or ``{path: "ROW<...>"}``: names, or names and types, for
                                            the fields of rows (``ReadOptions.columns``)
@@ -24,10 +24,10 @@ Options of ``flink-state``, in any case, with or without underscores:
 ``declarations``                           JSON list or comma-separated: Avro schema files (or folders) of classes that the
                                            snapshot does not describe
 ``python``, ``unsafePickle``               JSON object of state names and PyFlink types (``{"count": "LONG"}``); ``true`` loads pickles
-``rowBytes``                               the largest row, in bytes of Arrow, that a task gives to its JVM: 128 MiB by default, an eighth of Spark's
-                                           default heap; a larger one is an error
-``prune``                                  ``true`` prunes by filters on ``key``: only for a frame that is used in one query alone
-``kryo``                                   ``2`` or ``5`` where the metadata's version does not tell Kryo's
+``rowBytes``                               maximum row size, in Arrow bytes, that a task passes to its JVM: 128 MiB by default, an eighth
+                                           of Spark's default heap; a larger row is an error
+``prune``                                  ``true`` prunes by filters on ``key``; use it only for a DataFrame with a single query
+``kryo``                                   ``2`` or ``5``: Kryo's version, if the metadata version does not determine it
 =========================================  ==================================================================================
 
 With ``prune``, ``=``, ``<=>`` and ``IN`` on ``key`` (or on every field of a tuple key) read only the key groups of those keys. Spark does

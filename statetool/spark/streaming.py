@@ -1,11 +1,11 @@
-"""A directory of checkpoints as one table, read at once or as a stream (PySpark 4).
+"""A directory of checkpoints as one table, read in one query or as a stream (PySpark 4).
 
-Offsets are checkpoint ids, with the ids that a batch reads: so a batch that Spark repeats after a failure reads the same checkpoints,
-whatever has come since. They show in the progress of a query, with the number of checkpoints left unread (``behind``) and whether those
+Offsets are checkpoint ids, with the ids that a batch reads. So if Spark repeats a batch after a failure, it reads the same checkpoints,
+even if newer ones exist. The progress of a query shows the offsets, the number of unread checkpoints (``behind``) and whether these
 are backlog (``isProcessingBacklog``).
 
-With ``mode=changes`` each checkpoint is compared with the one that was read before it: the last of the batch before, which its offset names.
-A checkpoint after one without rows comes whole: no row told of the empty one, so whoever applies the changes may still have rows from before it.
+With ``mode=changes``, each checkpoint is compared with the previously read one: the last of the previous batch, whose id is in its offset.
+A checkpoint after an empty one is returned whole: the empty one returned no row, so the consumer may still have rows from before it.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ try:
 except ImportError:  # PySpark before 4.2
     SupportsTriggerAvailableNow = object
 
-#: Columns in front of those of the table.
+#: Columns before those of the table.
 _ID: Final = pa.field("checkpoint_id", pa.int64(), nullable=False)
 _TIME: Final = pa.field("checkpoint_time", pa.timestamp("us", "UTC"))
-#: Of changes: the checkpoint that they are compared with; null where the checkpoint comes whole.
+#: For changes: the checkpoint that they are compared with; null if the checkpoint is returned whole.
 _AGAINST: Final = pa.field("compared_with", pa.int64())
-#: The driver itself looks for a row in tables of at most so many stored bytes.
+#: Maximum stored bytes of a table in which the driver itself looks for a row.
 _SMALL_BYTES: Final = 8 << 20
-#: How often checkpoints are listed again where all of them were deleted before one was read.
+#: Maximum number of listings if all listed checkpoints were deleted before one was read.
 _MOST_LISTINGS: Final = 5
-#: So many checkpoints may be deleted before a query that ends gives up.
+#: Maximum number of deleted checkpoints before a batch query gives up.
 _MOST_LOST: Final = 5
 
 
 class CheckpointPartition(InputPartition):
-    """What one task reads of one checkpoint; ``constants`` are columns in front, each with its value in all rows."""
+    """Part of a checkpoint that one task reads; ``constants`` are columns placed first, each with one value for all rows."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class CheckpointPartition(InputPartition):
         super().__init__(0)
         self.unit = unit
         self.row_bytes = row_bytes
-        #: What happened to rows that come without a comparison, ``None`` where changes were not asked for.
+        #: Kind of change of rows returned without a comparison, ``None`` if changes were not requested.
         self.changes = changes
         time_us = None if head.modified_ms is None else head.modified_ms * 1000
         self.constants = [
@@ -88,7 +88,7 @@ class CheckpointPartition(InputPartition):
 
 
 def is_root(options: Mapping[str, str]) -> bool:
-    """Tell whether the path of a read is a directory of checkpoints, not a snapshot itself."""
+    """Return True if the path of a read is a directory of checkpoints, not a snapshot."""
     path = options.get("path")
     return bool(path) and files.is_dir(str(path)) and not files.exists(files.join(str(path), METADATA_NAME))
 
@@ -107,13 +107,13 @@ class _CheckpointScan:
         return sum(split.size_bytes for split in self.scan.splits) <= _SMALL_BYTES
 
     def has_rows(self) -> bool:
-        """Tell whether there is a row; runs on the driver and reads no further than the first."""
+        """Return True if there is a row; runs on the driver and stops at the first."""
         return any(batch.num_rows for split in self.scan.splits for batch in read_checked(split, row_bytes=None))
 
 
 @dataclass(slots=True)
 class CheckpointTable:
-    """A table over the checkpoints below a directory."""
+    """Table over the checkpoints below a directory."""
 
     root: str
     follow: FollowOptions
@@ -128,7 +128,7 @@ class CheckpointTable:
         Raises
         ------
         OptionError
-            An option that does not exist, or has no such value.
+            An option does not exist, or its value is invalid.
         """
         texts = by_known_names(options, (*STATE_OPTIONS, *FOLLOW_OPTIONS))
         root = texts.get("path", "")
@@ -151,12 +151,12 @@ class CheckpointTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns: ``checkpoint_id``, ``checkpoint_time``, and those of the table in the newest checkpoint.
+        """Return the columns: ``checkpoint_id``, ``checkpoint_time``, and those of the table in the newest checkpoint.
 
         Raises
         ------
         SnapshotNotFoundError
-            There is no checkpoint yet.
+            No checkpoint exists yet.
         """
         for _ in range(_MOST_LISTINGS):
             completed = completed_checkpoints(self.root)
@@ -175,19 +175,19 @@ class CheckpointTable:
     def partitions(
         self, wanted: Sequence[int], schema: pa.Schema, *, before: int | None = None
     ) -> list[InputPartition]:
-        """Plan checkpoints; a deleted one is an error, or left out with a warning, as the options say.
+        """Plan checkpoints; depending on the options, a deleted one is an error, or left out with a warning.
 
         Parameters
         ----------
         before
-            The checkpoint that was read before them, ``None`` where they are the first.
+            The previously read checkpoint, ``None`` if these are the first.
 
         Raises
         ------
         CheckpointDeletedError
-            One was deleted.
+            A checkpoint was deleted.
         OptionError
-            One has other columns than the stream.
+            A checkpoint has other columns than the stream.
         """
         heads = {h.checkpoint_id: h for h in completed_checkpoints(self.root)}
         planned: list[InputPartition] = []
@@ -221,7 +221,7 @@ class CheckpointTable:
         return scanned
 
     def _planned(self, scanned: _CheckpointScan, last: _CheckpointScan | None) -> Iterator[InputPartition]:
-        """Yield what tasks read of a checkpoint: all of it, or what changed since the last."""
+        """Yield the partitions of a checkpoint: all of its rows, or the changes since the last one."""
         units: Sequence[Split | ChangeUnit] = scanned.scan.splits
         against = None
         if self.follow.changes and last is not None and not (last.is_small and not last.has_rows()):
@@ -270,7 +270,7 @@ class CheckpointTable:
 
 
 def _check_that_loss_shows(scanned: _CheckpointScan) -> None:
-    """Refuse a checkpoint that comes whole after a loss, has no row to say so, and would be compared with the next one."""
+    """Refuse a checkpoint that is returned whole after a loss, but has no row to show that, and would be compared with the next one."""
     if not scanned.is_small and not scanned.has_rows():
         raise UnsupportedError(
             f"checkpoint {scanned.head.checkpoint_id} comes whole, as the one before is gone, and has no rows in "
@@ -296,7 +296,7 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 
 
 class CheckpointsReader(DataSourceReader):
-    """Reads the checkpoints that are there, once."""
+    """Reader of the existing checkpoints, once."""
 
     def __init__(self, table: CheckpointTable) -> None:
         self.table = table
@@ -312,7 +312,7 @@ class CheckpointsReader(DataSourceReader):
 
 
 class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads each checkpoint that is completed, as a stream."""
+    """Stream that reads each completed checkpoint."""
 
     def __init__(self, table: CheckpointTable) -> None:
         self.table = table
@@ -320,7 +320,7 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.until: int | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Remember the newest checkpoint, with which the query ends."""
+        """Remember the newest checkpoint, which is the last one of the query."""
         completed = completed_checkpoints(self.table.root)
         self.until = completed[-1].checkpoint_id if completed else first_offset(completed, self.table.follow)
 
@@ -348,7 +348,7 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(step.chosen[-1], read=step.chosen, behind=step.behind, is_backlog=step.is_backlog)
 
     def _reach_the_newest(self, completed: Sequence[SnapshotHead], after: int) -> None:
-        """End with a later checkpoint if the one with which the query was to end was deleted before it was read."""
+        """Extend the query to a later checkpoint if its last one was deleted before it was read."""
         ids = [h.checkpoint_id or 0 for h in completed]
         unread = self.until is not None and (after < self.until or self.until in self.table.lost)
         if self.until is not None and unread and ids and self.until not in ids:
@@ -370,14 +370,14 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _most(limit: Any) -> int | None:
-    """Return how many checkpoints Spark lets a batch have; it may ask for all, whatever the options say."""
+    """Return the maximum number of checkpoints per batch that Spark allows; it may request all, whatever the options say."""
     from pyspark.sql.streaming.datasource import ReadMaxFiles
 
     return int(limit.max_files) if isinstance(limit, ReadMaxFiles) else None
 
 
 def _ids(offset: Mapping[str, Any]) -> list[int]:
-    """Return the checkpoints that the batch which ends at an offset reads."""
+    """Return the checkpoints read by the batch that ends at an offset."""
     return [int(n) for n in str(offset["read"]).split(",") if n]
 
 

@@ -1,4 +1,4 @@
-"""Arrow tables as DataFrames, without a value changed: Spark alone truncates nanoseconds, and before 4.0 goes through pandas."""
+"""Arrow tables as DataFrames with unchanged values: Spark alone truncates nanoseconds, and before 4.0 converts through pandas."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from statetool.spark.schema import spark_schema
 from statetool.spark.session import has_data_sources
 
 _BATCH_ROWS: Final = 65_536
-#: Batches that are given to a task together: rows and bytes at which no more are added.
+#: Batches are combined for a task until they have this many rows or bytes.
 _TASK_ROWS: Final = 10_000
 _TASK_BYTES: Final = 32 << 20
-#: Settings of a session for the batches in which its JVM hands rows to Python, and what :func:`collected` makes of them.
+#: Session settings for the size of batches that its JVM passes to Python, with the values that :func:`collected` sets.
 _BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": 128,
     "spark.sql.execution.arrow.maxBytesPerBatch": (1 << 31) - 1,
@@ -35,12 +35,12 @@ _WIDER: Final = {
 
 
 def arrow_frame(spark: Any, table: pa.Table) -> Any:
-    """Return a table as a DataFrame: on PySpark 4 a relation of Spark's own, whose queries need no Python worker.
+    """Return a table as a DataFrame: on PySpark 4 a local relation, whose queries need no Python worker.
 
     Raises
     ------
     EncodeError
-        Values that Spark's type cannot hold, as times below the microsecond; names the column.
+        A value does not fit Spark's type, such as a time with nanoseconds; the message names the column.
     UnsupportedError
         Spark has no such type.
     """
@@ -58,7 +58,7 @@ def arrow_frame(spark: Any, table: pa.Table) -> Any:
     exact = pa.table(columns, schema=pa.schema(fields))
     schema = spark_schema(exact.schema)
     if has_data_sources() and not any(_holds_variants(field.type) for field in exact.schema):
-        # Spark takes no slices of nested arrays with nulls; from a stream they come whole.
+        # Spark does not support slices of nested arrays with nulls. After a stream round trip, they are not slices.
         return spark.createDataFrame(pa.ipc.open_stream(_packed(exact)).read_all(), schema)
     if not exact.num_rows:
         return spark.createDataFrame([], schema)
@@ -68,13 +68,13 @@ def arrow_frame(spark: Any, table: pa.Table) -> Any:
 
 
 def _holds_variants(kind: pa.DataType) -> bool:
-    """Tell whether there are variants inside of a type: Spark takes lists apart, and Arrow then refuses null variants."""
+    """Return True if a type contains variants: Spark splits lists into parts, and Arrow then rejects null variants."""
     fields = [kind.field(i) for i in range(kind.num_fields)]
     return any(is_variant(field.type) or _holds_variants(field.type) for field in fields)
 
 
 def map_in_arrow(frame: Any, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: Any) -> Any:
-    """Run a task over the batches of a DataFrame; Spark's own ``mapInArrow`` takes names apart at dots and backquotes."""
+    """Run a task over the batches of a DataFrame; Spark's ``mapInArrow`` splits names at dots and backquotes."""
     names = list(frame.columns)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,10 +84,10 @@ def map_in_arrow(frame: Any, task: Callable[[Iterator[pa.RecordBatch]], Iterator
 
 
 def collected(frame: Any) -> list[Any]:
-    """Return the rows of a DataFrame whose tasks take rows from the JVM, which hands them over in batches of few rows.
+    """Return the rows of a DataFrame whose tasks receive rows from the JVM, in batches of few rows.
 
-    Until a batch has as many bytes as it may have, which Spark 4.3 limits to 64 MiB, the JVM measures it anew behind each row: a third of what it
-    does for a row. Batches of so few rows need no such limit, and where earlier releases know none, they are smaller than Spark's of 10,000 rows.
+    Spark 4.3 limits a batch to 64 MiB, so the JVM measures the batch again after each row, which takes a third of the time per row. Batches
+    of so few rows need no such limit. In earlier releases without this limit, they are smaller than Spark's batches of 10,000 rows.
     """
     with _small_batches(frame.sparkSession):
         rows: list[Any] = frame.collect()
@@ -96,9 +96,9 @@ def collected(frame: Any) -> list[Any]:
 
 @contextmanager
 def _small_batches(spark: Any) -> Iterator[None]:
-    """Change :data:`_BATCHES` of a session meanwhile, unless the user set less.
+    """Change :data:`_BATCHES` of a session inside the block, unless the user set less.
 
-    What another thread has changed already is left to it: the settings only save time.
+    Settings already changed by another thread are not touched: they only save time.
     """
     before = {name: spark.conf.get(name, None) for name in _BATCHES}
     changed = [name for name, most in _BATCHES.items() if _is_more(before[name], most)]
@@ -115,12 +115,12 @@ def _small_batches(spark: Any) -> Iterator[None]:
 
 
 def _is_more(setting: str | None, most: int) -> bool:
-    """Tell whether a limit of Spark's is its default, none at all, or higher than ``most``; one with a unit was set on purpose."""
+    """Return True if a limit of Spark is its default, unlimited, or higher than ``most``; a value with a unit was set on purpose."""
     return setting is None or (setting.lstrip("-").isdecimal() and not 0 < int(setting) <= most)
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Put small batches together: each costs the kernels as much as some hundred rows."""
+    """Combine small batches: each costs the kernels as much as some hundred rows."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -140,7 +140,7 @@ def _with_names(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
 
 
 def _kind_of_spark(kind: pa.DataType) -> pa.DataType:
-    """Return the type of Spark that holds the values of an Arrow type."""
+    """Return the Spark type that holds the values of an Arrow type."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", None if kind.tz is None else "UTC")
     if pa.types.is_duration(kind):
@@ -160,7 +160,7 @@ def _kind_of_spark(kind: pa.DataType) -> pa.DataType:
 def _packed(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        # Spark wants a batch, and a table without rows may have none.
+        # Spark requires a batch, and a table without rows may have none.
         for batch in table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]:
             writer.write(batch)
     packed: bytes = sink.getvalue().to_pybytes()

@@ -27,7 +27,7 @@ def expressed(
     where
         A condition: other rows keep their values.
     timed
-        Columns of values with their last access, which stays as it is; expressions see the values alone.
+        Columns of values with their last access, which stays unchanged; expressions see only the values.
     companions
         Companions of scales and of null values among the columns.
 
@@ -35,7 +35,7 @@ def expressed(
     ------
     OptionError
         Spark cannot parse an expression, a column would get a type that cannot hold the values that stay unchanged, or the nanoseconds
-        beside a timestamp are not specified.
+        next to a timestamp are not specified.
     """
     try:
         result = _select_changed(frame, change, where, timed, companions)
@@ -78,7 +78,7 @@ def _select_changed(
             )
     columns_of = nanos | kept
     change = {columns_of[n]: _quoted(columns_of[n]) for n in change if n in columns_of} | dict(change)
-    # Scales stay, but for numbers that need more digits; a state that was there stays, with a null that it can hold.
+    # Scales stay, except for numbers that need more digits. An existing state stays, even with a null that it can hold.
     for companion, name in kept.items():
         if name in change and companion not in change:
             told = f"({change[name]}) IS NOT NULL OR {_quoted(companion)}"

@@ -28,7 +28,7 @@ _PROBE: Final = (
 
 
 def begin_task() -> None:
-    """Exclude existing objects of a worker from garbage collection: Spark runs it after each task, which takes 50 ms for all modules."""
+    """Exclude existing objects of a worker from garbage collection: Spark runs it after each task, which takes 50 ms with all modules."""
     gc.freeze()
 
 

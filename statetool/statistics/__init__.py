@@ -1,1 +1,1 @@
-"""Sizes, counts, ages and timers of state, from the positions of entries. Values are not decoded."""
+"""Sizes, counts, ages and timers of state, from the offsets of entries. Values are not decoded."""

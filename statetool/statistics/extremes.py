@@ -1,4 +1,4 @@
-"""The largest keys and values, kept while entries stream by."""
+"""The largest keys and values, collected while entries stream by."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from statetool.kernels.arrays import Positions
 
-#: Bytes that are kept of the key of an extreme.
+#: Bytes to keep of the key of an extreme.
 MOST_KEY_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Extreme:
-    """One of the largest; of two equal sizes the one whose key group and key come first counts as larger. ``key`` is the encoded key."""
+    """One of the largest items; of equal sizes, the one with the first key group and key counts as larger. ``key`` is the encoded key."""
 
     size: int
     minus_group: int
@@ -29,7 +29,7 @@ class Extreme:
 
     @property
     def group(self) -> int:
-        """The key group."""
+        """Return the key group."""
         return -self.minus_group
 
 
@@ -40,7 +40,7 @@ def extreme(size: int, length: int, state: str | None, group: int, subtask: int,
 
 
 def largest(sizes: Positions, most: int) -> Positions:
-    """Return the indexes of the largest sizes and of those equal to the least of them, at most four times ``most``."""
+    """Return the indexes of the largest sizes and of those equal to the smallest of them, at most four times ``most``."""
     if len(sizes) <= most:
         return np.arange(len(sizes))
     least = np.partition(sizes, len(sizes) - most)[len(sizes) - most]
@@ -49,5 +49,5 @@ def largest(sizes: Positions, most: int) -> Positions:
 
 
 def top(extremes: Iterable[Extreme], most: int) -> list[Extreme]:
-    """Return the largest, largest first."""
+    """Return the largest items, in descending order."""
     return sorted(extremes, reverse=True)[:most]

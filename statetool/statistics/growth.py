@@ -1,4 +1,4 @@
-"""How the state of a job grew over the checkpoints below a directory."""
+"""Growth of a job's state over the checkpoints below a directory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def growth_rows(root: str, rebase: tuple[tuple[str, str], ...], each: Each) -> l
             with noticing_deletion(files.join(snapshot.path, METADATA_NAME)):
                 measured = _rows(Inventory(snapshot.path, rebase=rebase), each)
         except CheckpointDeletedError as error:
-            deleted = error  # left out, as if it had gone before the listing
+            deleted = error  # omitted, as if it had been deleted before the listing
             continue
         for row in measured:
             state = (chain_of(snapshot), row.operator, row.state)
@@ -53,7 +53,7 @@ def _added(before: int | None, after: int | None) -> int | None:
 def _rows(inventory: Inventory, each: Each) -> list[GrowthRow]:
     request = StatisticsRequest.of(largest=0)
     statistics = statistics_of(list(inventory.operators.values()), request, each)
-    # State that could not be read was not counted: its size is unknown, not 0.
+    # Unreadable state was not counted: its size is unknown, not 0.
     unread = {("keyed", r.operator) for r in statistics.rows("sizes") if r.part == "unread"}
     return [
         GrowthRow(

@@ -12,15 +12,15 @@ Part = Literal["entries", "header", "framing", "unread", "raw", "in flight", "co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRow:
-    """Bytes of one state in one key group of one subtask, or bytes around entries.
+    """Bytes of one state in one key group of one subtask, or bytes outside of entries.
 
     ``size_bytes`` of all rows of an operator add up to the size of its files. ``part`` is ``entries``: the bytes of keys (with namespace
-    and map key) and of values; ``header``: what names states and serializers; ``framing``: lengths and marks between entries, less what
-    compression saves and what a database keeps twice (so it can be negative); ``unread``: what could not be read; or other state of the
-    operator: ``raw``, ``in flight``, ``coordinator``.
+    and map key) and of values; ``header``: names of states, and serializers; ``framing``: lengths and marks between entries, minus
+    the bytes saved by compression, and those that a database stores twice (so it can be negative); ``unread``: unreadable bytes; or other
+    state of the operator: ``raw``, ``in flight``, ``coordinator``.
 
-    ``keys`` counts distinct keys of the job; ``None`` for timers, operator state, and where keys cannot be told apart. ``key_group`` is
-    ``None`` for bytes of several key groups: those around entries in databases and logs.
+    ``keys`` counts distinct keys of the job; ``None`` for timers, operator state, and keys that cannot be distinguished. ``key_group`` is
+    ``None`` for bytes of several key groups: those outside of entries in databases and logs.
     """
 
     operator: str
@@ -59,7 +59,7 @@ class LargestRow:
     """One of the largest keys, values, lists or maps.
 
     ``what`` is ``key`` (a key with all of its states, timers not counted), ``value``, ``list`` or ``map`` (of one key and namespace).
-    ``length`` counts entries of a key, elements of a list, entries of a map. ``key`` is the key as people write it, ``key_bytes`` its bytes
+    ``length`` counts entries of a key, elements of a list, entries of a map. ``key`` is the key as text, ``key_bytes`` its bytes
     in hex.
     """
 
@@ -76,7 +76,7 @@ class LargestRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionRow:
-    """How many sizes are from ``at_least`` to ``at_most``; ``what`` is ``key_bytes``, ``value_bytes`` or ``length`` (of lists and maps)."""
+    """Number of sizes from ``at_least`` to ``at_most``; ``what`` is ``key_bytes``, ``value_bytes`` or ``length`` (of lists and maps)."""
 
     operator: str
     state: str
@@ -88,7 +88,7 @@ class DistributionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkewRow:
-    """What one subtask holds of an operator's keyed entries at a parallelism; ``of_mean`` is 1 where all hold the same."""
+    """One subtask's share of an operator's keyed entries at a parallelism; ``of_mean`` is 1 if all subtasks have the same."""
 
     operator: str
     parallelism: int
@@ -101,9 +101,9 @@ class SkewRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgeRow:
-    """Values with a time to live by their last access, in a span of milliseconds before now; ``None`` is without end.
+    """Values with TTL by last access, in a span of milliseconds before now; ``None`` means unbounded.
 
-    ``expired`` counts those older than the time to live that was given; ``None`` where none was.
+    ``expired`` counts those older than the given TTL; ``None`` if none was given.
     """
 
     operator: str
@@ -116,9 +116,9 @@ class AgeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerRow:
-    """Timers by when they fire, in a span of milliseconds from now on; below 0 is overdue. ``None`` is without end.
+    """Timers by firing time, in a span of milliseconds from now; below 0 is overdue. ``None`` means unbounded.
 
-    Whether timers of event time are overdue depends on the job's watermark, which a snapshot does not have. ``first_ms`` and ``last_ms``
+    Whether event-time timers are overdue depends on the job's watermark, which a snapshot does not have. ``first_ms`` and ``last_ms``
     are epoch milliseconds.
     """
 
@@ -134,9 +134,9 @@ class TimerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRow:
-    """What one subtask reads to restore an operator's state, and about how long that takes.
+    """Bytes that one subtask reads to restore an operator's state, and the approximate time.
 
-    ``own_bytes`` are those of its own key groups; the rest of ``read_bytes`` is other subtasks' (files of databases are fetched whole).
+    ``own_bytes`` are those of its key groups; the rest of ``read_bytes`` belongs to other subtasks (files of databases are fetched whole).
     ``files`` counts distinct files (state inside the metadata has none), ``requests`` the streams opened, one after another.
     """
 
@@ -170,9 +170,9 @@ class OperatorSizeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthRow:
-    """One state in one of a job's checkpoints, and what changed since the one before; ``None`` in the first.
+    """One state in one of a job's checkpoints, and the change since the previous one; ``None`` in the first.
 
-    ``entries`` and ``size_bytes`` are ``None`` where keyed state could not be read.
+    ``entries`` and ``size_bytes`` are ``None`` if keyed state could not be read.
     """
 
     checkpoint_id: int

@@ -1,7 +1,7 @@
-"""About how long a restore takes: what each subtask has to read, at the present parallelism and at another one.
+"""Estimated restore time from the bytes that each subtask reads, at the current parallelism and at another one.
 
-From streams with an offset for each key group a subtask reads its own key groups. Of a database it fetches all files that hold any of
-its key groups, whole, as Flink does: after a change of parallelism those are mostly other subtasks' keys.
+If a stream has an offset per key group, a subtask reads only its key groups. From a database it fetches every file with any of
+its key groups completely, as Flink does: after a change of parallelism most of these bytes are other subtasks' keys.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statetool.statistics.records import RestoreRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One subtask's connection to the files: bytes per second, and the time that a request waits."""
+    """One subtask's connection to the files: bytes per second, and latency per request."""
 
     bytes_per_second: float
     latency_ms: float
@@ -32,9 +32,9 @@ class Link:
         Raises
         ------
         OptionError
-            A number that makes no sense.
+            A number is out of range.
         """
-        if not (0 < bandwidth_mib < math.inf and 0 <= latency_ms < math.inf):  # nan too
+        if not (0 < bandwidth_mib < math.inf and 0 <= latency_ms < math.inf):  # rejects nan too
             raise OptionError(
                 f"a bandwidth of {bandwidth_mib} MiB/s with a latency of {latency_ms} ms",
                 hint="the bandwidth is above 0, the latency at least 0",
@@ -42,13 +42,13 @@ class Link:
         return cls(bytes_per_second=bandwidth_mib * (1 << 20), latency_ms=latency_ms)
 
     def seconds(self, requests: int, size_bytes: float) -> float:
-        """Return how long requests take, one after another."""
+        """Return the duration of consecutive requests in seconds."""
         return requests * self.latency_ms / 1000 + size_bytes / self.bytes_per_second
 
 
 @dataclass(slots=True)
 class _Reads:
-    """What one subtask reads."""
+    """Bytes, files and requests that one subtask reads."""
 
     requests: int = 0
     read_bytes: float = 0.0
@@ -65,7 +65,7 @@ class _Reads:
 def restore_rows(
     operator: OperatorInventory, keyed: Sequence[StoredState], wished: int | None, link: Link
 ) -> Iterator[RestoreRow]:
-    """Yield what each subtask of an operator reads, of its ``keyed`` state and the rest, as the metadata alone tells."""
+    """Yield the reads of each subtask of an operator, for ``keyed`` state and the rest, using only the metadata."""
     if not keyed and not operator.elements.streams:
         return
     max_parallelism = operator.state.max_parallelism
@@ -107,7 +107,7 @@ def _keyed(stored: StoredState, reads: list[_Reads], max_parallelism: int) -> No
 
 
 def _elements(operator: OperatorInventory, reads: list[_Reads]) -> None:
-    """Add operator state: lists are dealt out, unions go to all subtasks, and of broadcast state each reads one copy."""
+    """Add operator state: lists are distributed, all subtasks read unions, and each subtask reads one copy of broadcast state."""
     kinds = {name: meta.kind for name, meta in operator.operator_states.items()}
     for index, stream in enumerate(operator.elements.streams):
         sizes = {n: sum(end - start for start, end in stream.ranges(n)) for n in stream.offsets}

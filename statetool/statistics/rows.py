@@ -30,7 +30,7 @@ _TIMERS: Final = "_timer_state/"
 
 
 def keyed_rows(operator: str, source: Measured) -> Iterator[SizeRow]:
-    """Yield a row for each state in each key group of a source that has entries."""
+    """Yield a row for each combination of state and key group of a source that has entries."""
     for i, j in np.argwhere(source.counts[:, :, 0]).tolist():
         entries, keys, key_bytes, value_bytes = source.counts[i, j].tolist()
         yield SizeRow(
@@ -77,7 +77,7 @@ def operator_size_row(
 def state_rows(
     operator: OperatorInventory, sizes: Sequence[SizeRow], sources: Sequence[Measured]
 ) -> list[StateSizeRow]:
-    """Return the states of an operator, largest first; those without entries too."""
+    """Return the states of an operator, largest first, including those without entries."""
     largest: Counter[str] = Counter()
     for source in sources:
         for name, size in zip(source.states, source.largest_value.tolist(), strict=True):
@@ -122,7 +122,7 @@ def state_rows(
 
 
 def largest_rows(operator: str, sources: Sequence[Measured], most: int) -> Iterator[LargestRow]:
-    """Yield the largest over all sources; a key's entries are all in one source."""
+    """Yield the largest items over all sources; all entries of a key are in one source."""
     for what in ("key", "value", "list", "map"):
         for e in top((e for p in sources for e in p.extremes.get(what, ())), most):
             yield LargestRow(
@@ -139,7 +139,7 @@ def largest_rows(operator: str, sources: Sequence[Measured], most: int) -> Itera
 
 
 def distribution_rows(operator: str, sources: Iterable[Measured]) -> Iterator[DistributionRow]:
-    """Yield how many keys, values, lists and maps are of which size."""
+    """Yield the size distribution of keys, values, lists and maps."""
     total: dict[str, npt.NDArray[np.int64]] = {}
     for source in sources:
         for name, sizes in zip(source.states, source.sizes, strict=True):
@@ -159,7 +159,7 @@ def distribution_rows(operator: str, sources: Iterable[Measured]) -> Iterator[Di
 
 
 def skew_rows(operator: OperatorInventory, sizes: Iterable[SizeRow], wished: int | None) -> Iterator[SkewRow]:
-    """Yield what each subtask holds, with key groups dealt at the present parallelism and at a wished-for one."""
+    """Yield the share of each subtask, with key groups distributed at the current parallelism and at a requested one."""
     max_parallelism = operator.state.max_parallelism
     keyed = [r for r in sizes if r.part == "entries" and r.key_group is not None]
     if not keyed:
@@ -195,7 +195,7 @@ def _times_by_state(sources: Iterable[dict[str, Times]]) -> dict[str, Times]:
 
 
 def age_rows(operator: str, sources: Iterable[Measured], *, counted: bool) -> Iterator[AgeRow]:
-    """Yield values by the age of their last access; the first row of each state has all, and how many expired."""
+    """Yield values by age of last access; the first row of each state counts all values, and the expired ones."""
     for name, times in _times_by_state(p.ages for p in sources).items():
         yield AgeRow(
             operator=operator,
@@ -213,7 +213,7 @@ def age_rows(operator: str, sources: Iterable[Measured], *, counted: bool) -> It
 
 
 def timer_rows(operator: str, sources: Iterable[Measured]) -> Iterator[TimerRow]:
-    """Yield timers by when they fire; the first row of each timer state has all."""
+    """Yield timers by firing time; the first row of each timer state counts all timers."""
     for name, times in _times_by_state(p.timers for p in sources).items():
         domain = name.removeprefix(_TIMERS).partition("_")[0]
         total: list[tuple[tuple[int | None, int | None], int]] = [((None, None), int(times.counts.sum()))]

@@ -1,6 +1,6 @@
-"""Measure the entries of one source of keyed state, in a task: positions tell sizes, so values are not decoded.
+"""Measure the entries of one source of keyed state, in a task. Sizes follow from offsets, so values are not decoded.
 
-Counts add up over sources. Only the keys of the few largest are decoded, to be shown.
+Counts add up over sources. Only the keys of the few largest items are decoded, for display.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SIGN: Final = np.int64(-(1 << 63))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureTask:
-    """What one task measures; picklable. ``most`` of the largest are kept; times count from ``now_ms``."""
+    """Measurement of one task; picklable. ``most`` of the largest items are kept; times count from ``now_ms``."""
 
     source: EntrySource
     operator: str
@@ -66,10 +66,10 @@ class Times:
 
 @dataclass(slots=True, kw_only=True)
 class Measured:
-    """What was measured: ``counts`` of :data:`COUNTS` by state and key group, int64[states, groups, 4].
+    """Measurements of a source: ``counts`` of :data:`COUNTS` by state and key group, int64[states, groups, 4].
 
     ``key_counts`` int64[groups] counts distinct keys over all states. ``sizes`` int64[states, 3, 64] counts key bytes, value bytes and
-    lengths by their size. ``snappy`` are bytes of a sample, plain and compressed. ``unread`` says why nothing was read.
+    lengths by their size. ``snappy`` are bytes of a sample, plain and compressed. ``unread`` is the reason why nothing was read.
     """
 
     states: tuple[str, ...]
@@ -112,12 +112,12 @@ class Measured:
 
 
 def measure(task: MeasureTask) -> Measured:
-    """Measure a source; of one that statetool cannot read nothing is counted, and ``unread`` of the result says why.
+    """Measure a source; if statetool cannot read it, all counts are 0, and ``unread`` of the result gives the reason.
 
     Raises
     ------
     FormatError, DecodeError
-        Damaged bytes; with operator, file, offset and key group as far as they are known.
+        Damaged bytes; with operator, file, offset and key group if known.
     """
     try:
         return _measured(task)
@@ -137,7 +137,7 @@ def _measured(task: MeasureTask) -> Measured:
 
 
 class _Meter:
-    """Adds up the batches of one source."""
+    """Accumulator of the batches of one source."""
 
     def __init__(self, task: MeasureTask) -> None:
         self.task = task
@@ -150,7 +150,7 @@ class _Meter:
         )
 
     def add(self, batch: EntryBatch) -> None:
-        """Add entries; a key's entries are all in one batch."""
+        """Add entries; all entries of a key are in one batch."""
         group_index = np.searchsorted(self.groups, batch.group)
         start, end = batch.key.copy(), batch.key_end.copy()
         keyed = np.zeros(len(batch), dtype=np.bool_)
@@ -188,7 +188,7 @@ class _Meter:
     def keys(
         self, batch: EntryBatch, keyed: Positions, group_index: Positions, start: Positions, end: Positions
     ) -> None:
-        """Count distinct keys, by state and over all, and keep those with the most bytes."""
+        """Count distinct keys, per state and overall, and keep those with the most bytes."""
         if not len(keyed):
             return
         all_keyed = len(keyed) == len(batch)
@@ -218,7 +218,7 @@ class _Meter:
         start: Positions,
         end: Positions,
     ) -> None:
-        """Keep the largest; ``start .. end`` is the key of each."""
+        """Keep the largest items; ``start .. end`` is the key of each."""
         if not len(size) or not self.task.most:
             return
         so_far = self.measured.extremes.get(what, [])
@@ -252,7 +252,8 @@ class _Meter:
 
     def lists(self, shape: StateShape, entries: EntryBatch) -> tuple[Positions, Positions] | None:
         """Return the lengths of lists and the starts of their elements; ``None`` for other states, and for framed bytes, whose elements
-        have no ends of their own."""
+        have no recorded ends.
+        """
         if shape.kind != "list" or shape.framed_bytes:
             return None
         element_size = fixed_size(shape.element.program())
@@ -270,7 +271,7 @@ class _Meter:
     def ages(
         self, name: str, shape: StateShape, entries: EntryBatch, lists: tuple[Positions, Positions] | None
     ) -> None:
-        """Count the times of last access, the first bytes of values with a time to live."""
+        """Count the times of last access, the first bytes of values with TTL."""
         if not isinstance(shape.element.program(), ir.Ttl):
             return
         access_at = entries.value
@@ -286,9 +287,9 @@ class _Meter:
         self.put(self.measured.ages, name, times)
 
     def times_of_timers(self, meta: StateMeta, entries: EntryBatch) -> None:
-        """Count when timers fire: each begins with its time, the sign bit flipped."""
+        """Count timers by firing time: each begins with its time, the sign bit flipped."""
         fires = big_endian(entries.data, entries.key) ^ _SIGN
-        # The timers of windows without end are at the largest time: a difference to it would overflow.
+        # Timers of unbounded windows are at the largest time: a difference to it would overflow.
         ahead = np.where(fires > 0, fires - self.task.now_ms, np.maximum(fires, -(1 << 62)) - self.task.now_ms)
         self.put(self.measured.timers, meta.name, self.times(fires, ahead, TIMER_EDGES))
 
@@ -307,13 +308,13 @@ class _Meter:
             times_by_state[name] = times
 
     def done(self) -> Measured:
-        """Return what was measured, with the keys of the largest as text."""
+        """Return the measurements, with the keys of the largest items as text."""
         for what, extremes in self.measured.extremes.items():
             self.measured.extremes[what] = [replace(e, shown=self.key_text(e.key)) for e in extremes]
         return self.measured
 
     def key_text(self, raw: bytes) -> str:
-        """Return a key as text, or its bytes in hex where it cannot be decoded."""
+        """Return a key as text, or its bytes in hex if it cannot be decoded."""
         key = self.header.key
         try:
             return shown(decode_key(key, np.frombuffer(raw, dtype=np.uint8), 0, len(raw)), key.logical)

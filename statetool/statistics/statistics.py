@@ -1,4 +1,4 @@
-"""Put the tables of statistics together from measured sources and from what surrounds entries in files."""
+"""Build the statistics tables from measured sources and from the bytes outside of entries in files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Each: TypeAlias = Callable[[Callable[[MeasureTask], Measured], Sequence[MeasureT
 MOST_LARGEST: Final = 10
 BANDWIDTH_MIB: Final = 100.0
 LATENCY_MS: Final = 20.0
-#: Bytes of each source that are compressed to see what Snappy would give.
+#: Bytes of each source that are compressed to estimate the gain of Snappy.
 SAMPLE_BYTES: Final = 1 << 20
 #: Differences of times within this bound fit 64 bits.
 _FARTHEST_MS: Final = 1 << 62
@@ -36,20 +36,20 @@ _MANAGED: Final = ("managed keyed", "managed operator")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsRequest:
-    """What is measured and named.
+    """Options of a measurement.
 
     Attributes
     ----------
     largest
-        How many of the largest keys, values, lists and maps of each operator are named.
+        Number of the largest keys, values, lists and maps to name per operator.
     parallelism
-        Another parallelism to show skew and restore for; ``None`` for the present one alone.
+        Another parallelism to show skew and restore for; ``None`` for only the current one.
     ttl_ms
-        Time to live by which values are counted as expired.
+        TTL after which values count as expired.
     now_ms
         Epoch milliseconds that ages count from.
     link
-        Bandwidth and latency that the time of a restore is computed with.
+        Bandwidth and latency for the restore time.
     """
 
     largest: int
@@ -74,7 +74,7 @@ class StatisticsRequest:
         Raises
         ------
         OptionError
-            A number that makes no sense.
+            A number is out of range.
         """
         if whole_number("largest", largest) < 0:
             raise OptionError(f"largest={largest}", hint="how many of the largest are named: 0 or more")
@@ -91,21 +91,21 @@ class StatisticsRequest:
 
 
 class Statistics:
-    """Sizes, counts, ages and timers of some operators; tables of plain rows, small whatever the size of the state.
+    """Sizes, counts, ages and timers of some operators; tables of plain rows, small regardless of the size of the state.
 
     ``operators``, ``states``, ``sizes`` (by state, key group and subtask), ``largest`` (keys, values, lists, maps), ``distribution`` (of
-    sizes and lengths), ``skew`` (over subtasks), ``ages`` (of values with a time to live), ``timers`` (by when they fire), ``restore`` (what
-    each subtask reads, and how long that takes about).
+    sizes and lengths), ``skew`` (over subtasks), ``ages`` (of values with TTL), ``timers`` (by firing time), ``restore`` (bytes
+    that each subtask reads, and the approximate time).
     """
 
     def __init__(self, tables: dict[str, list[Any]], unread: tuple[str, ...]) -> None:
         self._tables = tables
-        #: Why some keyed state could not be read; only its bytes are counted, as unread.
+        #: Why some keyed state could not be read. Only its bytes are counted, as unread.
         self.unread = unread
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of the tables."""
+        """Return the names of the tables."""
         return tuple(self._tables)
 
     def rows(self, table: str) -> list[Any]:
@@ -121,7 +121,7 @@ class Statistics:
         return self._tables[table]
 
     def to_arrow(self, table: str) -> pa.Table:
-        """Return a table as Arrow; errors as those of :meth:`rows`."""
+        """Return a table as Arrow; raises the errors of :meth:`rows`."""
         from statetool.tables.metadata import records_table
 
         return records_table(TABLES[table], self.rows(table))
@@ -133,9 +133,9 @@ class Statistics:
 def statistics_of(
     operators: Sequence[OperatorInventory], request: StatisticsRequest, each: Each = in_threads
 ) -> Statistics:
-    """Measure operators; ``each`` calls a function for each of many items, here or in tasks of a cluster.
+    """Measure operators; ``each`` calls a function for each item, locally or in tasks of a cluster.
 
-    State that only statetool cannot read is counted as unread.
+    Undamaged state that statetool cannot read is counted as unread.
 
     Raises
     ------
@@ -166,14 +166,14 @@ def statistics_of(
 
 
 class _Plan:
-    """The keyed state of one operator: the ``stored`` pieces, the ``tasks`` that measure them, and those that are ``unread``."""
+    """Keyed state of one operator: the ``stored`` pieces, the ``tasks`` that measure them, and the ``unread`` ones."""
 
     def __init__(self, operator: OperatorInventory, request: StatisticsRequest) -> None:
         self.operator = operator
         self.stored: list[StoredState] = []
         self.tasks: list[MeasureTask] = []
         self.unread: list[Measured] = []
-        #: Slots of the metadata of whose files nothing is known.
+        #: Metadata slots with unreadable files.
         self.unread_slots: set[str] = set()
         keyed = operator.keyed
         for slot, of_slot in (("managed keyed", lambda: keyed.managed), ("raw keyed", lambda: keyed.raw_timers)):
@@ -208,7 +208,7 @@ class _Plan:
 
 
 def _keyed_sizes(plan: _Plan, sources: Sequence[Measured]) -> Iterator[SizeRow]:
-    """Yield the entries of keyed state, and what else is in its files: headers, framing, overhead of databases and logs."""
+    """Yield the entries of keyed state, and the other bytes of its files: headers, framing, overhead of databases and logs."""
     operator, label = plan.operator, plan.operator.label
     remaining: Counter[int] = Counter()
     in_group: Counter[tuple[int, int]] = Counter()
@@ -249,7 +249,7 @@ def _keyed_sizes(plan: _Plan, sources: Sequence[Measured]) -> Iterator[SizeRow]:
 
 
 def _element_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
-    """Yield the elements of operator state, by the offsets in its metadata, and what else is in its streams."""
+    """Yield the elements of operator state, by the offsets in its metadata, and the other bytes of its streams."""
     for stream in operator.elements.streams:
         remaining = stream.stream.size_bytes - stream.first
         yield surrounding_row(operator.label, "operator", "header", stream.subtask, stream.first)
@@ -297,7 +297,7 @@ def _other_sizes(plan: _Plan) -> Iterator[SizeRow]:
 def surrounding_row(
     operator: str, scope: Scope, part: Part, subtask: int | None, size_bytes: int, key_group: int | None = None
 ) -> SizeRow:
-    """Return the row of bytes that are not entries."""
+    """Return the row of bytes outside of entries."""
     return SizeRow(
         operator=operator,
         scope=scope,

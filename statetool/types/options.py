@@ -75,11 +75,11 @@ class ReadOptions:
         with more digits than its type declares is an error. ``always``: also for ``TIMESTAMP(4)`` to ``(6)``, whose values may have such
         digits nevertheless. ``error``: no such column; values with such digits are an error. ``truncate``: the digits are dropped.
     decimals
-        ``decimal``: BigDecimal as decimal(38,18), BigInteger as decimal(38,0), an error where a value does not fit. A column ``<name>_scale``
+        ``decimal``: BigDecimal as decimal(38,18), BigInteger as decimal(38,0), an error if a value does not fit. A column ``<name>_scale``
         keeps the scale of each BigDecimal, which is part of the value (``1.5`` and ``1.50`` are not equal in Java): an int, or ints in
         lists, maps and structs of the shape of the column. ``plain``: the same without that column. ``string``: both as text, exactly.
     presence
-        ``companion``: a bool column ``<name>_present`` beside a state of ``keyed_state`` whose values can be null themselves (Scala's
+        ``companion``: a bool column ``<name>_present`` next to a state of ``keyed_state`` whose values can be null (Scala's
         ``None``), true for keys that have the state. ``omit``: no such column.
     on_error
         ``error``, or ``keep_raw``: a value that cannot be decoded becomes null, and its bytes go to ``_undecoded``.
@@ -184,7 +184,7 @@ def name_list(option: str, names: Iterable[str]) -> tuple[str, ...]:
     Raises
     ------
     OptionError
-        It is one string.
+        The value is a single string.
     """
     if isinstance(names, str):
         raise OptionError(f"{option}= takes a list of names, not one string", hint=f"pass {option}=[{names!r}]")

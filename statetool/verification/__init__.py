@@ -1,1 +1,1 @@
-"""Whether a snapshot is whole, from the handles of its metadata to the last byte of every value."""
+"""Integrity checks of a snapshot, from the handles of its metadata to the last byte of every value."""

@@ -1,4 +1,4 @@
-"""Check in-flight data of unaligned checkpoints: every buffer that a handle names lies in its stream.
+"""Check in-flight data of unaligned checkpoints: every buffer named by a handle must be inside its stream.
 
 A stream is i4 version 0 and buffers, each i4 length and bytes; the offsets of a handle point to the lengths. A merged handle has its
 offsets in a blob: i4 n, n times i4 gate, i4 channel, i8 size, i4 k, k times i8 offset.
@@ -21,7 +21,7 @@ _LENGTH_BYTES = 4
 
 
 def offsets_of(handle: AnyChannelHandle) -> list[int]:
-    """Return where the buffers of all channels of a handle start.
+    """Return the start offsets of the buffers of all channels of a handle.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def offsets_of(handle: AnyChannelHandle) -> list[int]:
 def check_channels(
     subtask: SubtaskState, resolve: Callable[[StreamHandle], Stream | None], operator: str
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the channel state of a subtask."""
+    """Yield the problems of a subtask's channel state."""
     for handle in (*subtask.input_channels, *subtask.output_channels):
         stream = None
         try:

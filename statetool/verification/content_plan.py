@@ -1,4 +1,4 @@
-"""Plan which bytes of a snapshot are checked: a task for each split of its keyed and operator state."""
+"""Plan the content checks of a snapshot: a task per split of its keyed and operator state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _MOST_PROBLEMS_OF_A_TASK: Final = 100
 
 
 class ContentPlanner:
-    """Plans the checks of one operator's contents; what cannot be planned is a problem, a missing file only if ``known`` has no error."""
+    """Planner of one operator's content checks.
+
+    Content that cannot be planned is a problem; a missing file is one only if ``known`` has no error.
+    """
 
     def __init__(
         self,
@@ -38,13 +41,13 @@ class ContentPlanner:
         self.resolve = resolve
         self.deep = deep
         self.problems: list[Problem] = []
-        #: Why no formula of the hash codes of the user's classes was proved.
+        #: Why no hash formula of the user's classes was proved.
         self.unproved = ""
 
     def run(self) -> list[ContentTask]:
         tasks = list(self.keyed())
         if not tasks:
-            # Headers are read with the entries behind them; where there are none, Flink reads the headers all the same.
+            # Headers are read together with the entries after them. Without entries, Flink still reads the headers.
             self.guarded(lambda: self.operator.keyed_states)
         tasks += self.elements() if self.deep else ()
         if self.deep:
@@ -56,13 +59,13 @@ class ContentPlanner:
         return tasks
 
     def guarded(self, look: Callable[[], Any], subtask: int | None = None, *, severity: Severity = "error") -> Any:
-        """Return the result of ``look``; where it raises, add the error to the problems and return ``None``."""
+        """Return the result of ``look``; if it raises, add the error to the problems and return ``None``."""
         try:
             return look()
         except NO_FINDING:
             raise
         except SnapshotNotFoundError as error:
-            # The check of the structure has named missing files already.
+            # The structure check has already reported missing files.
             if not any(p.severity == "error" for p in self.known):
                 self.problems.append(problem_of(error, operator=self.operator.label, subtask=subtask))
         except StatetoolError as error:
@@ -75,7 +78,7 @@ class ContentPlanner:
 
     @cached_property
     def formula(self) -> HashFormula | None:
-        """How the user's classes in a key hash, as a sample of keys proves; ``None`` where there are no such classes, or no proof."""
+        """Return the hash formula of the user's classes in a key, proved on a sample of keys; ``None`` without such classes or a proof."""
         try:
             key = self.operator.keyed.needed_key()
             if not user_classes(key):
@@ -88,7 +91,7 @@ class ContentPlanner:
             return None
 
     def context(self) -> KeyedContext:
-        """Return the context of the operator's entries; where a header cannot be read, the check of its entries says so."""
+        """Return the context of the operator's entries; if a header cannot be read, the check of its entries reports it."""
         try:
             return self.operator.keyed.context
         except StatetoolError:
@@ -127,7 +130,7 @@ class ContentPlanner:
         return plan_elements(self.operator, spec, one_copy=False)
 
     def unknown_serializers(self) -> Iterator[tuple[str, OpaqueSerializer]]:
-        """Yield the serializers of states and keys whose snapshots are not known, each with the name of a state."""
+        """Yield the unknown serializers of states and keys, each with the name of a state."""
         metas = [*(m for _, m in self.operator.listed_keyed.values()), *self.operator.listed_elements.values()]
         serializers = [(m.name, s) for m in metas for s in m.serializers.values()]
         serializers += [(m.name, h.key) for h, m in self.operator.listed_keyed.values()]
@@ -136,7 +139,7 @@ class ContentPlanner:
                 yield name, serializer
 
     def notes(self) -> None:
-        """Add a note for what no check reaches."""
+        """Add a note about state that no check covers."""
         label = self.operator.label
         for name, unknown in self.unknown_serializers():
             error = UnknownSerializerError(f"its values are bytes of a type that is not known: {unknown.reason}")

@@ -1,6 +1,6 @@
 """Check the bytes of a source of keyed state, or of a split of operator state; runs in a task.
 
-Key groups that cannot be read, and elements that cannot be decoded, are found one by one.
+Unreadable key groups and undecodable elements are located individually.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_contents(task: ContentTask) -> ContentResult:
 
 
 def _check_entries(check: EntryCheck, source: EntrySource, state: str | None = None) -> None:
-    """Check a source; where it cannot be read, its halves, down to single key groups, and in those single states."""
+    """Check a source; if it cannot be read, check its halves, down to single key groups, and single states in those."""
     if check.full:
         return
     request = EntryRequest(states=None if state is None else (state,))
@@ -57,7 +57,7 @@ def _check_entries(check: EntryCheck, source: EntrySource, state: str | None = N
 
 
 def _separable(source: EntrySource) -> tuple[str, ...]:
-    """Return the states of a source that can be read one by one, none where there is only one."""
+    """Return the states of a source that can be read separately, none if there is only one."""
     try:
         states = tuple(m.name for m in source.header().states)
     except StatetoolError:

@@ -1,6 +1,6 @@
-"""Check entries of keyed state, whatever they were read from: keys in their key groups, values that decode.
+"""Check entries of keyed state from any source: keys are in their key groups, and values decode.
 
-A batch that fails is halved until the failing entries stand alone, so that each is named.
+A failing batch is halved until each failing entry is isolated and can be named.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from statetool.types.options import ReadOptions
 from statetool.types.shown import shown
 from statetool.verification.problems import Problem, Severity, problem_of, reading_failed, severity_of
 
-#: Where a part of each entry, its key or its namespace, starts and ends.
+#: Start and end of a part of each entry: its key or its namespace.
 _Spans: TypeAlias = tuple[Int64s, Int64s]
-#: Values exactly: nothing is rounded, and what a table would refuse is still checked.
+#: Exact values: nothing is rounded, and values that a table would refuse are still checked.
 EXACT: Final = ReadOptions(nanos="always", decimals="string", ttl="raw")
 
 
 @dataclass(frozen=True, slots=True)
 class ContentTask:
-    """What one task checks, until it has ``most`` problems; picklable. ``formula`` says how the user's classes in a key hash."""
+    """Check of one task, up to ``most`` problems; picklable. ``formula`` is the hash formula of the user's classes in a key."""
 
     part: EntrySource | ElementSplit
     operator: str
@@ -51,7 +51,7 @@ class ContentTask:
 
 @dataclass(slots=True)
 class ContentResult:
-    """The result of a task. ``elements`` counts those of operator state; ``unknown_hash`` names a key type whose hash code is not known."""
+    """Result of a task. ``elements`` counts those of operator state; ``unknown_hash`` names a key type with an unknown hash code."""
 
     problems: list[Problem]
     entries: int = 0
@@ -65,7 +65,7 @@ class ContentResult:
 
 
 class EntryCheck:
-    """The check of one source of entries."""
+    """Check of one source of entries."""
 
     def __init__(self, task: ContentTask, source: EntrySource) -> None:
         self.task = task
@@ -88,7 +88,7 @@ class EntryCheck:
         )
 
     def lost(self, error: StatetoolError, *, state: str | None = None) -> None:
-        """Add why a whole piece of state could not be read."""
+        """Add the reason why a whole piece of state could not be read."""
         place = {"operator": self.context.operator, "subtask": self.subtask, "state": state, "file": self.file}
         self.result.problems.append(reading_failed(error, **place))
 
@@ -104,7 +104,7 @@ class EntryCheck:
         self.table = KeyedTable(self.header, names, EXACT, None)
 
     def batch(self, batch: EntryBatch) -> None:
-        """Check entries; raises nothing."""
+        """Check entries, without raising an error."""
         self.result.entries += len(batch)
         checked: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]] = []
         for number, meta in enumerate(self.header.states):
@@ -121,7 +121,7 @@ class EntryCheck:
             self.hashes(batch, checked)
 
     def keys(self, entries: EntryBatch, meta: StateMeta) -> list[tuple[EntryBatch, Int64s, Int64s]]:
-        """Return the entries whose keys fit their serializers, and where the job's own key starts and ends in each."""
+        """Return the entries whose keys fit their serializers, and the start and end of the job's key in each."""
         readable: list[tuple[EntryBatch, Int64s, Int64s]] = []
 
         def split(batch: EntryBatch) -> None:
@@ -140,7 +140,7 @@ class EntryCheck:
         return readable
 
     def nulls(self, entries: EntryBatch, meta: StateMeta, key: _Spans, namespace: _Spans) -> None:
-        """Find entries with a null key or namespace, which Flink's heap tables and timers refuse."""
+        """Find entries with a null key or namespace, which Flink's heap tables and timers reject."""
         what = "a timer" if meta.kind == "timers" else "an entry"
         in_namespace = check_timers(meta).nested[1] if meta.kind == "timers" else meta.namespace
         for name, serializer, spans in (("key", self.header.key, key), ("namespace", in_namespace, namespace)):
@@ -155,9 +155,9 @@ class EntryCheck:
     def isolated(
         self, entries: EntryBatch, meta: StateMeta, check: Callable[[EntryBatch], None], *, keys: bool = False
     ) -> None:
-        """Call ``check`` with entries; where it raises, with their halves, down to single entries.
+        """Call ``check`` with entries; if it raises, call it with their halves, down to single entries.
 
-        ``keys``: it splits keys; where their type is not known, none of these entries is read.
+        ``keys``: ``check`` splits keys. If their type is unknown, none of these entries is read.
         """
         if self.full:
             return
@@ -175,7 +175,7 @@ class EntryCheck:
             self.isolated(entries.take(np.arange(middle, len(entries))), meta, check, keys=keys)
 
     def failed(self, entry: EntryBatch, meta: StateMeta, error: StatetoolError) -> None:
-        """Tell damage from what only Arrow cannot hold (a lone surrogate, a date beyond its range)."""
+        """Distinguish damage from values that only Arrow cannot hold (a lone surrogate, a date beyond its range)."""
         if error.where.offset is None:
             error = error.at(offset=int(entry.key[0]))
         if error.where.file is None:
@@ -207,7 +207,7 @@ class EntryCheck:
         self.isolated(entries, meta, decode)
 
     def hashes(self, batch: EntryBatch, checked: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]]) -> None:
-        """Check that keys lie in the key groups of their hash codes."""
+        """Check that keys are in the key groups of their hash codes."""
         if self.result.unknown_hash:
             return
         start = np.concatenate([s for _, _, s, _ in checked])
@@ -242,12 +242,12 @@ class EntryCheck:
                 words += f" (if it is {self.task.formula}, as for the first keys)"
             wrong = batch.locate(DecodeError(words).at(offset=int(start[i])))
             wrong.where = replace(wrong.where, key_group=None)
-            # A formula that fits a sample of keys may be wrong for keys that differ in other fields.
+            # A formula that fits a sample may be wrong for keys that differ in other fields.
             self.add(wrong, state=checked[states[i]][0].name, severity="warning" if self.task.formula else "error")
 
 
 def decodes_plainly(shape: StateShape, entry: EntryBatch) -> bool:
-    """Tell whether the value of one entry decodes to its last byte by its serializer's own ``decode``."""
+    """Return True if the value of one entry decodes to its last byte by its serializer's ``decode``."""
     c = Cursor(entry.data.data, int(entry.value[0]), int(entry.value_end[0]))
     element = shape.packed or shape.element
     try:

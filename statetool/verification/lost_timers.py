@@ -1,8 +1,8 @@
 """Find timers that a savepoint lost when it was taken.
 
-With the RocksDB backend and timers on heap (``state.backend.rocksdb.timer-service.factory: heap``), a native savepoint holds timers
-nowhere: Flink writes raw keyed state only into checkpoints, and the database has no column family for them. A window operator always
-has queues of timers, so states of windows without any give the loss away; of other operators the bytes do not tell.
+With the RocksDB backend and timers on heap (``state.backend.rocksdb.timer-service.factory: heap``), a native savepoint contains
+no timers: Flink writes raw keyed state only into checkpoints, and the database has no column family for timers. A window operator always
+has timer queues, so window state without any reveals the loss. For other operators the bytes do not show it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from statetool.verification.problems import Problem
 
 
 def lost_timers(operator: OperatorInventory, properties: CheckpointProperties | None) -> Iterator[Problem]:
-    """Yield a warning where an operator's timers are not in its savepoint.
+    """Yield a warning if an operator's timers are missing from its savepoint.
 
     Parameters
     ----------
     properties
-        Those of the snapshot; without (before metadata version 4) nothing tells a native savepoint from a checkpoint.
+        Properties of the snapshot. Without them (before metadata version 4), a native savepoint looks like a checkpoint.
 
     Raises
     ------
     FormatError
-        A damaged header.
+        A header is damaged.
     """
     if properties is None or properties.format != "native" or operator.keyed.raw_timers:
         return

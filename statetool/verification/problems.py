@@ -10,7 +10,7 @@ from statetool.errors import NO_FINDING, UNREAD, StatetoolError, several
 from statetool.io import files
 
 Severity = Literal["error", "warning", "note"]
-#: Files of one directory are named each if not more of them are missing.
+#: Up to this many missing files of one directory are named individually.
 _MOST_FILES: Final = 3
 _NOT_THERE: Final = "the file is not there"
 _NOT_READ: Final = "not read, so nothing is known of it: "
@@ -21,7 +21,8 @@ class Problem:
     """One problem.
 
     ``error``: Flink would fail to restore it, or restore something wrong. ``warning``: unusual, though Flink can restore it.
-    ``note``: could not be checked, and why. ``offset`` counts bytes from the start of ``file``, unless ``problem`` says otherwise.
+    ``note``: part that could not be checked, with the reason. ``offset`` counts bytes from the start of ``file``, unless ``problem``
+    says otherwise.
     """
 
     severity: Severity
@@ -34,12 +35,12 @@ class Problem:
 
     @property
     def unread(self) -> bool:
-        """Whether keyed or operator state was not read at all."""
+        """Return True if keyed or operator state was not read at all."""
         return self.severity == "warning" and self.problem.startswith(_NOT_READ)
 
     @property
     def is_missing_file(self) -> bool:
-        """Whether a file of the snapshot is missing."""
+        """Return True if a file of the snapshot is missing."""
         return self.file is not None and self.problem.startswith(_NOT_THERE)
 
 
@@ -52,7 +53,7 @@ def problem_of(
     state: str | None = None,
     file: str | None = None,
 ) -> Problem:
-    """Return an error as a problem; the place that the error itself knows comes first.
+    """Return an error as a problem; the location stored in the error takes precedence.
 
     Raises
     ------
@@ -77,7 +78,7 @@ def problem_of(
 
 
 def reading_failed(error: StatetoolError, **place: Any) -> Problem:
-    """Return why keyed or operator state could not be read: a warning for errors of :data:`UNREAD`, else an error."""
+    """Return the problem of unreadable keyed or operator state: a warning for errors of :data:`UNREAD`, else an error."""
     if not isinstance(error, UNREAD):
         return problem_of(error, **place)
     problem = problem_of(error, severity="warning", **place)
@@ -90,12 +91,12 @@ def severity_of(error: StatetoolError, otherwise: Severity = "error") -> Severit
 
 
 def note(operator: str, words: str, state: str | None = None) -> Problem:
-    """Return a note on what could not be checked."""
+    """Return a note on a part that could not be checked."""
     return Problem(severity="note", operator=operator, subtask=None, state=state, file=None, offset=None, problem=words)
 
 
 def missing_file(file: str, operator: str, subtask: int, words: str = "") -> Problem:
-    """Return the problem of a file that is missing; ``words`` say more."""
+    """Return the problem of a missing file; ``words`` add details."""
     text = f"{_NOT_THERE}{words}"
     return Problem(
         severity="error", operator=operator, subtask=subtask, state=None, file=file, offset=None, problem=text
@@ -103,7 +104,7 @@ def missing_file(file: str, operator: str, subtask: int, words: str = "") -> Pro
 
 
 def grouped_by_directory(problems: Iterable[Problem]) -> list[Problem]:
-    """Return problems with one for each directory of which more than a few files are missing, in the place of theirs."""
+    """Return the problems, with one problem per directory that misses more than a few files instead of one per file."""
     grouped: list[Problem] = []
     missing: dict[str, list[Problem]] = {}
     for problem in problems:

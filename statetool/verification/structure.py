@@ -28,22 +28,22 @@ from statetool.io.listing import FoundFile
 from statetool.snapshot.operator import OperatorInventory
 from statetool.verification.problems import Problem, Severity, missing_file, problem_of
 
-#: Size of the flag at the start of a change log, which says whether the rest is compressed; offsets count from behind it.
+#: Size of the flag at the start of a change log, which says whether the rest is compressed; offsets count from after it.
 _LOG_FLAG = 1
-#: Names that RocksDB gives to files.
+#: File names used by RocksDB.
 _DATABASE_FILE = re.compile(r"\d+\.(sst|log|blob)|(MANIFEST|OPTIONS)-\d+|CURRENT|IDENTITY")
 
 
 @dataclass(slots=True)
 class StructureCheck:
-    """Checks one operator without reading its state.
+    """Check of one operator that does not read its state.
 
     Parameters
     ----------
     resolve
-        Tells where the bytes of a stream handle are.
+        Returns the location of a stream handle's bytes.
     find
-        Tells size and time of a file, ``None`` where there is none.
+        Returns size and time of a file, ``None`` if it does not exist.
     """
 
     operator: OperatorInventory
@@ -51,11 +51,11 @@ class StructureCheck:
     find: Callable[[str], FoundFile | None]
     problems: list[Problem] = field(default_factory=list)
     streams: int = 0
-    #: The files and words of problems of streams: many handles may name one file.
+    #: Files and texts of reported stream problems: many handles may name one file.
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def run(self) -> list[Problem]:
-        """Return what is wrong."""
+        """Return the problems of the operator."""
         state = self.operator.state
         self.streams_only()
         indexes: set[int] = set()
@@ -129,7 +129,7 @@ class StructureCheck:
                 self._reported.add((place.file, ""))
                 self.problems.append(missing_file(place.file, self.operator.label, subtask, f" ({slot} state)"))
         elif is_log:
-            # The handle of a compressed log counts uncompressed bytes, so its length says nothing of the file's.
+            # The handle of a compressed log counts uncompressed bytes, so its length does not give the size of the file.
             words = "a change log without a byte" if file.size_bytes < _LOG_FLAG else ""
         elif file.size_bytes < needed or (whole and file.size_bytes != needed):
             words = f"the file of {slot} state has {file.size_bytes} bytes, the metadata says {needed}"
@@ -140,7 +140,7 @@ class StructureCheck:
             self._report("error", words, subtask, file=place.file)
 
     def _size(self, handle: StreamHandle) -> int | None:
-        """Return the bytes of a stream, ``None`` for an empty one."""
+        """Return the bytes of a stream, ``None`` if it is empty."""
         if handle is None or isinstance(handle, KeyGroupsHandle):
             return None
         return handle.size_bytes
@@ -169,7 +169,7 @@ class StructureCheck:
         used: dict[int, int] = {}
         for i, offset in enumerate(handle.offsets):
             group = handle.start + i
-            # Raw state has no header, so 0 is a place and -1 means nothing; in managed state 0 means nothing.
+            # Raw state has no header: 0 is an offset, and -1 means none. In managed state, 0 means none.
             if offset == (-1 if raw else 0):
                 continue
             if not 0 <= offset < size:
@@ -233,7 +233,7 @@ class StructureCheck:
     # ---- key groups ---------------------------------------------------------------------------
 
     def _ranges(self, state: OperatorState, *, raw: bool) -> None:
-        """Check that the key groups of all subtasks are there exactly once (raw ones: at most once)."""
+        """Check that the key groups of all subtasks exist exactly once (raw ones: at most once)."""
         what = "raw keyed" if raw else "keyed"
         owner: dict[int, int] = {}
         ranges = []
@@ -261,9 +261,9 @@ class StructureCheck:
             self._gaps(state, owner)
 
     def _gaps(self, state: OperatorState, owner: dict[int, int]) -> None:
-        """Report key groups that no handle has.
+        """Report key groups without a handle.
 
-        A subtask that never saw a record may have registered no state and then has no handle; a handle has all key groups of its
+        A subtask that never received a record may have registered no state and then has no handle. A handle covers all key groups of its
         subtask.
         """
         with_state = {s.index for s in state.subtasks if s.managed_keyed is not None}
@@ -281,7 +281,7 @@ class StructureCheck:
 
 
 def key_groups_of(handle: KeyedHandle) -> range | None:
-    """Return the key groups of a handle, ``None`` of an empty one."""
+    """Return the key groups of a handle, ``None`` if it is empty."""
     match handle:
         case KeyGroupsHandle(start=start, offsets=offsets):
             return range(start, start + len(offsets))

@@ -27,11 +27,11 @@ MOST_PROBLEMS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """The problems of a snapshot, and how much was checked.
+    """Problems of a snapshot, and counts of the checked parts.
 
     ``streams`` counts the handles that were resolved, ``entries`` the entries of keyed state that were read, ``keys`` the keys whose key
-    group was computed from their hash code, ``elements`` (read with ``deep`` only) the elements of operator state, of broadcast state
-    those of each subtask's copy. ``truncated``: there are more problems. ``allow_unread``: state that could not be read is accepted.
+    group was computed from their hash code, ``elements`` (read with ``deep`` only) the elements of operator state; broadcast state
+    counts for each subtask's copy. ``truncated``: there are more problems. ``allow_unread``: state that could not be read is accepted.
     """
 
     problems: tuple[Problem, ...]
@@ -46,25 +46,25 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error, and all keyed and operator state was read; other warnings and notes do not count."""
+        """Return True if there is no error and all keyed and operator state was read; other warnings and notes do not count."""
         errors = any(p.severity == "error" for p in self.problems)
         return not errors and (self.allow_unread or not self.unread)
 
     @property
     def unread(self) -> int:
-        """How many pieces of keyed or operator state could not be read."""
+        """Return the number of pieces of keyed or operator state that could not be read."""
         return sum(p.unread for p in self.problems)
 
 
 class _Contents:
-    """The results of all tasks together."""
+    """Combined results of all tasks."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.entries = 0
         self.keys = 0
         self.elements = 0
-        #: By operator, the type of keys whose hash code is not known.
+        #: By operator, the key type whose hash code is unknown.
         self.unknown_hashes: dict[str, str] = {}
 
     def add(self, task: ContentTask, result: ContentResult) -> None:
@@ -84,14 +84,14 @@ def verify_inventory(
     most: int = MOST_PROBLEMS,
     allow_unread: bool = False,
 ) -> Verification:
-    """Check that a snapshot is whole; the parameters are those of :func:`statetool.verify`.
+    """Verify a snapshot; the parameters are those of :func:`statetool.verify`.
 
-    ``each`` runs a function for each task, in threads here or in tasks of a cluster.
+    ``each`` runs a function for each task, in local threads or in tasks of a cluster.
 
     Raises
     ------
     CheckpointDeletedError
-        The snapshot was deleted meanwhile, so that missing files say nothing about it.
+        The snapshot was deleted during the check, so missing files do not indicate damage.
     """
     from statetool.verification.contents import check_contents
 
@@ -126,7 +126,7 @@ def verify_inventory(
 
 
 class _Plan:
-    """The problems that metadata alone shows, and the tasks that check contents."""
+    """Problems visible in the metadata, and the tasks that check contents."""
 
     def __init__(self, inventory: Inventory, deep: bool) -> None:
         from statetool.verification.content_plan import ContentPlanner
@@ -142,7 +142,7 @@ class _Plan:
         self.problems: list[Problem] = []
         self.tasks: list[ContentTask] = []
         self.streams = 0
-        #: By operator, why no formula of its keys' hash code was proved.
+        #: By operator, why no hash formula of its keys was proved.
         self.unproved: dict[str, str] = {}
         properties = None
         try:
@@ -176,7 +176,7 @@ def _order(problem: Problem) -> tuple[int, str, int, str, int, str]:
 
 
 def _without_repetitions(problems: Iterable[Problem]) -> list[Problem]:
-    """Leave out repetitions; of problems that stand for others, those that differ only in their place too, and count them."""
+    """Remove repeated problems. If a problem stands for others, also merge those that differ only in location, and count them."""
     firsts: dict[Any, Problem] = {}
     counts: dict[Any, int] = {}
     for problem in problems:
@@ -193,5 +193,5 @@ def _without_repetitions(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _stands_for_others(problem: Problem) -> bool:
-    """Tell whether a problem says what was not read or not checked."""
+    """Return True if a problem reports something that was not read or not checked."""
     return problem.severity == "note" or problem.unread

@@ -225,7 +225,7 @@ def test_a_reader_that_has_enough_is_no_error(command: str) -> None:
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-", ">&- 2>&-"])
 def test_a_closed_stdout_is_no_error(closed: str, tmp_path: Path) -> None:
-    """A file that is opened later does not get its number."""
+    """A file opened later does not get its file descriptor."""
     words = [sys.executable, "-m", "statetool", "head", SAVEPOINT, "timers"]
     done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *words], capture_output=True, check=False)
     assert done.returncode == 0

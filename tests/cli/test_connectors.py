@@ -1,4 +1,4 @@
-"""Commands on sources and sinks."""
+"""Commands for sources and sinks."""
 
 from __future__ import annotations
 

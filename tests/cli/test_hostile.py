@@ -1,4 +1,4 @@
-"""Nothing that a snapshot or a path says reaches a terminal as it is: no escape sequence, no end of a line, no turn of direction."""
+"""Text from a snapshot or a path never reaches a terminal unescaped: no escape sequence, no line break, no change of text direction."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from statetool.connectors.model import Pending
 from statetool.errors import StatetoolError
 from tests.support import build, canonical
 
-#: Colours, a title for the window, other ends of lines, a bell, C1 control sequences, a turned direction.
+#: Colours, a window title, other line ends, a bell, C1 control sequences, a changed text direction.
 _CONTROLS: Final = "\x1b[31m\x1b]0;owned\x07\r\b\x7f\x85\x9b2J\u2028\u202e"
-#: With a line of its own, as if it were one of ours; a name of files has no slash.
+#: With an additional line that imitates statetool's output; file names have no slash.
 HOSTILE: Final = f"a{_CONTROLS}\nSPOOFED 1"
 
 
 def harmful(text: str) -> list[str]:
-    """Return what a terminal would obey, and lines that are not ours."""
+    """Return the text that a terminal would interpret, and lines that statetool did not print."""
     found = [repr(c) for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Cs")]
     return [*found, *(line for line in text.split("\n") if line.startswith("SPOOFED"))]
 
 
 def run(*arguments: str | Path, codes: tuple[int, ...] = (0, 1)) -> Result:
-    """Run a command, in this process, and check what it prints."""
+    """Run a command in this process and check its output."""
     done = CliRunner().invoke(cli, [str(a) for a in arguments])
     assert done.exit_code in codes, (arguments, done.stdout, done.stderr, done.exception)
     assert harmful(done.stdout) == [], arguments
@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def path(folder: Path) -> str:
-    """A snapshot whose every name and value is hostile."""
+    """A snapshot with hostile text in every name and value."""
     fields = pa.array([{HOSTILE: 1}, {HOSTILE: 2}])
     maps = pa.array([[(HOSTILE, HOSTILE)], []], pa.map_(pa.string(), pa.string()))
     table = pa.table({"key": [HOSTILE, "b"], "a": [HOSTILE, "x"], "b": fields, "c": maps, "d": [[HOSTILE], []]})
@@ -82,7 +82,7 @@ def path(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def other(path: str, folder: Path) -> str:
-    """The same snapshot with other values and without one of the states."""
+    """The same snapshot with other values, and without one of the states."""
     changed = st.bootstrap_keyed_state(pa.table({"key": [HOSTILE], HOSTILE: [f"{HOSTILE}!"]}), key="key")
     writer = st.SavepointWriter.new().with_operator(HOSTILE, changed, parallelism=1)
     return writer.write(str(folder / "other"), flink_version="2.3").path
@@ -90,7 +90,7 @@ def other(path: str, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def unknown(folder: Path) -> str:
-    """A savepoint whose serializers are of no class that anybody knows."""
+    """A savepoint whose serializers have unknown classes."""
     target = folder / "unknown"
     target.mkdir(parents=True)
     states = [canonical.keyed(HOSTILE, "value", build.pojo(HOSTILE, {HOSTILE: build.kryo(HOSTILE)}))]
@@ -102,7 +102,7 @@ def unknown(folder: Path) -> str:
     return str(target)
 
 
-#: Every command that reads a snapshot, as a person types it; PATH, OTHER and UNKNOWN are the snapshots above.
+#: Every command that reads a snapshot, as typed. PATH, OTHER and UNKNOWN are the snapshots above.
 COMMANDS: Final = (
     ("info", "PATH"),
     ("info", "UNKNOWN"),
@@ -170,7 +170,7 @@ COMMANDS: Final = (
     ("head", "PATH", HOSTILE, "--ttl", HOSTILE),
     ("head", "PATH", HOSTILE, "-n", HOSTILE),
 )  # fmt: skip
-#: Commands that show no snapshot, or not by printing; they have tests of their own.
+#: Commands that show no snapshot, or do not print it; they have separate tests.
 ELSEWHERE: Final = {"browse", "shell", "completion", "demo", "kernels", "mcp", "export"}
 
 
@@ -210,7 +210,7 @@ def test_json_has_the_same_values_by_escapes_of_its_own(command: tuple[str, ...]
 
 
 def str_of(value: Any) -> str:
-    """Return all text of a value, as it is."""
+    """Return all text of a value, unescaped."""
     if isinstance(value, dict):
         return "".join(f"{k}{str_of(v)}" for k, v in value.items())
     return "".join(map(str_of, value)) if isinstance(value, list) else str(value)
@@ -243,7 +243,7 @@ def test_errors_and_warnings_of_the_library_are_escaped(path: str, recwarn: pyte
     with pytest.raises(StatetoolError) as caught:
         st.load(path)[HOSTILE + "x"]
     assert harmful(str(caught.value)) == []
-    assert HOSTILE in caught.value.message or HOSTILE in caught.value.hint  # programs get them as they are
+    assert HOSTILE in caught.value.message or HOSTILE in caught.value.hint  # programs get them unescaped
     st.errors.warn(HOSTILE)
     (given,) = recwarn.list
     assert harmful(str(given.message)) == []
@@ -303,7 +303,7 @@ def test_the_browser_shows_escapes(path: str) -> None:
 
 
 def test_a_command_line_for_kafka_names_the_same_transaction() -> None:
-    """It is one line, and the shell makes of it what the state holds."""
+    """It is one line, and the shell passes on the stored text."""
     for name in (HOSTILE, "it's \\ $HOME `x`", f"'{HOSTILE}\\"):
         pending = Pending(name=name, status="", subtask=0, transactional_id=name, producer_id=1, epoch=2, fields=None)
         for line in kafka_tools(pending):

@@ -1,4 +1,4 @@
-"""Slips at the command line and in Python that were taken for something else, or ended in an error of Python's."""
+"""Mistakes at the command line and in Python that were misinterpreted, or raised a Python error."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_no_difference_has_the_same_text_before_and_after(corpus: Path) -> None:
 
 
 def test_coordinators_of_one_size_are_told_apart(connector_cases: Path, tmp_path: Path) -> None:
-    """Both were of as many bytes, before and after."""
+    """Both have the same size, before and after."""
     path = connector_cases / "v2_3_0-kafka-source" / "snapshot"
     shutil.copytree(path, tmp_path / "changed")
     metadata = parse_metadata((path / "_metadata").read_bytes())

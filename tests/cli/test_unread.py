@@ -1,4 +1,4 @@
-"""State of one operator that statetool cannot read stops no answer about the others, and makes each answer one that is not known."""
+"""Unreadable state of one operator does not affect results about the others, and marks each result as incomplete."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def run(*arguments: str | Path, code: int) -> Result:
     return done
 
 
-#: Operators named as in the snapshot, which knows ids only.
+#: Operators named as in the snapshot, which stores only ids.
 NAMES = ("--name-uid", unreadable.GOOD, "--name-uid", unreadable.BAD)
 
 
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> st.Savepoint:
-    """A change log on top of nothing: of three of its operators nothing tells the type of the keys."""
+    """A change log without materialized state: the key type of three of its operators is unknown."""
     zoo = unpack(HERE / "corpus" / "jobs.tar.xz", tmp_path_factory.mktemp("jobs"))
     (metadata,) = (zoo / "v2_3_0-logged-changelog").rglob("chk-4/_metadata")
     return st.load(str(metadata.parent))
@@ -67,7 +67,7 @@ def test_a_comparison_goes_on_with_the_other_operators(logged: st.Savepoint, tmp
     compared = {s.operator for s in comparison.summary() if s.entries_before}
     assert compared == {"numbers", "l-long", "l-int", "l-string"}
     for all_of_it in (comparison.to_arrow, lambda: list(comparison.batches())):
-        with pytest.raises(UnknownSerializerError):  # no table that could be taken for all differences
+        with pytest.raises(UnknownSerializerError):  # no table that could be mistaken for all differences
             all_of_it()
     shown = json.loads(run("diff", logged.path, logged.path, "--json", code=1).stdout)
     assert not shown["equal"]

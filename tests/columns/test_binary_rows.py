@@ -65,7 +65,7 @@ def test_declared_types_read_what_flink_wrote(case: Case) -> None:
 
 @pytest.mark.parametrize("make", [savepoint, native_savepoint])
 def test_states_keys_namespaces_and_timers(tmp_path: Path, make: Any) -> None:
-    """A row written by Flink in every possible place, in the key group that Flink computes for it as a key."""
+    """Check a row written by Flink in every possible place, and in the key group that Flink computes for it as a key."""
     case = CASES[-1]
     raw, group = case.data, (case.key_groups or [None])[0]
     assert raw is not None

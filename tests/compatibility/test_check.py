@@ -55,7 +55,7 @@ def _wrong(table: list[pairs.Outcome]) -> list[pairs.Outcome]:
 
 
 def test_what_flink_did_with_each_pair_is_what_is_said() -> None:
-    """No pair that Flink rejects, or restores with other values, is called "fully"; few are unknown."""
+    """No pair that Flink rejects, or restores with other values, gets the verdict "fully"; few are unknown."""
     table = pairs.table()
     assert _wrong(table) == []
     assert sum(r.verdict == "unknown" for r in table) <= 0.05 * len(table)
@@ -131,7 +131,7 @@ NEW_BIKE: Final = class_of_fields("Bike", {"wheels": "int", "gear": "int", "bell
 def test_a_declared_class_is_not_a_described_one(
     tmp_path: Path, old: tuple[ClassDeclaration, ...], new: tuple[ClassDeclaration, ...], *, described: bool
 ) -> None:
-    """Flink reads values of undescribed classes by the new classes and ends in the middle: declarations do not help it."""
+    """Flink reads values of undescribed classes with the new classes and stops in the middle: declarations do not help it."""
     a = st.load(vehicles(tmp_path / "a", {}, entries=True), declarations=old)
     b = st.load(vehicles(tmp_path / "b", {"Bike": LONGER_BIKE} if described else {}), declarations=new)
     for backend in ("heap", "rocksdb", None):
@@ -139,17 +139,17 @@ def test_a_declared_class_is_not_a_described_one(
         assert check.verdict == "unknown"
         assert "Bike, a subclass of Vehicle that the snapshot does not describe" in check.reason
         assert not check.ok
-    # Nor does the declaration on the side of the new job stand for what Flink found there.
+    # A declaration for the new job does not replace the description that Flink needs, either.
     c = st.load(vehicles(tmp_path / "c", {"Bike": BIKE}, entries=True), declarations=old)
     d = st.load(vehicles(tmp_path / "d", {}), declarations=new)
     assert st.check(c, d).verdict == "unknown"
-    # A class of which there is no value does not matter.
+    # A class without values does not matter.
     e = st.load(vehicles(tmp_path / "e", {}), declarations=old)
     assert st.check(e, b).verdict == "fully"
 
 
 def test_values_that_cannot_be_read_are_not_fine(tmp_path: Path) -> None:
-    """The error that a wrong declaration made was taken for the absence of undescribed classes."""
+    """The error of a wrong declaration was mistaken for the absence of undescribed classes."""
     folder = vehicles(tmp_path / "a", {"Bike": LONGER_BIKE}, entries=True)
     check = st.check(folder, folder)
     assert check.verdict == "unknown"
@@ -157,7 +157,7 @@ def test_values_that_cannot_be_read_are_not_fine(tmp_path: Path) -> None:
 
 
 def test_an_unregistered_subclass_keeps_its_old_serializer(tmp_path: Path) -> None:
-    """Flink restores without a word, and never writes the new field: ``constructReconfiguredPojoSerializer``."""
+    """Flink restores silently, and never writes the new field: ``constructReconfiguredPojoSerializer``."""
     old = vehicles(tmp_path / "old", {"Bike": BIKE}, entries=True)
     new = vehicles(tmp_path / "new", {"Bike": LONGER_BIKE})
     check = st.check(old, new, backend="rocksdb")
@@ -165,18 +165,18 @@ def test_an_unregistered_subclass_keeps_its_old_serializer(tmp_path: Path) -> No
     assert not check.ok
     (warning,) = check.warnings
     assert "loses: Bike: bell: never written" in warning
-    # The remedy does it: statetool writes the values as the new class has them.
+    # The hint works: statetool writes the values in the form of the new class.
     migrated = st.load(str(tmp_path / "migrated")) if st.migrate(old, str(tmp_path / "migrated"), to=new) else None
     assert migrated is not None
     assert st.check(migrated, st.load(new), backend="rocksdb").ok
-    # What is registered is asked, and migrated.
+    # Registered subclasses are checked, and migrated.
     a, b = (
         snapshot_reader().snapshot(Cursor(build.pojo("Vehicle", {"wheels": build.INT}, registered={"Bike": bike})))
         for bike in (BIKE, LONGER_BIKE)
     )
     assert resolve(a, b).level == Level.AFTER_MIGRATION
     assert not resolve(a, b).warnings
-    # So are the values of a class that changes as well.
+    # So are the values of a class that also changes.
     a, b = (
         snapshot_reader().snapshot(Cursor(build.pojo("Vehicle", fields, others={"Bike": bike})))
         for fields, bike in (({"wheels": build.INT}, BIKE), ({"wheels": build.INT, "doors": build.INT}, LONGER_BIKE))
@@ -363,7 +363,7 @@ def test_avro_itself_says_the_same(spark: Any) -> None:
 
 
 def test_avro_takes_the_fields_of_a_generic_record_by_position(spark: Any) -> None:
-    """Flink restores such a record with the schema that wrote it; the serializer that goes on writing has the new schema."""
+    """Flink restores such a record with the writer's schema; the serializer for later writes has the new schema."""
     jvm = spark._jvm
     avro = jvm.org.apache.avro
     schemas = [record(("a", "int"), ("b", "int")), record(("b", "int"), ("a", "int"))]

@@ -1,4 +1,4 @@
-"""Sinks of table formats drop commits whose checkpoint id they have seen: which ids state knows, and warnings where they are too high."""
+"""Sinks of table formats drop commits with a checkpoint id that they have already seen: stored ids, and warnings if they are too high."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOB = "0123456789abcdef" * 2
 
 
 def iceberg(*checkpoints: int) -> list[ElementBootstrap]:
-    """Return the state of the committer of ``FlinkSink``, of checkpoints that wrote nothing."""
+    """Return the state of the committer of ``FlinkSink`` for checkpoints without data."""
     rows = pa.table({"value": pa.array([[(n, b"") for n in checkpoints]], pa.map_(pa.int64(), pa.binary()))})
     kind = flink.map_of("BIGINT", "BINARY")
     return [
@@ -34,7 +34,7 @@ def iceberg(*checkpoints: int) -> list[ElementBootstrap]:
 
 
 def paimon(*identifiers: int) -> list[ElementBootstrap]:
-    """Return the state of Paimon's committer; of its committables only the identifier is read."""
+    """Return the state of Paimon's committer; only the identifier of its committables is read."""
     elements = [write_versioned(5, packed((8, n), True, (4, 0), b"and more")) for n in identifiers]
     return [
         statetool.bootstrap_union_state("commit_user_state", pa.table({"value": ["user-1"]}), type="STRING"),
@@ -93,7 +93,7 @@ def test_check_says_it(tmp_path: Path) -> None:
     assert [w for w in check.warnings if w.startswith("table: loses: ") and "17" in w]
     fine = new(17, *iceberg(17)).write(str(tmp_path / "fine"))
     assert statetool.check(fine, flink="1.20").warnings == ()
-    # State that was made from nothing, against the savepoint of a job that has committed.
+    # State written from scratch, compared with the savepoint of a job that has committed.
     keyed = statetool.bootstrap_keyed_state(pa.table({"k": ["a"], "v": [1]}), key="k", states={"v": statetool.value()})
     made = statetool.SavepointWriter.new().with_operator("accounts", keyed).write(str(tmp_path / "made"))
     job = (

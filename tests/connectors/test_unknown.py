@@ -1,4 +1,4 @@
-"""State that no connector reads is an answer of its own: neither "nothing found" nor a count of 0."""
+"""State that no connector reads is reported as such, neither as "nothing found" nor as a count of 0."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_one_operator_can_keep_the_state_of_writer_and_committer(tmp_path: Path)
 
 
 def test_committables_of_1_14_without_a_connector_are_shown_one_by_one(tmp_path: Path) -> None:
-    """As in the savepoint of the test of Flink that takes the first sinks to Sink V2: integers of a serializer of version 0."""
+    """As in the savepoint of Flink's test that migrates the first sinks to Sink V2: integers written by a serializer of version 0."""
     path = written(
         tmp_path / "s",
         **{

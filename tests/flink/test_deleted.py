@@ -1,4 +1,4 @@
-"""A real job keeps one checkpoint and takes one each second: whatever reads it says that it was deleted, never that it is damaged."""
+"""A real job keeps one checkpoint and takes one per second: every read reports that a checkpoint was deleted, never that it is damaged."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.support.data_sources import data_sources
 
 pytestmark = pytest.mark.full
 READS = 200
-#: These start tasks of Spark, so fewer of them are enough.
+#: These start Spark tasks, so fewer of them are enough.
 ON_SPARK = 8
 CONFIG = {
     "execution.checkpointing.interval": "1 s",
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.checkpointing.incremental": "true",
     "execution.checkpointing.num-retained": "1",
-    # Nothing is small enough to be in _metadata.
+    # Forces all state into files instead of _metadata.
     "execution.checkpointing.data-inline-threshold": "1 b",
 }
 DELETED = "Flink deleted this checkpoint while it was read"
@@ -60,7 +60,7 @@ def report(savepoint: statetool.Savepoint, work: Path) -> None:
     assert savepoint.report(str(work / "report.html"))
 
 
-#: By name, what reads an open snapshot.
+#: Reads of an open snapshot, by name.
 IN_PROCESS: dict[str, Read] = {
     "describe": describe,
     "rows": rows,
@@ -72,7 +72,7 @@ IN_PROCESS: dict[str, Read] = {
     "convert": lambda s, work: statetool.convert(s.path, str(work / "canonical")),
     "rescale": lambda s, work: statetool.rescale(s.path, str(work / "rescaled"), 64),
 }
-#: By name, arguments of commands that take the newest checkpoint below a folder.
+#: Arguments of commands that use the newest checkpoint below a folder, by name.
 COMMANDS: dict[str, Callable[[str, Path], list[str]]] = {
     "info": lambda root, _: ["info", "--latest", root],
     "ls": lambda root, _: ["ls", "--latest", root],
@@ -136,7 +136,7 @@ def _copy_first(job: Path, target: Path) -> None:
 
 
 def _newest(job: Path, *, late: bool, **options: Any) -> statetool.Savepoint:
-    """Open the newest checkpoint, and if it is read ``late`` wait until Flink begins to delete it."""
+    """Open the newest checkpoint; if ``late``, wait until Flink begins to delete it."""
     while True:
         found = complete(job)
         if not found:
@@ -144,7 +144,7 @@ def _newest(job: Path, *, late: bool, **options: Any) -> statetool.Savepoint:
         try:
             savepoint = statetool.load(found[-1][1], **options)
         except SnapshotNotFoundError as error:
-            # One that goes between being found and being opened does not exist.
+            # A checkpoint deleted after it was found and before it was opened does not exist.
             assert not Path(found[-1][1], "_metadata").exists(), error
             continue
         end = time.monotonic() + 30
@@ -159,7 +159,7 @@ def _read(read: Read, job: Path, work: Path, *, late: bool) -> str:
     try:
         read(savepoint, work)
     except SnapshotNotFoundError as error:
-        # The path of a deleted checkpoint, given anew, does not exist any more.
+        # The path of a deleted checkpoint no longer exists when it is opened again.
         assert isinstance(error, CheckpointDeletedError) or not Path(savepoint.path, "_metadata").exists(), error
         return "deleted"
     return "read"
@@ -176,7 +176,7 @@ def _command(arguments: list[str]) -> str:
 
 
 def _on_spark(i: int, spark: Any, job: Path, work: Path, *, late: bool) -> str:
-    """Read by DataFrame, by an export and by the job that follows."""
+    """Reads by DataFrame, by an export and by the follow job."""
     if i % 4 == 3:
         options = [
             "--operator",
@@ -188,7 +188,7 @@ def _on_spark(i: int, spark: Any, job: Path, work: Path, *, late: bool) -> str:
             "--once",
         ]
         if (code := follow.main([str(job), *options])) != 0:
-            assert code == 3  # on a busy machine each checkpoint may go before Spark has started its tasks
+            assert code == 3  # on a busy machine, each checkpoint may be deleted before Spark has started its tasks
             return "deleted"
         assert statetool.folded(spark, str(work / "table")).count() > 0
         return "read"

@@ -240,7 +240,7 @@ NAN = {"$double": "NaN"}
 @pytest.mark.full
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_keys_of_one_form_in_java_are_found(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
-    """The judge looks each value up by its key, which Flink has read and writes again."""
+    """The checker looks each value up by its key, which Flink has read and writes again."""
     odd = struct.unpack(">d", bytes.fromhex("fff8000000000123"))[0]
     narrow = pa.array(np.array([0xFFC00123, 0], dtype=np.uint32).view(np.float32))
     maps = pa.map_(pa.float64(), pa.string())
@@ -299,7 +299,7 @@ def test_keys_of_one_form_in_java_are_found(flink: FlinkMachine, tmp_path: Path,
     writer.write(str(tmp_path / "sp"), flink_version=flink.version)
     answer = judge.restore(flink, tmp_path / "sp", requests, backend=backend, savepoint=tmp_path / "again")
     assert judge.differences(answer, expected) == []
-    # What Flink writes of these keys are the bytes that were written.
+    # Flink writes these keys with the same bytes.
     first, again = (statetool.load(str(path)) for path in (tmp_path / "sp", Path(answer["savepoint"])))
     assert first.diff(again, operators=list(keys)).to_arrow().to_pylist() == []
 
@@ -309,7 +309,7 @@ def test_keys_of_one_form_in_java_are_found(flink: FlinkMachine, tmp_path: Path,
 def test_big_decimals_that_were_read_and_written_back_are_found_by_key(
     flink: FlinkMachine, tmp_path: Path, backend: str
 ) -> None:
-    """Their hash codes, and so their key groups, depend on their scales: Flink looks each key up and gives its scale."""
+    """Their hash codes, and therefore key groups, depend on their scales: Flink looks up each key and reports its scale."""
     numbers = [
         "58.6006",
         "1.5",

@@ -19,7 +19,7 @@ from statetool.types.declared import NOTHING_DECLARED
 from tests.formats.test_headers import header_with
 from tests.support import build
 
-#: What may follow: nothing, a field that is new, parts as they are today and a field that is new.
+#: Possible data after the version: none, a new field, the current parts followed by a new field.
 PAYLOADS: Final = (b"", b"\0\0\0\1\0\5hello", build.nested(build.LONG, build.STRING) + b"\0\0\0\1\0\5hello")
 
 
@@ -32,7 +32,7 @@ def head(name: str, *numbers: int) -> bytes:
 
 
 def newer() -> Iterator[tuple[str, int, bytes, int]]:
-    """Yield the name in the message, the newer version, a snapshot of it up to its payload, and the version of its proxy."""
+    """Yield the name in the message, the newer version, a snapshot with that version and its payload, and the version of its proxy."""
     for name, known in SNAPSHOT_CLASSES.items():
         version = max(known.versions) + 1
         yield full_name(name), version, head(name, version), 2

@@ -1,4 +1,4 @@
-"""Local files that change while they are read, and paths that lead nowhere."""
+"""Local files that change while they are read, and invalid paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statetool.errors import FormatError, SnapshotNotFoundError
 from statetool.io import files
 from statetool.io.files import InputFile
 
-#: A process that maps a file is killed (SIGBUS) when it looks at bytes that are gone.
+#: A process that maps a file is killed (SIGBUS) when it accesses truncated bytes.
 _TRUNCATE = """
 import os, sys
 from statetool.errors import FormatError

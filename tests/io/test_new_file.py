@@ -16,7 +16,7 @@ _PIECE = bytes(range(256)) * 4
 
 
 def written(path: Path, pieces: int) -> bytes:
-    """Return the content of a file with some pieces."""
+    """Return the content of a file written in pieces."""
     f = NewFile(str(path))
     for _ in range(pieces):
         f.write(_PIECE)
@@ -53,7 +53,7 @@ def test_a_system_without_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 class Store:
-    """An object store whose package may know conditional uploads, and whose server may not."""
+    """An object store whose package may support conditional uploads, and whose server may not."""
 
     protocol = "store"
 
@@ -65,7 +65,7 @@ class Store:
         pass
 
     def exists(self, path: str) -> bool:
-        return False  # another write creates the object right after the question
+        return False  # another write creates the object right after the check
 
     def pipe_file(self, path: str, data: bytes, mode: str = "overwrite") -> None:
         if mode == "create" and self.error is not None:

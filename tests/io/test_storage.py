@@ -1,4 +1,4 @@
-"""Errors of storage: one line with the cause and the cure, exit code 3, whatever library raises them."""
+"""Errors of storage: one line with the cause and the remedy, and exit code 3, whichever library raises them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.support.object_store import Store, object_store
 
 
 def foreign(module: str, name: str, base: type[Exception] = Exception) -> type[Exception]:
-    """Return a class of errors that claims to be of a library."""
+    """Return an exception class that claims to be from a library."""
     return type(name, (base,), {"__module__": module})
 
 
-#: What backends raise, and words of the cause and of the cure.
+#: Errors raised by backends, with words of the cause and of the remedy.
 RAISED: list[tuple[Exception, str, str]] = [
     (
         foreign("botocore.exceptions", "NoCredentialsError")("Unable to locate credentials"),
@@ -61,7 +61,7 @@ RAISED: list[tuple[Exception, str, str]] = [
 
 
 class FailingFileSystem(MemoryFileSystem):
-    """A file system of which each call fails."""
+    """A file system on which every call fails."""
 
     protocol = "s3fails"
     error: Exception

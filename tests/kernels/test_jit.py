@@ -76,7 +76,7 @@ def test_a_small_call_runs_uncompiled(kernel: Kernel) -> None:
 
 def test_a_large_call_compiles(kernel: Kernel) -> None:
     kernel(*arguments(int(jit.BEFORE_COMPILING.elements) + 1))
-    kernel(*arguments())  # small, but compiled code is now available
+    kernel(*arguments())  # small, but compiled code exists by then
     assert kernel.compiled.calls == 2  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Rows of SQL need a mapping where their fields changed; the command says what ``check`` says of the result."""
+"""SQL rows need a mapping if their fields changed; the command reports the verdict of ``check`` on the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.migration.test_migrate import KEYS, NEW, NO_ORDERS, OLD, ORDERS, step
 
 
 def test_fields_of_sql_aggregates_are_never_mapped_by_position(tmp_path: Path) -> None:
-    """COUNT and SUM swapped places: the plan narrowed one into the other once that was accepted."""
+    """COUNT and SUM swapped places: the plan narrowed one into the other if that was accepted."""
     old, new = "ROW<c BIGINT, s DOUBLE>", "ROW<s DOUBLE, c BIGINT>"
     buffers = pa.array([{"c": 3, "s": 4.0}, {"c": 5, "s": 0.5}, None])
     empty = pa.array([{"s": 1.0, "c": 2}, None, None])
@@ -48,20 +48,20 @@ def test_which_sql_rows_need_a_mapping() -> None:
     for new in ("ROW<a BIGINT, b INT, c INT>", "ROW<a BIGINT>", "ROW<a BIGINT, b BIGINT>", "ROW<a INT, b INT>"):
         fields = [f"value.f{i}" for i in range(new.count(",") + 1)]
         assert changes(pair, new) == [(f, "impossible", False) for f in fields]
-    # Whether a field may be null moves nothing.
+    # A change of nullability moves no field.
     assert changes(pair, "ROW<a BIGINT NOT NULL, b INT>") == []
     given = {"sources": {"value.f0": "f0"}, "fills": {"value.f1": 7}}
     assert changes(pair, "ROW<a BIGINT, b STRING>", **given) == [("value.f1", "add", False), ("value.f1", "drop", True)]
     named, other = flink.sql(pair), flink.sql("ROW<b INT, a BIGINT>")
     assert isinstance(named, RowDataSerializer)
     assert isinstance(other, RowDataSerializer)
-    # Names on both sides tell; on one side alone they do not.
+    # Names identify fields only if both sides have them.
     assert steps(named.with_names(["a", "b"]), other.with_names(["b", "a"])) == []
     assert steps(named.with_names(["a", "b"]), named) == [(f"value.f{i}", "impossible", False) for i in range(2)]
 
 
 def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> None:
-    """A migration that changed nothing printed "written" and was taken for a success."""
+    """A migration that changed nothing printed "written" and looked like a success."""
     old, job, other = (str(tmp_path / n) for n in ("old", "new-job", "other-job"))
     written(tmp_path / "old", OLD, ORDERS)
     written(tmp_path / "new-job", NEW, NO_ORDERS)
@@ -82,7 +82,7 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     assert done.exit_code == 0
     assert f"check against {job}: fully" in done.stderr
     assert json.loads(done.stdout)[-1] == {"step": "check", "change": "fully", "text": "", "needs": "nothing"}
-    # Nothing is written, nothing is checked; steps are shown even if they are refused.
+    # A dry run writes and checks nothing. It shows steps even if they are refused.
     dry = run(cli, ["migrate", old, str(tmp_path / "d"), "--to", job, *options, "--json", "--dry-run"])
     assert "check" not in {r["step"] for r in json.loads(dry.stdout)}
     refused = run(cli, ["migrate", old, str(tmp_path / "d"), "--to", job, "--json"])

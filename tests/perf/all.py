@@ -1,10 +1,10 @@
 """Benchmark of everything, compared with Flink's classes: ``python -m tests.perf.all [--keys 1000000] [--folder DIR] [--write]``.
 
-Flink writes the state (kept in ``--folder`` for the next run). Then each work runs several times in a separate process: statetool's, and
-Flink's if it has an equivalent (the State Processor API if ``--state-processor`` names its jar, which is not on PyPI). Flink reads through
-a buffer of 64 KiB: its local stream has none, which would make statetool look better than it is. ``statetool doctor --warm`` runs first.
-The table also has two limits of the machine and its load. ``--write`` puts the table into ``tests/perf/README.md``; ``--only WORK`` runs a
-part.
+Flink writes the state (kept in ``--folder`` for the next run). Then each benchmark runs several times in a separate process: statetool's,
+and Flink's if it has an equivalent (the State Processor API if ``--state-processor`` names its jar, which is not on PyPI). Flink reads
+through a buffer of 64 KiB: its local stream has none, which would make statetool look better than it is. ``statetool doctor --warm`` runs
+first. The table also has two limits of the machine and its load. ``--write`` puts the table into ``tests/perf/README.md``; ``--only WORK``
+runs a part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is read and written back unchanged is the same to the last byte: scales of BigDecimals, nulls that a state holds."""
+"""State that is read and written back unchanged has the same bytes, including scales of BigDecimals and stored nulls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from statetool.types.options import ReadOptions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: As Java's BigDecimal writes them: their scales are 4, 1, 2, 0, -3, 18 and 30.
+#: As written by Java's BigDecimal; the scales are 4, 1, 2, 0, -3, 18 and 30.
 NUMBERS = ["58.6006", "1.5", "1.50", "7", "1E+3", "1E-18", "0E-30"]
 OPTION = OptionSerializer(
     "org.apache.flink.api.scala.typeutils.ScalaOptionSerializerSnapshot", 3, 2, None, (flink.LONG,)
@@ -33,7 +33,7 @@ PAIR = flink.row(flink.BIG_DECIMAL, flink.STRING)
 
 
 def entries(operator: st.Operator) -> Counter[tuple[str, int, bytes, bytes]]:
-    """Return all keyed entries as their bytes."""
+    """Return all keyed entries as bytes."""
     found: Counter[tuple[str, int, bytes, bytes]] = Counter()
     for source in operator.inventory.keyed.sources():
         names = [m.name for m in source.header().states]
@@ -52,13 +52,13 @@ def written(path: Path, *bootstraps: Any) -> st.Operator:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return where the savepoints of this module are."""
+    """Return the folder of this module's savepoints."""
     return tmp_path_factory.mktemp("exact")
 
 
 @pytest.fixture(scope="module")
 def decimals(folder: Path) -> st.Operator:
-    """Keys and values of every shape with BigDecimals, written from text."""
+    """Keys and values with BigDecimals in every kind of structure, written from text."""
     text = pa.array(NUMBERS)
     n = len(NUMBERS)
     columns = {
@@ -246,7 +246,7 @@ def test_operator_state_with_decimals_is_written_back_unchanged(tmp_path: Path) 
 
 @pytest.fixture(scope="module")
 def optional(folder: Path) -> st.Operator:
-    """Keys with Some, with None and without the state, of plain and timed values; lists and maps that hold None."""
+    """Keys with Some, with None and without the state, for plain and timed values; lists and maps that contain None."""
     columns = {
         "key": pa.array([1, 2, 3]),
         "o": pa.array([10, None, None]),

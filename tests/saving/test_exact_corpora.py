@@ -1,4 +1,4 @@
-"""Every keyed state of the corpora, written back unchanged in each way there is: no byte differs, and what is refused is listed."""
+"""Every keyed state of the corpora is written back unchanged in each possible way: bytes are equal, and refused states are listed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def transform(sp: st.Savepoint, name: str, states: list[str], target: Path, **op
 
 
 def transform_sql(sp: st.Savepoint, name: str, states: list[str], target: Path, **options: Any) -> st.Savepoint:
-    # A user who sets a timestamp says what becomes of its nanoseconds.
+    # Users who set a timestamp choose the handling of its nanoseconds.
     columns = sp[name].scan("keyed_state", states=states, ttl="raw").schema.names
     change = {state: f"`{state}`" for state in states}
     change |= {f"{state}_nanos": f"`{state}_nanos`" for state in states if f"{state}_nanos" in columns}
@@ -54,21 +54,21 @@ def transform_sql(sp: st.Savepoint, name: str, states: list[str], target: Path, 
 
 ARROW: Final = (like_arrow, long_arrow, transform)
 SPARK: Final = (like_spark, transform_sql)
-#: The operators of a DataStream job that Spark writes back: those with most types, and values with a time to live.
+#: Operators of a DataStream job that Spark writes back: those with the most types, and values with TTL.
 OPERATORS: Final = ("composites-by-int", "collections-by-string", "with-ttl", "by-tuple")
 SQL_CASES: Final = [
     "sql_changelog_normalize", "sql_dedup_topn", "sql_group_agg_hashmap", "sql_group_agg_rocksdb",
     "sql_group_agg_ttl_retract", "sql_interval_join", "sql_join_types", "sql_join_types_hashmap", "sql_join_unique_keys",
     "sql_over",
 ]  # fmt: skip
-#: What each way refuses: the reason, by state. All other states come back byte for byte, big numbers above 38 digits as text.
+#: States refused by each way, with the reason. All others have the same bytes, including numbers of more than 38 digits as text.
 REFUSED: Final[Mapping[str, str]] = {
     "pet": "a subclass of corpus.PublicTypes$Pet that the snapshot does not describe",
 }
 
 
 def bytes_of(op: st.Operator) -> Counter[Any]:
-    """Return the entries; backends write more or fewer bytes behind the flag of a null in a map, which nothing reads."""
+    """Return the entries; backends write different numbers of unread bytes after the flag of a null in a map."""
     maps = {name for name, (_, meta) in op.inventory.keyed_states.items() if meta.kind == "map"}
     found: Counter[Any] = Counter()
     for (name, group, key, value), n in entries(op).items():
@@ -79,7 +79,7 @@ def bytes_of(op: st.Operator) -> Counter[Any]:
 def check(
     sp: st.Savepoint, ways: tuple[Any, ...], folder: Path, operators: Collection[str] | None = None
 ) -> tuple[dict[str, str], int]:
-    """Write every operator in every way; return the refused states with the reasons, and how many states came back."""
+    """Write every operator in every way; return the refused states with the reasons, and the number of states written."""
     refused: dict[str, str] = {}
     same = 0
     for name, op in sp.operators.items():
@@ -104,7 +104,7 @@ def check(
                         if "decimals='string'" not in reason:
                             break
                 if new is None:
-                    # One by one, so that each refused state is named with its own reason.
+                    # One at a time, so that each refused state is named with its reason.
                     if len(group) == 1 and group != void:
                         refused[f"{group[0]}"] = reason
                     elif len(void) == 1:
@@ -121,7 +121,7 @@ CASES: Final = ["v2_3_0-hashmap-canonical"]
 
 
 def assert_refused(refused: Mapping[str, str]) -> None:
-    """Check that what is refused is listed, with the reason."""
+    """Check that each refused state is listed, with the reason."""
     assert refused.keys() <= REFUSED.keys()
     assert all(REFUSED[name] in reason for name, reason in refused.items())
 

@@ -1,4 +1,4 @@
-"""Rows of every type come back equal, or are refused; none comes back as another."""
+"""Rows of every type are read back equal, or refused; no value changes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Drawn:
         }
         columns = {name: column(kind, self.values[name]) for name, kind in self.kinds.items()}
         self.table = pa.table({"k": pa.array(range(n), pa.int64()), **columns})
-        #: The keys of the rows that must be refused.
+        #: Keys of the rows that must be refused.
         self.bad = {k for name, kind in self.kinds.items() for k in range(n) if is_bad(self.values[name][k], kind)}
 
     def write(self, data: Any, target: Path) -> dict[int, dict[str, Any]]:
-        """Write the rows of a table or DataFrame, and return those that are read, by their keys."""
+        """Write the rows of a table or DataFrame; return the rows read back, by key."""
         states = {name: st.value(infer_type(kind)) for name, kind in self.kinds.items()}
         bootstrap = st.bootstrap_keyed_state(data, key="k", states=states)
         writer = st.SavepointWriter.new(max_parallelism=8).with_operator("op", bootstrap, parallelism=2)
@@ -42,7 +42,7 @@ class Drawn:
         return {row.pop("key"): row for row in read.to_pylist()}
 
     def differences(self, rows: dict[int, dict[str, Any]]) -> list[tuple[int, str]]:
-        """Return the key and the state of each value that came back as another one."""
+        """Return the key and state of each value that changed."""
         return [
             (k, name)
             for k in range(len(self.table))
@@ -67,7 +67,7 @@ def _drawn_identity(value: Any, kind: pa.DataType) -> Any:
 
 
 def refused_or_equal(drawn: Drawn, tmp_path: Path, load: Any = lambda table: table) -> int:
-    """Write a table as it is, and without the rows that must be refused; return how many these are."""
+    """Write a table, and again without the rows that must be refused; return the number of these."""
     if drawn.bad:
         with pytest.raises(EncodeError, match=r"not valid UTF-8|the same key twice") as caught:
             drawn.write(load(drawn.table), tmp_path / "bad")

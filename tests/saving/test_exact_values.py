@@ -1,4 +1,4 @@
-"""Values that Java has in one form, or not at all: written in that form, or refused with column and key."""
+"""Values that Java has in only one form, or not at all: written in that form, or refused with column and key."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_no_sequence_passes(bad: bytes) -> None:
 
 
 def test_what_is_not_among_the_values_is_not_looked_at() -> None:
-    """A slice beside the bad string, and the bytes below a null."""
+    """A slice next to the invalid string, and the bytes below a null."""
     assert encode_column(flink.STRING, column(TEXT, [b"caf\xe9", b"a", b"\xff"]).slice(1, 1)).value(0) == b"\x02a"
     masked = pa.Array.from_buffers(TEXT, 2, [pa.py_buffer(b"\x01"), *BAD.buffers()[1:]])
     assert encode_column(flink.STRING, masked).value(1) == b"\0"
@@ -289,7 +289,7 @@ def test_nothing_follows_from_void(tmp_path: Path, column_: pa.Array) -> None:
 
 
 def test_keys_with_maps_are_found_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statetool.columns.encode.refuse_order", lambda *_: None)  # as Flink's own keys are
+    monkeypatch.setattr("statetool.columns.encode.refuse_order", lambda *_: None)  # like Flink's keys
     maps = pa.array([[("a", 1), ("b", 2)], [("a", 1), ("b", 3)]], pa.map_(pa.string(), pa.int64()))
     bootstrap = st.bootstrap_keyed_state(pa.table({"key": maps, "v": [1, 2]}))
     operator = st.SavepointWriter.new().with_operator("op", bootstrap).write(str(tmp_path / "sp"))["op"]

@@ -1,4 +1,4 @@
-"""Every writing verb, with a failure at each call to the file system: a whole savepoint or none, and the next write succeeds."""
+"""Every writing command, with a failure at each file system call: a complete savepoint or none, and the next write succeeds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.object_store import object_store
 
 DEMO = Path(SAVEPOINT).parent
 Verb = Callable[[str, Path, bool], object]
-#: Which failures are tried at a point.
+#: Failures to try at a call.
 Kinds = Callable[[int], tuple[tuple[str, bool], ...]]
 
 
@@ -44,7 +44,7 @@ def transformed_savepoint(target: str, over: bool) -> object:
     return writer.write(target, take_over=over)
 
 
-#: In order: verbs that write a snapshot; the folder has the sources that are made for them.
+#: In order: commands that write a snapshot; the folder contains their sources.
 VERBS: dict[str, Verb] = {
     "copy": lambda target, folder, over: st.copy(str(folder / "files"), target, threads=1, take_over=over),
     "rescale": lambda target, folder, over: st.rescale(str(folder / "files"), target, 64, take_over=over),
@@ -76,7 +76,7 @@ VERBS: dict[str, Verb] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, connector_cases: Path) -> Path:
-    """Sources: a savepoint with files, one with a wider type, and those of Kafka's two sources."""
+    """Sources: a savepoint with files, one with a wider type, and those of both Kafka sources."""
     folder = tmp_path_factory.mktemp("sources")
     table = pa.table({"id": range(50), "v": range(50)})
     for name, kind in (("files", "BIGINT"), ("wider", "DOUBLE")):
@@ -100,7 +100,7 @@ def bucket() -> Iterator[Any]:
 
 @dataclass
 class Tried:
-    """Counts of one verb: points, and what was left after the failures."""
+    """Counts for one command: calls, and the remains of failures."""
 
     points: int = 0
     complete: int = 0
@@ -108,7 +108,7 @@ class Tried:
 
 
 def try_all(write: Callable[[str, bool], object], target: str, kinds: Kinds) -> Tried:
-    """Let each call fail, until a write has fewer calls."""
+    """Let each call fail, until a write makes fewer calls."""
     tried, point = Tried(), 0
     while True:
         point += 1
@@ -161,7 +161,7 @@ def state_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one_kind(point: int) -> tuple[tuple[str, bool], ...]:
-    """Return another kind of failure at each point."""
+    """Return another kind of failure for each call."""
     return (KINDS[point % len(KINDS)],)
 
 
@@ -201,7 +201,7 @@ def put_of_metadata(method: str, path: str, query: str) -> bool:
 
 
 def test_a_lost_answer_of_the_last_request_is_asked_for(bucket: Any, folder: Path) -> None:
-    """The store has ``_metadata``, and says 403 instead of 200: the write succeeded."""
+    """The store has ``_metadata``, and returns 403 instead of 200: the write succeeded."""
     target = "s3://writes/lost-answer"
     bucket.forbid = lambda *request: "after" if put_of_metadata(*request) else ""
     try:
@@ -230,7 +230,7 @@ def test_a_refused_listing_after_the_last_request_is_a_warning(bucket: Any, fold
 
 
 def test_what_is_unknown_of_an_object_store_stays(bucket: Any, folder: Path) -> None:
-    """Neither the last request nor the question after it is answered."""
+    """Neither the last request nor the following check is answered."""
     target = "s3://writes/unknown"
     published = []
 
@@ -250,7 +250,7 @@ def test_what_is_unknown_of_an_object_store_stays(bucket: Any, folder: Path) -> 
 
 
 def test_the_last_request_of_an_object_store_does_not_overwrite(bucket: Any, folder: Path) -> None:
-    """Another write publishes between the question whether ``_metadata`` exists and its creation."""
+    """Another write publishes between the check for ``_metadata`` and its creation."""
     target = "s3://writes/race"
     lost: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Targets inside their own source, and paths that lead nowhere."""
+"""Targets inside their source, and invalid paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statetool.saving.overlap import check_outside
 from tests.support.trees import JOB, checkpoint_root, link
 
 DEMO = Path(SAVEPOINT).parent
-#: In order: what writes ``<source>/inside`` from its source, which is a copy of one of the demo's snapshots.
+#: In order: operations that write ``<source>/inside`` from its source, a copy of one of the demo's snapshots.
 VERBS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "copy": ("savepoint", lambda source, target: st.copy(source, target)),
     "copy --dry-run": ("savepoint", lambda source, target: st.copy(source, target, dry_run=True)),

@@ -107,7 +107,7 @@ _SMALL_FILES = """
 
 
 def test_the_command_line_tells_what_the_system_refuses(corpus: Path, tmp_path: Path) -> None:
-    """The system itself limits files here: no file may be larger than 20,000 bytes."""
+    """The system limits the file size here: no file may be larger than 20,000 bytes."""
     source = corpus / "v2_3_0-rocksdb-canonical" / "snapshot"
     told = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_SMALL_FILES), str(source), str(tmp_path / "copy")],

@@ -1,4 +1,4 @@
-"""Which write gets a target that another one has begun, and when an interrupt comes."""
+"""Which write gets a target that another one has started, and the timing of interrupts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write(target: str, *, take_over: bool = False) -> None:
 
 
 def from_elsewhere(publication: Publication, hours: float) -> None:
-    """Let the marker of a write look as if it were made on another machine so many hours ago."""
+    """Let the marker of a write look as if it was made on another machine this many hours ago."""
     marker = Path(publication.staging.marker)
     marker.write_text(json.dumps({**json.loads(marker.read_bytes()), "host": "elsewhere", "name": "worker-7"}))
     when = time.time() - hours * 3600
@@ -134,7 +134,7 @@ def test_a_pid_of_another_process_is_not_taken_for_that_of_a_write() -> None:
         return owner.is_running(json.dumps({**marker, **changed}).encode(), "no write of this process")
 
     assert running() is False
-    assert running(started="1") is False  # the system gave the number to a later process
+    assert running(started="1") is False  # the system reused the PID for a later process
     assert running(host="elsewhere") is None
     assert owner.is_running(b"no JSON", "x") is None
 
@@ -162,7 +162,7 @@ def test_every_writing_command_takes_over(tmp_path: Path) -> None:
 
 
 class Interrupter:
-    """Raises ``KeyboardInterrupt`` at the n-th line that the modules of a write run."""
+    """Raises ``KeyboardInterrupt`` at the n-th line that a write runs in the modules."""
 
     modules: Final = {publish.__file__, targets.__file__, marks.__file__, owner.__file__}
 
@@ -254,7 +254,7 @@ def test_an_unknown_end_is_told_and_nothing_is_removed(monkeypatch: pytest.Monke
         publication.commit(b"meta", [f.staged])
     monkeypatch.undo()
     assert f.staged.name in targets.list_sizes(target)
-    # The request may arrive as long as the process lives.
+    # The request may be completed as long as the process exists.
     with pytest.raises(TargetExistsError, match="may be going on"):
         write(target)
     files.file_system(target)[0].pipe(f"/{tmp_path.name}/sp/_metadata", b"meta")

@@ -175,7 +175,7 @@ def test_an_expression_that_fails_ends_the_command_in_one_line(spark: SparkSessi
 
 @pytest.mark.parametrize("ttl", [False, True])
 def test_what_becomes_of_nanoseconds_is_said(spark: SparkSession, tmp_path: Path, ttl: bool) -> None:
-    """A newly set timestamp would keep the nanoseconds of the old one."""
+    """A newly set timestamp would keep the nanoseconds of the previous one."""
     stamps = pa.array([1_000_000_001, None, 1_002], pa.timestamp("ns", tz="UTC"))
     table = pa.table({"key": [1, 2, 3], "t": stamps, "a": [1, 2, 3]})
     types = {"t": statetool.value("TIMESTAMP", ttl=ttl, last_access_ms=5 if ttl else None)}

@@ -26,7 +26,7 @@ def writer(name: str, take_over: bool) -> Callable[[], None]:
 
 
 def explore(patch: pytest.MonkeyPatch, *take_over: bool, recover: bool = False, **search: Any) -> Explorer:
-    """Check every state: ``_metadata`` names a whole file, and it is there once a writer returned."""
+    """Check every state: ``_metadata`` names a complete file, and exists once a writer returned."""
     writers = {name: writer(name, over) for name, over in zip("ABC", (*take_over, True), strict=False)}
     last = writers.pop("ABC"[len(take_over)])
     explorer = Explorer(Search(writers=writers, **search), patch)
@@ -100,7 +100,7 @@ def test_no_order_of_requests_leaves_half_a_savepoint(
 def test_no_failure_of_a_request_leaves_half_a_savepoint(
     take_over: tuple[bool, ...], search: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the store acts, after it acted, or before it acts in its own time; errors and interrupts."""
+    """Before the store acts, after it acted, or with a delay; errors and interrupts."""
     assert explore(monkeypatch, *take_over, **search).states > 100
 
 

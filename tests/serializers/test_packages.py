@@ -1,4 +1,4 @@
-"""Classes of other packages than Flink's: never read by the layout of the class of Flink that has the same simple name."""
+"""Classes in other packages than Flink's: never read with the layout of the Flink class with the same simple name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from statetool.types.declared import NOTHING_DECLARED
 from tests.formats.test_headers import header_with
 from tests.support import beam, build
 
-#: Real ones first: flink-scala-api, the pipelines of Flink CDC (today's and the old name), PyFlink's and Beam's packages of other classes.
+#: Real ones first: flink-scala-api, the pipelines of Flink CDC (current and former name), packages of PyFlink and Beam for other classes.
 PACKAGES: Final = (
     "org.apache.flinkx.api.serializer.",
     "org.apache.flink.cdc.runtime.serializer.",
@@ -43,7 +43,7 @@ PACKAGES: Final = (
 
 
 def others(known: str) -> Iterator[str]:
-    """Yield names that are like a class's, but not its name."""
+    """Yield names similar to a class name, but different."""
     package, _, name = known.rpartition(".")
     yield from (f"{other}{name}" for other in PACKAGES)
     yield from (f"{package}.My{name}", f"{known}2", f"{known}$", f"{package}.Outer${name}", f"{package}.inner.{name}")
@@ -61,7 +61,7 @@ def test_only_the_full_name_of_a_snapshot_class_is_known(family: str) -> None:
             out = Output()
             out.utf(other)
             head = bytes(out)
-            # As Flink 1.7 and later writes it, for a class of the old kind, and as Flink 1.6 and older did.
+            # As written by Flink 1.7 and later for an old-style class, and by Flink 1.6 and older.
             for raw in (
                 b"\0\0\0\2" + head + b"\0\0\0\3" + bytes(200),
                 b"\0\0\0\2" + head + ADAPTER_VERSION.to_bytes(4, "big") + b"\0\0\0\1\0\0\0\0" + bytes(200),
@@ -89,7 +89,7 @@ def test_the_values_of_such_a_class_are_exact_bytes(family: str) -> None:
 
 
 def test_a_case_class_of_flink_scala_api_with_its_arity_is_not_read_as_flinks() -> None:
-    """``("id1", 7)`` was ``(None, 516)`` with seven bytes left over."""
+    """``("id1", 7)`` was read as ``(None, 516)`` with seven bytes left over."""
     outer = Output()
     outer.utf("scala.Tuple2")
     raw = build.composite(
@@ -102,7 +102,7 @@ def test_a_case_class_of_flink_scala_api_with_its_arity_is_not_read_as_flinks() 
 
 
 def test_the_sql_timestamp_of_the_blink_planner_is_another_class() -> None:
-    """Flink 1.10 alone has it: milliseconds and nanoseconds by a precision, the ``TimestampDataSerializer`` of 1.11."""
+    """Only Flink 1.10 has it: milliseconds and nanoseconds by precision, like the ``TimestampDataSerializer`` of 1.11."""
     raw = Output()
     raw.utf("org.apache.flink.table.runtime.typeutils.SqlTimestampSerializer$SqlTimestampSerializerSnapshot")
     with pytest.raises(UnknownSerializerError, match="is not known"):
@@ -115,7 +115,7 @@ def test_serializers_in_java_streams_are_known_by_their_full_names() -> None:
         serializer = serializer_of_class(known)
         assert serializer is not None
         assert serializer.type_name == spec.name
-        # A snapshot is written of it: Flink loads the class of this name.
+        # If its snapshot is written, Flink loads the class of this name.
         assert serializer.snapshot_class.startswith(f"{known}$")
         assert all(serializer_of_class(other) is None for other in others(known))
         assert binary_name(known.replace("$", ".")) == known

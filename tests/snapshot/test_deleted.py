@@ -1,4 +1,4 @@
-"""A snapshot that is deleted while it is read: no answer takes it for damage."""
+"""A snapshot that is deleted while it is read is never reported as damaged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def whole(job: Path) -> None:
 
 
 def metadata_and_private_files(job: Path) -> None:
-    """Flink begins with the metadata."""
+    """Flink deletes the metadata first."""
     (checkpoint,) = job.glob("chk-*")
     for file in checkpoint.iterdir():
         file.unlink()
@@ -71,7 +71,7 @@ def test_it_is_an_error_of_its_own(job: Path, tmp_path: Path, delete: Delete, re
     savepoint = statetool.load(path)
     delete(job)
     if delete is metadata_and_shared_files and read in ("states", "check"):
-        READS[read](savepoint, tmp_path)  # the headers are in files of the checkpoint's own
+        READS[read](savepoint, tmp_path)  # the headers are in files exclusive to the checkpoint
         return
     with pytest.raises(CheckpointDeletedError, match="Flink deleted this checkpoint while it was read") as error:
         READS[read](savepoint, tmp_path)

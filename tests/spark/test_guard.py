@@ -218,7 +218,7 @@ print(operator.state("items").count())
 
 @pytest.mark.full
 def test_a_jvm_of_small_heap_lives_on(tmp_path: Path) -> None:
-    """Without the limit it ended without a word: 100 MB of a list in a heap of 512 MB."""
+    """Without the limit it ended without a message: a list of 100 MB in a heap of 512 MB."""
     n = 12_500_000
     values = pa.ListArray.from_arrays(pa.array([0, n], pa.int32()), pa.array(np.arange(n)))
     state = statetool.bootstrap_keyed_state(

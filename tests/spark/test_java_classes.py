@@ -11,7 +11,7 @@ from statetool.spark import java_classes
 from statetool.spark.java_classes import java_options
 
 _VARIABLE = "SPARK_SUBMIT_OPTS"
-#: Starts Spark like commands do, and prints the archives that its JVM has mapped.
+#: Starts Spark as the commands do, and prints the archives that its JVM has mapped.
 _MAPPED = """
 import os
 from statetool.spark.session import local_session

@@ -1,4 +1,4 @@
-"""Real tables of Delta and Iceberg: what was folded and exported is what it should be, by a model in Python (``--lakes``)."""
+"""Real tables of Delta and Iceberg: folded and exported rows equal those of a model in Python (``--lakes``)."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def changed(spark: Any, root: Path, work: Path, **options: str) -> dict[tuple[in
 
 @pytest.mark.parametrize("planned", [False, True])
 def test_a_query_that_ends_with_a_deleted_checkpoint_reads_the_next(job: Path, planned: bool) -> None:
-    """Flink keeps one checkpoint: the newest at the start of the query goes before, or after, a batch of it was chosen."""
+    """Flink keeps one checkpoint: the newest at the start of the query is deleted before, or after, a batch with it was chosen."""
     shutil.rmtree(job / "chk-3")
     stream = CheckpointStream(
         CheckpointTable.of({"path": str(job), "operatorUid": "timers", "failOnDataLoss": "false"})

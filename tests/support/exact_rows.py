@@ -1,4 +1,4 @@
-"""Columns of hostile values: strings that are not UTF-8, NaN of every kind, maps with a key twice."""
+"""Columns of hostile values: strings that are not valid UTF-8, NaNs of every kind, maps with duplicate keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-#: Not UTF-8: Latin-1, a surrogate, a number too long, a character cut off, a byte that never occurs.
+#: Invalid UTF-8: Latin-1, a surrogate, an overlong number, a truncated character, a byte that never occurs.
 BAD_TEXTS: Final = (b"caf\xe9", b"\xed\xa0\x80", b"\xc0\x80", b"x\xf0\x9f\x98", b"\xff")
 _GOOD_TEXTS: Final = ("", "a", "Größe", "日本", "😀", "long enough for a part of its own")
 #: Bits of doubles: signs and payloads of NaN, quiet and signalling, both zeros, an infinity.
@@ -39,7 +39,7 @@ def texts(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def as_binaries(kind: pa.DataType) -> pa.DataType:
-    """Return a type with binaries in the place of strings."""
+    """Return a type with binaries instead of strings."""
     if pa.types.is_map(kind):
         return pa.map_(as_binaries(kind.key_type), as_binaries(kind.item_type))
     if pa.types.is_list(kind):
@@ -72,7 +72,7 @@ _LEAVES: Final[dict[pa.DataType, Callable[[random.Random], Any]]] = {
     pa.decimal128(20, 4): lambda r: Decimal(r.randint(-(10**19), 10**19)).scaleb(-4),
 }
 _PLAIN: Final = tuple(_LEAVES)
-#: Java hashes arrays by where they lie in memory; maps in maps are no keys that anybody has.
+#: Java hashes arrays by identity. Maps inside of maps are unrealistic keys.
 _KEYS: Final = tuple(k for k in _PLAIN if k != pa.binary())
 
 
@@ -103,7 +103,7 @@ def value_of(r: random.Random, kind: pa.DataType) -> Any:
 
 
 def identity(value: Any) -> Any:
-    """Return what is equal for values that are equal in Java, of values that were read and of those that were drawn."""
+    """Return a form that is equal for values that are equal in Java, for read and for drawn values."""
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, list | tuple):
@@ -114,7 +114,7 @@ def identity(value: Any) -> Any:
 
 
 def is_bad(value: Any, kind: pa.DataType) -> bool:
-    """Return whether a value has a string that is not UTF-8, or a map with a key twice, in it."""
+    """Return True if a value contains a string that is not valid UTF-8, or a map with a duplicate key."""
     if value is None:
         return False
     if pa.types.is_map(kind):

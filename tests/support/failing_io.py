@@ -1,4 +1,4 @@
-"""Failures of single calls to the file system while something is written: errors and interrupts, before a call and after it."""
+"""Failures of single file system calls during a write: errors and interrupts, before and after a call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from statetool.io import files, targets
 
-#: The error of the failing call, and whether the file system did what was asked before it.
+#: Error of the failing call, and whether the file system performed the call before it.
 KINDS: Final = (("error", False), ("error", True), ("interrupt", False), ("interrupt", True))
 _OS: Final = ("fsync", "link", "unlink", "scandir", "stat", "makedirs", "rmdir", "open")
 _FILE: Final = ("write", "flush", "close")
@@ -20,7 +20,7 @@ _REMOTE: Final = ("exists", "ls", "makedirs", "rm_file", "size", "cat_file", "pi
 
 
 class FailingIO:
-    """Counts the calls that :mod:`statetool.io.targets` makes, local and remote; one of them fails.
+    """Counter of the local and remote calls of :mod:`statetool.io.targets`, one of which fails.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class FailingIO:
         patch.setattr(targets, "file_system", remote)
 
     def call(self, name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Call, or fail."""
+        """Perform a call, or fail."""
         with self._lock:
             self.calls += 1
             fails = self.calls == self._point

@@ -27,8 +27,8 @@ class Store:
     refuse_each
         Every n-th request is refused with 503 and ``SlowDown``; 0 for none.
     forbid
-        Gets method, path and query of a request; one for which it returns ``before`` or ``after`` is answered with 403, before the
-        store has done it or after it.
+        Gets method, path and query of a request. If it returns ``before`` or ``after``, the response is 403, before or after the
+        store has performed the request.
     """
 
     fs: Any = None

@@ -1,8 +1,8 @@
-"""A model of an object store that several writers use at once: every order of their requests, with failures and crashes.
+"""A model of an object store with several concurrent writers: every order of their requests, with failures and crashes.
 
-Writers are plain functions that run the real code. A writer depends on the answers to its requests only, so the code runs again from its
-beginning for each request: it gets the recorded answers, and is stopped at the first request that has none. A state of the search is the
-content of the store with the answers that each writer got; states that were seen are not searched again.
+Writers are plain functions that run the real code. A writer depends only on the responses to its requests, so the code runs again from its
+beginning for each request: it gets the recorded responses, and is stopped at the first request without one. A state of the search is the
+content of the store with the responses that each writer got. Known states are not searched again.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _HOUR: Final = 3600
 
 
 class Stopped(BaseException):
-    """The code has made a request whose answer the search has yet to choose."""
+    """The code has made a request whose response the search has yet to choose."""
 
 
 class Client:
-    """The file system as one run of a writer sees it."""
+    """The file system as seen by one run of a writer."""
 
     protocol = "model"
 
@@ -108,22 +108,22 @@ class _Upload(io.BytesIO):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What is searched.
+    """Parameters of a search.
 
     Attributes
     ----------
     writers
         A function by name; each begins with an empty history.
     same_host
-        Writers know whether the process of another one runs; otherwise they see the ages of markers only.
+        Writers know whether the process of another one is running; otherwise they only see the ages of markers.
     ages
-        Hours that the marker of a writer is older than that of the others.
+        Hours by which the marker of a writer is older than those of the others.
     failures
-        So many requests in all get no true answer: see :data:`FAILURES`.
+        Maximum total number of requests without a true response: see :data:`FAILURES`.
     switches
-        A running writer is interrupted by another one at most so often; ``None`` for any number.
+        Maximum number of times that a running writer is interrupted by another one; ``None`` for no limit.
     wrong_deaths
-        Every writer is told that the processes of the others ended: a flaw that the search must find.
+        Every writer is told that the processes of the others ended: an error that the search must find.
     """
 
     writers: Mapping[str, Callable[[], object]]
@@ -136,7 +136,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One state: objects, answers and requests on their way; ``ended`` are writers whose process was killed."""
+    """One state: objects, responses and pending requests; ``ended`` are writers whose process was killed."""
 
     objects: frozenset[tuple[str, bytes]]
     replies: tuple[tuple[Reply, ...], ...]
@@ -147,14 +147,14 @@ class State:
     switches: int = 0
 
 
-#: How a request can fail: the error, and whether the store does it: before the error, not at all, or at any time after it.
+#: How a request can fail: the error, and whether the store performs it before the error, not at all, or at any time after it.
 FAILURES: Final = tuple(
     (error, when) for error in (OSError, PermissionError, KeyboardInterrupt) for when in ("before", "never", "after")
 )
 
 
 class Explorer:
-    """Searches all states; ``check`` is called with each."""
+    """Search of all states; ``check`` is called with each."""
 
     def __init__(self, search: Search, patch: pytest.MonkeyPatch) -> None:
         self.search = search
@@ -185,14 +185,14 @@ class Explorer:
         return self.steps[name, replies]
 
     def outcome(self, state: State, name: str) -> str:
-        """Return what became of a writer: ``returned``, ``raised``, ``killed`` or ``goes on``."""
+        """Return the outcome of a writer: ``returned``, ``raised``, ``killed`` or ``goes on``."""
         if name in state.ended:
             return "killed"
         kind = self.step(name, state.replies[self.names.index(name)])[0]
         return kind if kind in ("returned", "raised") else "goes on"
 
     def run(self, check: Callable[[State], None], start: frozenset[tuple[str, bytes]] = frozenset()) -> None:
-        """Search from a store's content on."""
+        """Search, starting from a content of the store."""
         first = State(start, tuple(() for _ in self.names))
         seen, stack = {first}, [first]
         while stack:
@@ -229,7 +229,7 @@ class Explorer:
                     if when == "before":
                         failed = replace(failed, objects=objects)
                     elif when == "after":
-                        # Only the end of the write sends requests whose fate matters, and a refusal is an answer.
+                        # Only requests at the end of the write have effects that matter, and a refusal is a response.
                         if request[0] != "put" or error is PermissionError or not request[1].endswith("/_metadata"):
                             continue
                         failed = replace(failed, late=failed.late | {(name, request)})
@@ -245,7 +245,7 @@ class Explorer:
         kind, path, *rest = request
         objects = dict(state.objects)
         if kind == "running":
-            # A request on its way means that the process still has its connection.
+            # A pending request means that the process still has its connection.
             late = any(who == path for who, _ in state.late)
             running = not self.search.wrong_deaths and (
                 late or (path in self.names and self.outcome(state, path) == "goes on")
@@ -275,5 +275,5 @@ class Explorer:
 
 
 def names_in(state: State) -> dict[str, bytes]:
-    """Return the objects of the target by their last name."""
+    """Return the objects of the target by the last part of their names."""
     return {path.removeprefix(_ROOT): data for path, data in state.objects}

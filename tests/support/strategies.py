@@ -96,7 +96,7 @@ def _wrap(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
 
 
 def _key(entry: tuple[Any, Any]) -> str:
-    """Tell the keys of a map apart; those that differ in the order of their parts only are taken for the same."""
+    """Return a form that distinguishes the keys of a map; keys that differ only in the order of their parts count as equal."""
     return "".join(sorted(repr(entry[0])))
 
 

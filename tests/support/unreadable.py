@@ -1,4 +1,4 @@
-"""Savepoints of two operators, of one of which statetool cannot read some state."""
+"""Savepoints of two operators, one of which has state that statetool cannot read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.support.native import native_savepoint
 
 GOOD: Final = "good"
 BAD: Final = "bad"
-#: A serializer, and what is written instead of its name: of a class that no release of Flink has.
+#: A serializer, and the class name that replaces the real one: no release of Flink has such a class.
 _CHAR: Final = build.simple("Char")
 _KNOWN: Final = b"CharSerializer$CharSerializerSnapshot"
 _UNKNOWN: Final = b"OursSerializer$OursSerializerSnapshot"
-#: What cannot be read.
+#: Kinds of unreadable state.
 KINDS: Final = (
     "key", "value", "database key", "database value", "database list", "database map", "operator state", "raw timers",
 )  # fmt: skip
@@ -29,7 +29,7 @@ KINDS: Final = (
 def savepoint(folder: Path, kind: str, *, value: int = 0) -> statetool.Savepoint:
     """Write a savepoint with the operators ``good`` and ``bad``, each with the keyed state ``count`` of one key, and open it.
 
-    Of the operator ``bad`` what ``kind`` says cannot be read; ``value`` is the value of both.
+    ``kind`` is the unreadable part of the operator ``bad``; ``value`` is the value of both.
     """
     good, bad = folder / GOOD, folder / BAD
     for place in (good, bad):
@@ -74,7 +74,7 @@ def _subtask(kind: str, value: int) -> canonical.Subtask:
 
 
 def _moved(value: Any, folder: str) -> Any:
-    """Return part of metadata whose relative files are in a folder beside it."""
+    """Return part of metadata whose relative files are in a neighboring folder."""
     if isinstance(value, tuple):
         return tuple(_moved(v, folder) for v in value)
     if isinstance(value, RelativeFileHandle):
@@ -85,7 +85,7 @@ def _moved(value: Any, folder: str) -> Any:
 
 
 def _raw_timers(key: bytes) -> KeyGroupsHandle:
-    """Return a service of timers in raw keyed state, with keys of a serializer; it has none."""
+    """Return an empty timer service in raw keyed state, with a key serializer."""
     out = Output(bytes.fromhex("f1cd859f"))
     out.i4(2)
     out.i4(1)

@@ -122,7 +122,7 @@ def test_subtasks_that_met_subclasses_in_another_order_describe_the_same(known: 
     assert described == {n for names in known for n in names.split(",") if n}
 
 
-#: With its fields in Flink's order, by name, in which a declared class is read.
+#: With its fields by name in Flink's order, the order in which a declared class is read.
 SORTED_BIKE = pojo("Bike", {"gear": INT, "wheels": INT})
 SORTED_VALUE = b"\4\0\4Bike\2\0\0\0\0\7\0\0\0\0\2"
 BIKE_CLASS = class_of_fields("Bike", {"wheels": "int", "gear": "int"}, extends=("Vehicle",))
@@ -133,7 +133,7 @@ BIKE_CLASS = class_of_fields("Bike", {"wheels": "int", "gear": "int"}, extends=(
 def test_a_declared_subclass_is_described_by_the_subtasks_that_met_it(
     tmp_path: Path, known: tuple[str, str], *, declared: bool
 ) -> None:
-    """A declaration stood for a description that only one subtask had, so that the two were not the same."""
+    """A declaration replaced a description that only one subtask had, so that the two differed."""
     values = [vehicle(**dict.fromkeys(names.split(), SORTED_BIKE)) for names in known]
     keys = (
         [k for k in "abcdef" if group_of(serializer(STRING), k, 128) < 64],

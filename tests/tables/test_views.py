@@ -149,7 +149,7 @@ def test_a_subtask_whose_states_have_other_parts_is_named(corpus: Path) -> None:
 
 
 def changed(op: statetool.Operator, state: str) -> dict[str, StateMeta]:
-    """Return the states of an operator, one of them with text in place of each of its parts."""
+    """Return the states of an operator, one of them with text instead of each of its parts."""
     metas = {name: meta for name, (_, meta) in op.inventory.keyed_states.items()}
     value = metas[state].value
     for step, _ in value.children():

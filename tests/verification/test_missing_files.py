@@ -1,4 +1,4 @@
-"""A directory that is missing is said once, not for each of its files."""
+"""A missing directory is reported once, not once per file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statetool.cli.main import cli
 
 @pytest.fixture
 def checkpoint(corpus: Path, tmp_path: Path) -> Path:
-    """Return an incremental checkpoint that was copied with the files that it shares."""
+    """Return an incremental checkpoint that was copied with its shared files."""
     case = shutil.copytree(corpus / "v2_3_0-rocksdb-incremental" / "snapshot", tmp_path / "job")
     return max(case.glob("chk-*"))
 

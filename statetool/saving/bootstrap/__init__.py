@@ -1,4 +1,4 @@
-"""How tables become the state of one operator: what they hold, and the recipes by which their rows become entries."""
+"""Bootstrapping of one operator's state from tables: declarations, and recipes that turn rows into entries."""
 
 from statetool.saving.bootstrap.model import (
     SERVICE_COLUMNS,

@@ -1,4 +1,4 @@
-"""Columns of input tables with what their companions say, and the columns of keys."""
+"""Columns of input tables with their companion columns, and key columns."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlT
 def column_of(
     batch: pa.RecordBatch, name: str, logical: LogicalType, recipe: KeyedRecipe | None = None, *, exact: bool = False
 ) -> pa.Array:
-    """Return a column, with the nanoseconds or scales of its companion; a column of a state of ``recipe`` is no companion.
+    """Return a column, with the nanoseconds or scales of its companion; state columns of ``recipe`` are not companions.
 
     Parameters
     ----------
     exact
-        Refuse numbers that are not of the scale that the companion says.
+        Refuse numbers whose scale differs from the one in the companion.
     """
     array = batch.column(name)
     if has_scales(logical):
@@ -44,7 +44,7 @@ def column_of(
 
 
 def _companion(batch: pa.RecordBatch, name: str, recipe: KeyedRecipe | None) -> pa.Array | None:
-    """Return a companion column, if there is one; a column of a state of ``recipe`` is none."""
+    """Return the companion column, if any; state columns of ``recipe`` are not companions."""
     if name not in batch.schema.names or (recipe is not None and any(s.column == name for s in recipe.states)):
         return None
     return batch.column(name)
@@ -66,12 +66,12 @@ def state_mask(
     column: pa.Array,
     key_text: Callable[[int], str],
 ) -> Mask:
-    """Return which rows have a state: those with a value, and those whose companion says that the state holds a null.
+    """Return a mask of the rows that have a state: rows with a value, and rows whose companion marks a stored null.
 
     Raises
     ------
     EncodeError
-        A null of which nothing says whether the state holds it, or a value of a state that is said to be absent.
+        A null has no companion that says whether it is stored, or a state marked as absent has a value.
     """
     valid = is_valid(column)
     if not shape.holds_null or (state.last_access_ms is None and isinstance(shape.logical, TtlType)):
@@ -98,7 +98,7 @@ def state_mask(
 
 
 def key_array(batch: pa.RecordBatch, recipe: KeyedRecipe, logical: LogicalType) -> pa.Array:
-    """Return the keys of rows; several columns make up a struct."""
+    """Return the keys of rows; several columns form a struct."""
     if len(recipe.key) == 1:
         return column_of(batch, recipe.key[0], logical, recipe, exact=True)
     kinds = [field.type for field in logical.fields] if isinstance(logical, StructType) else []
@@ -120,12 +120,12 @@ def cell_text(array: pa.Array, row: int) -> str:
 
 
 def row_of(key: Serializer, array: pa.Array) -> pa.Array:
-    """Return keys as rows of one field where the type of keys is such a row, as PyFlink makes of all keys, ``None`` included."""
+    """Return keys as rows of one field if the key type is such a row, as PyFlink wraps all keys, ``None`` included."""
     if not isinstance(key, RowSerializer) or len(key.nested) != 1:
         return array
     if pa.types.is_struct(array.type) and len(array.type):
         own_name = array.type[0].name in (key.steps[0], "f0")
-        # A struct under another name is the row too, unless it is the row's field.
+        # A struct with another name is the row too, unless it is the row's field.
         is_row = own_name or not isinstance(key.nested[0].logical, StructType)
         if is_row and (len(array.type) == 1 or array.type[len(array.type) - 1].name == KIND_FIELD):
             return array

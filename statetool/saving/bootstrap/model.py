@@ -1,6 +1,6 @@
 """Bootstraps: the tables of a user, and declarations of the states in them.
 
-A user's table is a ``pyarrow.Table`` or a Spark DataFrame, which no module here looks into; a :class:`Table` has its schema.
+A user's table is a ``pyarrow.Table`` or a Spark DataFrame. Modules here use only its schema, in :class:`Table`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ElementBootstrap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The schemas of a bootstrap's tables; ``services`` are the (domain, service) of its timers."""
+    """Schemas of a bootstrap's tables; ``services`` are the (domain, service) pairs of its timers."""
 
     schema: pa.Schema
     timers: pa.Schema | None = None
@@ -62,12 +62,12 @@ class Table:
 
 
 def checked_services(rows: Iterable[Mapping[str, str | None]]) -> tuple[tuple[str | None, str | None], ...]:
-    """Return the (domain, service) of rows, sorted; absent columns are ``None``.
+    """Return the sorted (domain, service) pairs of rows; absent columns are ``None``.
 
     Raises
     ------
     OptionError
-        A column has a null.
+        A column contains a null.
     """
     services = []
     for row in rows:
@@ -78,7 +78,7 @@ def checked_services(rows: Iterable[Mapping[str, str | None]]) -> tuple[tuple[st
 
 
 def need(schema: pa.Schema, columns: Iterable[str], what: str) -> None:
-    """Refuse a table that does not have each of the columns exactly once.
+    """Refuse a table in which a column is missing or repeated.
 
     Raises
     ------

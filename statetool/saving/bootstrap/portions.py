@@ -1,7 +1,7 @@
-"""Tables in this process become keyed state a portion of key groups at a time.
+"""Conversion of in-memory tables to keyed state, a portion of key groups at a time.
 
-Entries that were dealt to key groups would lie on local disk until the last row was read: as many bytes as the new state has. Rows in memory
-can be found again instead, so that those of a few key groups become entries, which are written before the next ones.
+Entries shuffled to key groups would stay on local disk until the last row was read, using as many bytes as the new state. Rows in memory
+can be looked up again instead: the rows of a few key groups become entries, which are written before the next ones.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from statetool.saving.streams.runs import portions
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: Rows that are encoded at once: few enough that their entries stay in the processor's cache.
+#: Rows that are encoded at once, chosen so that their entries stay in the processor's cache.
 BATCH_ROWS: Final = 1 << 14
-#: Rows that are measured at once: with fewer, threads wait for each other between short steps.
+#: Rows that are measured at once. With fewer, threads wait for each other between short steps.
 _MEASURED_ROWS: Final = 1 << 16
-#: Bytes of entries that are put together at once: few enough for the cache, enough to be worth a call.
+#: Bytes of entries that are assembled at once: few enough for the cache, enough to justify a call.
 _PORTION_BYTES: Final = 8 << 20
-#: Bytes of rows, of several parts of a table, that are put into one batch.
+#: Bytes of rows, from several parts of a table, that are combined into one batch.
 _TOGETHER_BYTES: Final = 64 << 20
-#: Rows of a chunk that each portion should have: taking fewer at once takes longer than dealing them through local disk.
+#: Minimum rows of a chunk per portion. Below this, taking rows takes longer than shuffling them through local disk.
 _LEAST_ROWS: Final = 256
-#: Rows that are ordered by key group together.
+#: Rows that are sorted by key group together.
 _PART_ROWS: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Rows of a table, and how they are found by key group: ``groups`` uint16[n] ascending, of row ``order`` int32[n].
+    """Rows of a table with an index by key group: ``groups`` uint16[n] ascending, of row ``order`` int32[n].
 
-    ``size_bytes`` int64[max parallelism]: the bytes of the entries of each key group, about.
+    ``size_bytes`` int64[max parallelism]: approximate bytes of the entries of each key group.
     """
 
     recipe: KeyedRecipe
@@ -65,8 +65,8 @@ class _Part:
         return cls(recipe, rows, groups[order], order, size_bytes)
 
     def span(self, numbers: range) -> tuple[int, int]:
-        """Return where the rows of a range of key groups begin and end in ``order``."""
-        # Of another type, all groups would be converted.
+        """Return the start and end of the rows of a range of key groups in ``order``."""
+        # With another type, numpy would convert all groups.
         edges = np.array([numbers.start, numbers.stop], dtype=np.uint16)
         low, high = np.searchsorted(self.groups, edges).tolist()
         return low, high
@@ -76,20 +76,20 @@ class _Part:
 
 
 def comes_in_portions(table: pa.Table, subtasks: int) -> bool:
-    """Tell whether the rows of portions are many enough in each chunk of a table: small tables are not worth it, nor are small chunks."""
+    """Return True if portions have enough rows in each chunk of a table. Small tables and small chunks are not worth it."""
     chunks = max(column.num_chunks for column in table.columns)
-    # Entries have about twice the bytes of their rows. `nbytes` does not know all types.
+    # Entries have about twice the bytes of their rows. `nbytes` does not support all types.
     count: int = max(2 * table.get_total_buffer_size() // _PORTION_BYTES, subtasks)
     return bool(_LEAST_ROWS * chunks * count <= table.num_rows)
 
 
 class TablesInPortions:
-    """Tables of one operator's keyed state. Beside them it takes six bytes of memory a row.
+    """Tables of one operator's keyed state. The index takes six bytes of memory per row.
 
     Raises
     ------
     EncodeError
-        As :func:`~statetool.saving.bootstrap.records.table_entries`, of the keys; a column of a type whose rows Arrow cannot take.
+        As :func:`~statetool.saving.bootstrap.records.table_entries`, for the keys. Also if Arrow cannot take rows of a column's type.
     """
 
     def __init__(self, tables: Sequence[tuple[pa.Table, KeyedRecipe]], max_parallelism: int, threads: int) -> None:
@@ -101,7 +101,7 @@ class TablesInPortions:
         size = np.zeros(max_parallelism, dtype=np.int64)
         for part in self._parts:
             size += part.size_bytes
-        #: int64[max parallelism + 1]: bytes of the entries before each key group, about.
+        #: int64[max parallelism + 1]: approximate bytes of the entries before each key group.
         self._edges: Int64s = np.append(0, np.cumsum(size))
 
     def cut(self, numbers: range) -> Iterator[range]:
@@ -110,11 +110,11 @@ class TablesInPortions:
             yield numbers[first:stop]
 
     def size_bytes(self, numbers: range) -> int:
-        """Return the bytes of the entries of a range of key groups, about."""
+        """Return the approximate bytes of the entries of a range of key groups."""
         return int(self._edges[numbers.stop] - self._edges[numbers.start])
 
     def batches(self, numbers: range) -> Iterator[tuple[KeyedRecipe, pa.RecordBatch]]:
-        """Yield the rows of a range of key groups, some at a time."""
+        """Yield the rows of a range of key groups in batches."""
         for part in self._parts:
             low, high = part.span(numbers)
             size = part.size_bytes[numbers.start : numbers.stop].sum() / max(1, high - low)
@@ -123,12 +123,12 @@ class TablesInPortions:
                 yield part.recipe, part.taken(at, min(at + step, high))
 
     def entries(self, numbers: range) -> EntryBatch | None:
-        """Return the entries of a range of key groups, all at once; ``None`` where there is no row."""
+        """Return all entries of a range of key groups; ``None`` if there are no rows."""
         entries = [e for recipe, rows in self._rows(numbers) for e in table_entries(recipe, rows)]
         return concat(entries) if entries else None
 
     def _rows(self, numbers: range) -> Iterator[tuple[KeyedRecipe, pa.RecordBatch]]:
-        """Yield the rows of a range of key groups, many at once: those of all parts of a table."""
+        """Yield the rows of a range of key groups in large batches that combine all parts of a table."""
         for recipe, parts in groupby(self._parts, key=lambda part: part.recipe):
             taken = [part.taken(low, high) for part in parts for low, high in [part.span(numbers)] if low < high]
             for first, stop in portions(np.cumsum([0, *(rows.nbytes for rows in taken)]), _TOGETHER_BYTES):

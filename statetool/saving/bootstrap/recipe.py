@@ -1,4 +1,4 @@
-"""Recipes by which tasks turn the rows of a table into entries of state; frozen, picklable, made on the driver."""
+"""Recipes by which tasks turn table rows into entries of state; frozen, picklable, made on the driver."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateColumn:
-    """The column of one state.
+    """Column of one state.
 
-    ``last_access_ms`` is the last access of TTL values; ``None`` where the column has it, or the state has no TTL. ``tells_null``: a null
-    may be one that the state holds, and is refused where no companion tells.
+    ``last_access_ms`` is the last access of TTL values; ``None`` if the column contains it, or the state has no TTL. ``tells_null``: a null
+    may be a stored value. It is refused unless a companion column says so.
     """
 
     state_id: int
@@ -31,7 +31,7 @@ class StateColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerColumns:
-    """Columns of timers; ``states`` are ids by (domain, service), ``None`` where there is no such column."""
+    """Columns of timers; ``states`` are ids by (domain, service), with ``None`` for an absent column."""
 
     states: tuple[tuple[str | None, str | None, int], ...]
     timestamp: str = "timestamp"
@@ -41,22 +41,22 @@ class TimerColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedRecipe:
-    """How one table becomes keyed state.
+    """Recipe that turns one table into keyed state.
 
     Attributes
     ----------
     header
-        Bytes of the keyed header of the operator, with the states of all of its tables.
+        Bytes of the operator's keyed header, with the states of all its tables.
     key
-        The key column, or the columns that make up a tuple.
+        The key column, or the columns that form a tuple.
     key_group
-        Column with the key group of each row, which is checked where the hash code of the key is known.
+        Column with the key group of each row; checked if the hash code of the key is known.
     formula
-        How keys hash whose hash code lies in user code, if that is known.
+        Hash formula of keys whose hash code is defined in user code, if known.
     presence
-        State id of entries that only show the keys of rows, in a table with map states only, so that duplicate keys are found.
+        State id of presence entries, which record the keys of rows in a table with only map states. They reveal duplicate keys.
     long
-        Whether each row is one entry of the only state: ``value``, and ``map_key`` of a map or ``list_index`` of a list.
+        Whether each row is one entry of the only state: ``value``, with ``map_key`` for a map or ``list_index`` for a list.
     """
 
     operator: str
@@ -73,7 +73,7 @@ class KeyedRecipe:
     types: TypeContext = NOTHING_DECLARED
 
     def columns(self, names: Sequence[str]) -> list[int]:
-        """Return which columns of a table are read."""
+        """Return the columns of a table to read."""
         used = {*self.key, *(s.column for s in self.states), *filter(None, (self.namespace, self.key_group))}
         if self.timers is not None:
             used |= {self.timers.timestamp, self.timers.domain, self.timers.service}
@@ -84,13 +84,16 @@ class KeyedRecipe:
 
     @property
     def keyed_header(self) -> KeyedHeader:
-        """The parsed header."""
+        """Return the parsed header."""
         return parse_keyed_header(self.header, self.types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementRecipe:
-    """How one table becomes an operator state: columns ``value``, ``key`` (of broadcast state), ``subtask`` (that gets the element)."""
+    """Recipe that turns one table into operator state.
+
+    Columns: ``value``, ``key`` (broadcast state), ``subtask`` (destination of the element).
+    """
 
     operator: str
     header: bytes
@@ -103,5 +106,5 @@ class ElementRecipe:
 
     @property
     def operator_header(self) -> OperatorHeader:
-        """The parsed header."""
+        """Return the parsed header."""
         return parse_operator_header(self.header, self.types)

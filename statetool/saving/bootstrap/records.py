@@ -1,6 +1,6 @@
-"""Rows of input tables as entries of state; runs in tasks.
+"""Encoding of table rows as entries of state; runs in tasks.
 
-The entries of operator state have their subtask in place of a key group, and no key but in broadcast state.
+Entries of operator state have their subtask instead of a key group, and a key only in broadcast state.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from statetool.types import Scalar
 from statetool.types.declared import TypeContext
 from statetool.types.shown import shown
 
-#: Bytes of an entry besides its key and value: two lengths, the key group.
+#: Bytes of an entry in addition to its key and value: two lengths, the key group.
 _FRAME_BYTES: Final = 10
 
 
@@ -50,7 +50,7 @@ def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> 
     Raises
     ------
     EncodeError
-        A value that its type cannot hold; names operator, state and the key of the row.
+        A value does not fit its type; the message names the operator, the state and the key of the row.
     """
     if not rows.num_rows:
         return
@@ -64,12 +64,12 @@ def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> 
 
 
 def measured_rows(recipe: KeyedRecipe, rows: pa.RecordBatch) -> tuple[Int64s, Int64s]:
-    """Return the key group of each row of a table, and about how many bytes its entries have: each repeats the key.
+    """Return the key group of each row of a table, and the approximate bytes of its entries, each of which repeats the key.
 
     Raises
     ------
     EncodeError
-        As :func:`table_entries`, of the keys.
+        As :func:`table_entries`, for the keys.
     """
     try:
         own = _Rows(recipe, rows)
@@ -79,7 +79,7 @@ def measured_rows(recipe: KeyedRecipe, rows: pa.RecordBatch) -> tuple[Int64s, In
 
 
 class _Rows:
-    """The rows of one batch: their keys are encoded once for all states."""
+    """Rows of one batch; their keys are encoded once for all states."""
 
     def __init__(self, recipe: KeyedRecipe, batch: pa.RecordBatch) -> None:
         self.recipe, self.batch = recipe, batch
@@ -95,7 +95,7 @@ class _Rows:
         self._prefixes: Ranges | None = None
 
     def _encoded_objects(self, what: str, serializer: Serializer, array: pa.Array, rows: Int64s) -> Encoded:
-        """Encode keys or namespaces; refuse null ones (:mod:`statetool.hashing.possible_keys` says why)."""
+        """Encode keys or namespaces; refuse nulls (reason: :mod:`statetool.hashing.possible_keys`)."""
         nulls = np.flatnonzero(~is_valid(array)) if not serializer.nullable else np.empty(0, dtype=np.int64)
         if not len(nulls):
             encoded = pack(self._measured(serializer, array, what, rows=rows, is_key=True))
@@ -110,7 +110,7 @@ class _Rows:
         return encoded
 
     def _groups(self, key: Serializer, start: Int64s, end: Int64s) -> Int64s:
-        """Return the key groups of the keys' hash codes; where those lie in user code, those in the column ``key_group``."""
+        """Return the key groups of the keys' hash codes, or the column ``key_group`` if hash codes are defined in user code."""
         in_column = None if self.recipe.key_group is None else self._given_groups(self.recipe.key_group)
         try:
             hashes = KeyHasher(key, self.recipe.formula).hashes(self.keys.data, start, end)
@@ -145,7 +145,7 @@ class _Rows:
         return MeasuredEntries.batch(list(self.parts()))
 
     def counts(self) -> Int64s:
-        """Return how many entries each row has at most."""
+        """Return the maximum number of entries of each row."""
         counts = np.zeros(self.n, dtype=np.int64)
         if self.recipe.timers is not None or self.recipe.long:
             return counts + 1
@@ -167,7 +167,7 @@ class _Rows:
                 written = self.state(state, meta)
                 yield written
                 if meta.kind != "map" and not anchored:
-                    # Rows without an entry get one that only shows their key, so that duplicate keys are found.
+                    # Rows without an entry get a presence entry, so that duplicate keys are found.
                     anchored = True
                     bare = np.flatnonzero(np.bincount(self.with_entry, minlength=self.n) == 0)
                     yield self.part(bare, PRESENCE | state.state_id, self.prefixes(meta, bare), _no_bytes(len(bare)))
@@ -179,7 +179,7 @@ class _Rows:
             yield self.part(rows, self.recipe.presence, self.prefixes(first, rows), _no_bytes(self.n))
 
     def prefixes(self, meta: StateMeta, rows: Int64s) -> Piece:
-        """Return key and namespace of rows, as in front of user keys: all states of a table have one type of namespace."""
+        """Return the key and namespace of rows, as they precede user keys; all states of a table have the same namespace type."""
         if self._prefixes is None:
             assert meta.namespace is not None
             self._prefixes = as_piece(pack(self._measured_prefixes(meta.namespace)))
@@ -221,7 +221,7 @@ class _Rows:
         return self.of_rows(meta, state, rows, values)
 
     def long_form(self, state: StateColumn, shape: StateShape, meta: StateMeta) -> MeasuredEntries:
-        """Encode rows of one entry each, as ``op.state(name)`` shows them."""
+        """Encode rows with one entry each, in the form that ``op.state(name)`` returns."""
         rows = np.arange(self.n)
         values = column_of(self.batch, state.column, shape.element.logical)
         if shape.kind == "map":
@@ -230,7 +230,7 @@ class _Rows:
             return self.map_entries(state, shape, meta, rows, keys, values)
         measured = self._measured(shape.element, values, state.column, access=state.last_access_ms)
         if shape.kind == "list" and not shape.framed_bytes:
-            # The index stands behind the key until the elements of a list are put together.
+            # The index follows the key until the elements of a list are joined.
             index = Integers(_numbers(self.batch.column("list_index"), "list_index"), INDEX_BYTES)
             keys = Chain((self.prefixes(meta, rows), index), self.n)
             return self.part(rows, state.state_id, keys, measured)
@@ -241,7 +241,7 @@ class _Rows:
     ) -> MeasuredEntries:
         assert shape.user_key is not None
         user_keys = self._measured(shape.user_key, keys, f"{state.column}.key", rows=rows, is_key=True)
-        # Where None is an object, no value is Java's null.
+        # If None is an object, no value is Java's null.
         valid = np.ones(len(values), dtype=np.bool_) if shape.element.none_is_value else is_valid(values)
         items = values if valid.all() else values.filter(as_arrow(valid))
         measured = self._measured(
@@ -251,7 +251,7 @@ class _Rows:
         return self.part(rows, state.state_id, composite, Flagged(valid, measured, (0, 1), 0))
 
     def of_rows(self, meta: StateMeta, state: StateColumn, rows: Int64s, values: Piece) -> MeasuredEntries:
-        """Return one entry for each of the rows, and remember these rows."""
+        """Return one entry per row, and remember these rows."""
         self.with_entry = rows
         return self.part(rows, state.state_id, self.prefixes(meta, rows), values)
 
@@ -296,7 +296,7 @@ class _Rows:
             raise
 
     def key_text(self, row: int) -> str:
-        """Return the key of a row as people write it."""
+        """Return the key of a row as text for messages."""
         array = self.key_array.slice(row, 1)
         logical = self.header.key.logical
         try:
@@ -336,7 +336,7 @@ def _numbers(array: pa.Array, column: str) -> Int64s:
 
 
 def _element_entries(recipe: ElementRecipe, rows: pa.RecordBatch) -> EntryBatch:
-    """Encode rows of an operator state; a hash of an element's bytes chooses its subtask, so that retries choose the same."""
+    """Encode rows of an operator state. A hash of an element's bytes chooses its subtask, so that retries choose the same one."""
     meta = recipe.operator_header.states[recipe.state_id]
     try:
         values = _encoded_elements(element_serializer(meta), rows, recipe.value)

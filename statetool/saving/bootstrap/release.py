@@ -1,4 +1,4 @@
-"""Declared types with the snapshots of the Flink release that the state is written for."""
+"""Declared types with the serializer snapshots of the target Flink release."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ B = TypeVar("B", KeyedBootstrap, ElementBootstrap)
 
 
 def for_release(bootstrap: B, target: Target) -> B:
-    """Return a bootstrap whose declared types have the snapshots of a release.
+    """Return a bootstrap whose declared types have the serializer snapshots of a release.
 
     Raises
     ------
     OptionError
-        A declared type is none, or releases write it in different ways and none is chosen.
+        A declaration is not a type, or releases write the type differently and no release is chosen.
     UnsupportedError
-        The release does not have a declared type.
+        The release does not support a declared type.
     """
     release = _numbers(target)
     if isinstance(bootstrap, ElementBootstrap):
@@ -52,7 +52,7 @@ def _numbers(target: Target) -> tuple[int, int] | None:
 
 
 def _state(name: str, state: StateType | None, release: tuple[int, int] | None) -> StateType | None:
-    # What is no declaration is refused when the table is planned.
+    # Invalid declarations are refused when the table is planned.
     if not isinstance(state, StateType):
         return state
     try:

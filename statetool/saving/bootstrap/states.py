@@ -1,4 +1,4 @@
-"""Which states and timers a table holds, and of which types: as declared, like those of an operator, or by its columns."""
+"""States and timers of a table, and their types: declared, copied from an operator, or derived from columns."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class PlannedTable:
 
     @property
     def all_metas(self) -> tuple[StateMeta, ...]:
-        """All states, queues of timers last."""
+        """Return all states, with timer queues last."""
         return (*(m for m, _ in self.metas), *(m for _, _, m in self.timers))
 
 
 def is_list(meta: StateMeta) -> bool:
-    """Tell whether each element is a row of the long form."""
+    """Return True if each row of the long form is a list element."""
     shape = StateShape(meta)
     return shape.kind == "list" and not shape.framed_bytes
 
@@ -65,7 +65,7 @@ def key_type(bootstrap: KeyedBootstrap, table: Table) -> Serializer:
     Raises
     ------
     OptionError, UnknownNameError
-        No key column, no keys to be like, or keys of a type that no job can have.
+        There is no key column, no keys to take the type from, or a key type that no job can have.
     """
     need(table.schema, bootstrap.key, "the table")
     if bootstrap.like is not None:
@@ -78,7 +78,7 @@ def key_type(bootstrap: KeyedBootstrap, table: Table) -> Serializer:
     else:
         types = [infer_type(table.schema.field(c).type) for c in bootstrap.key]
         key = types[0] if len(types) == 1 else flink.tuple_of(*types)
-    # PyFlink's keyBy makes a row of one field of every key.
+    # PyFlink's keyBy wraps every key in a row of one field.
     key = flink.row(key) if python_states(bootstrap) and not _is_python_key(key) else key
     check_key_type(key)
     return key
@@ -89,26 +89,26 @@ def _is_python_key(key: Serializer) -> bool:
 
 
 def python_states(bootstrap: KeyedBootstrap) -> tuple[tuple[str, PythonState], ...]:
-    """Return the declared states of a Python operator, by the names by which they are registered."""
+    """Return the declared states of a Python operator, by the names under which they are registered."""
     declared = bootstrap.states if isinstance(bootstrap.states, Mapping) else {}
     states = ((registered_name(n, declaration), python_state(declaration)) for n, declaration in declared.items())
     return tuple((name, state) for name, state in states if state is not None)
 
 
 def snapshot_bytes(serializer: Serializer) -> bytes:
-    """Return a serializer's snapshot as headers of today have it, to compare serializers."""
+    """Return a serializer's snapshot in the form of current headers, to compare serializers."""
     out = Output()
     write_proxied(out, serializer)
     return bytes(out)
 
 
 def one_key(keys: Sequence[Serializer], carried: KeyedHeader | None) -> Serializer:
-    """Return the one type of all keys, those that are carried over included.
+    """Return the common type of all keys, carried ones included.
 
     Raises
     ------
     OptionError
-        Keys have several types.
+        Keys have different types.
     """
     serializers = [*([carried.key] if carried is not None else []), *keys]
     for other in serializers[1:]:
@@ -126,7 +126,7 @@ def planned_table(bootstrap: KeyedBootstrap, table: Table, key: Serializer) -> P
     Raises
     ------
     OptionError, UnknownNameError
-        Types that do not fit together, missing columns, columns that are not declared.
+        Types conflict, a column is missing, or a column is not declared.
     """
     if bootstrap.key_group is not None:
         need(table.schema, (bootstrap.key_group,), "the table")
@@ -144,17 +144,17 @@ def planned_table(bootstrap: KeyedBootstrap, table: Table, key: Serializer) -> P
 
 
 def check_scales(schema: pa.Schema, column: str, logical: LogicalType, own: Container[str] = ()) -> None:
-    """Refuse a column of decimals that may have lost the scales of the ``BigDecimal`` s that they were read from.
+    """Refuse a decimal column that may have lost the scales of the ``BigDecimal`` s it was read from.
 
     Parameters
     ----------
     own
-        Columns that are states, and no companions.
+        State columns, without companions.
 
     Raises
     ------
     OptionError
-        Names the ways to say the scales.
+        Names the ways to give the scales.
     """
     scale = column + SCALE
     kind = schema.field(column).type
@@ -198,7 +198,7 @@ def _state_columns(bootstrap: KeyedBootstrap, schema: pa.Schema, known: Containe
     others = {*bootstrap.key, bootstrap.key_group, bootstrap.namespace}
     stamps = {field.name for field in schema if pa.types.is_timestamp(field.type)}
     others |= {f"{n}{COMPANION}" for n in stamps if f"{n}{COMPANION}" not in known}
-    # Decimals that a user made, of another type, may well have a state beside them whose name ends as companions do.
+    # User-made decimals, of another type, may be next to a state whose name ends like that of a companion.
     decimals = {field.name for field in schema if shows_scales(field.type)}
     others |= {f"{n}{SCALE}" for n in decimals if f"{n}{SCALE}" not in known}
     return [n for n in schema.names if n not in others]
@@ -232,7 +232,7 @@ def _declared_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[Stat
 
 
 def _declared_long(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[tuple[StateMeta, str]]:
-    """Return the only state of a table in the long form; types that are not declared follow from its columns."""
+    """Return the only state of a table in the long form; undeclared types follow from its columns."""
     assert isinstance(bootstrap.states, Mapping)
     ((name, declaration),) = bootstrap.states.items()
     need(schema, ("value",), "the table")
@@ -292,7 +292,7 @@ def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMet
 
 
 def _companions(column: str, meta: StateMeta) -> set[str]:
-    """Return the names of the companions that a state's column may have."""
+    """Return the possible companion names of a state's column."""
     shape = StateShape(meta)
     logical = shape.element.logical
     logical = logical.value if isinstance(logical, TtlType) else logical
@@ -302,7 +302,7 @@ def _companions(column: str, meta: StateMeta) -> set[str]:
 
 
 def _check_timer_columns(bootstrap: KeyedBootstrap, schema: pa.Schema) -> None:
-    """Refuse unknown columns in a table of timers: a misspelled ``domain`` would make other timers."""
+    """Refuse unknown columns in a table of timers: a misspelled ``domain`` would create different timers."""
     known = [*bootstrap.key, "key", "timestamp", "namespace", *SERVICE_COLUMNS, bootstrap.key_group]
     shown = {"time", *(f"{name}{suffix}" for name in known for suffix in (COMPANION, SCALE))}
     for name in schema.names:
@@ -333,7 +333,7 @@ def _timers(
         )
         timers.append((domain, service, known.get(meta.name, meta)))
     if set(SERVICE_COLUMNS) <= set(schema.names):
-        # Empty queues are replaced too: the table holds all timers of the operator that it is like.
+        # Empty queues are replaced too: the table contains all timers of the operator in ``like``.
         names = {m.name for _, _, m in timers}
         for meta in known.values():
             if meta.kind == "timers" and meta.name not in names:

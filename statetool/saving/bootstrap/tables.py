@@ -1,4 +1,4 @@
-"""Plan how tables become the state of one operator; runs on the driver, with schemas only."""
+"""Plan the state of one operator from tables; runs on the driver, with schemas only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from statetool.tables.elements import element_serializer
 from statetool.types import TtlType
 from statetool.types.declared import TypeContext
 
-#: Returns how keys of a type hash whose hash code lies in user code, ``None`` where their serializer knows.
+#: Returns the hash formula of a key type whose hash code is defined in user code, ``None`` if its serializer provides it.
 FormulaOf: TypeAlias = Callable[[KeyedBootstrap, Serializer], HashFormula | None]
 _MOST_STATES = 32767
 
@@ -44,17 +44,17 @@ def keyed_job(
     formula_of: FormulaOf,
     types: TypeContext,
 ) -> StreamJob:
-    """Plan the keyed state and the timers of an operator, without the entries of a base.
+    """Plan the keyed state and timers of an operator, without entries of a base.
 
     Parameters
     ----------
     carried
-        Header with the key and the states that are kept of a base; its bytes stay where no state is added.
+        Header with the key and the carried states of a base. Its bytes stay the same if no state is added.
 
     Raises
     ------
     OptionError, UnknownNameError
-        Types that do not fit together, missing columns, duplicate states.
+        Types conflict, a column is missing, or a state is duplicated.
     """
     key = one_key([key_type(b, t) for b, t in tables], carried)
     planned = [planned_table(b, t, key) for b, t in tables]
@@ -82,7 +82,7 @@ def keyed_job(
         from_tables=bool(tables),
         types=types,
     )
-    # State ids behind those of states are for entries that only show a key.
+    # State ids after those of states are used for presence entries.
     presences = (PRESENCE | i for i in range(len(metas), _MOST_STATES))
     recipes = (r for p, i in zip(planned, presences, strict=False) for r in _recipes(streams, p, ids, i, formula_of))
     return StreamJob(streams=streams, tables=tuple(recipes))
@@ -121,7 +121,7 @@ def _recipes(
 
 
 def state_names(tables: Sequence[tuple[KeyedBootstrap, Table]]) -> frozenset[str]:
-    """Return the names of all keyed states and timer queues that tables make.
+    """Return the names of all keyed states and timer queues in tables.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def _timer_recipe(recipe: KeyedRecipe, planned: PlannedTable, ids: Mapping[str, 
 
 
 def _check_last_access(planned: PlannedTable) -> None:
-    """Refuse ``last_access_ms`` where no state would use it."""
+    """Refuse ``last_access_ms`` if no state uses it."""
     bootstrap = planned.bootstrap
     if bootstrap.last_access_ms is None:
         return
@@ -193,12 +193,12 @@ def element_recipes(
 
 
 def element_metas(tables: Iterable[tuple[ElementBootstrap, Table]]) -> list[StateMeta]:
-    """Return the operator states (list, union, broadcast) that tables hold.
+    """Return the operator states (list, union, broadcast) in tables.
 
     Raises
     ------
     OptionError, UnknownNameError
-        Types that do not fit together, missing columns, duplicate states.
+        Types conflict, a column is missing, or a state is duplicated.
     """
     metas: dict[str, StateMeta] = {}
     for bootstrap, table in tables:
