@@ -13,7 +13,7 @@ STYLE: Final = """
 body { margin: 0 auto; padding: 1rem; max-width: 90rem; background: var(--back); color: var(--text);
   font: 15px/1.45 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; } h3 { font-size: 1rem; margin: 1rem 0 .3rem; }
-h1, h2, h3, p, td, summary { overflow-wrap: anywhere; }
+h1, h2, h3, p, li, td, summary { overflow-wrap: anywhere; }
 p { margin: .3rem 0; max-width: 65rem; } .soft, caption { color: var(--soft); }
 nav { display: flex; flex-wrap: wrap; gap: .2rem .9rem; margin: .8rem 0; } a { color: var(--mark); }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .6rem; margin: 1rem 0; }

@@ -18,7 +18,7 @@ from statetool.cli.main import cli
 from statetool.comparison import keyed, side
 from statetool.comparison.keyed import joined
 from statetool.demo import SAVEPOINT
-from statetool.errors import EncodeError, OptionError, UnknownNameError, UnknownSerializerError
+from statetool.errors import EncodeError, OptionError, UnknownNameError
 from statetool.kernels.comparison import pair_hashes
 from tests.statistics.test_statistics import snapshot
 from tests.support.corpora import HERE, unpack
@@ -94,14 +94,11 @@ def test_every_snapshot_of_the_corpora_has_no_difference_to_itself(archive: Path
     seen = 0
     for metadata in sorted(unpack(archive, tmp_path).rglob("_metadata")):
         sp = st.load(str(metadata.parent))
-        try:
-            comparison = sp.diff(sp)
-        except UnknownSerializerError as error:
-            assert "key_types=" in error.hint  # a changelog without materialized state
-            continue
+        comparison = sp.diff(sp)
         assert not [s for s in comparison.summary() if s.added or s.removed or s.changed], metadata
         assert all("not compared" in s.what for s in comparison.structure), metadata
-        assert all("layout of the heap backend" in reason for reason in comparison.unread), metadata
+        # A changelog without materialized state does not tell the type of its keys.
+        assert all("layout of the heap backend" in r or "key_types=" in r for r in comparison.unread), metadata
         seen += sum(s.entries_before for s in comparison.summary())
     assert seen
 
