@@ -59,9 +59,8 @@ def rescale(
     dry_run
         Only plan, without writing: the changes to each operator, and the hash formula of its keys.
     take_over
-        Take over the target from another write that may still be running. The write that publishes first succeeds, the other fails.
-        By default, statetool takes over only from a write whose process on this machine ended, or that began 24 hours ago on
-        another machine.
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     progress, on_plan
         Callbacks: ``progress`` gets numbers of processed bytes (not on Spark), and ``on_plan`` gets the plan before anything is written.
 
@@ -70,8 +69,7 @@ def rescale(
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
     UnsupportedError
-        The snapshot has keys with an unknown hash code, in-flight records, or raw keyed state of user code. (A dry run reports this in
-        its plan instead.)
+        Keys with an unknown hash code, in-flight records, or raw keyed state of user code. A dry run reports these in its plan.
     """
     from statetool.saving.rescale import plan_rescale
 
