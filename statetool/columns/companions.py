@@ -199,8 +199,12 @@ def _same_lists(array: pa.Array, elements: pa.Array) -> pa.Array:
 
 
 def _same_maps(array: pa.MapArray, keys: pa.Array, values: pa.Array) -> pa.Array:
+    """Return maps as long as those of other maps."""
     kind = pa.map_(keys.type, values.type)
+    # PyArrow 16 aborts the process if the nulls of keys and pairs were never counted. Arrow counts them when it is asked.
+    assert not keys.null_count
     pairs = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
+    assert not pairs.null_count
     return pa.Array.from_buffers(
         kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=[pairs]
     )

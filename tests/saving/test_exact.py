@@ -213,7 +213,7 @@ def test_keys_are_found_by_their_numbers(decimals: st.Operator, written_as: str)
 
 
 def test_keys_that_are_one_number_are_all_found(decimals: st.Operator) -> None:
-    shown = decimals.to_arrow(states=["v"]).filter(pa.compute.field("key") == Decimal("1.5"))["key"].to_pylist()
+    shown = [key for key in decimals.to_arrow(states=["v"])["key"].to_pylist() if key == Decimal("1.5")]
     found = decimals.to_arrow(states=["v"], keys=shown[:1])
     assert sorted(found[f"key{SCALE}"].to_pylist()) == [1, 2]
     assert decimals.to_arrow(keys=[Decimal("1.51")]).num_rows == 0
