@@ -151,6 +151,17 @@ def check_links(uri: str) -> None:
             os.stat(local_path(uri))
 
 
+def forget_listing(uri: str) -> None:
+    """Forget the cached listing of a remote directory.
+
+    fsspec creates a client per thread, so a client does not notice the uploads of other threads.
+    """
+    if not is_local(uri):
+        with reading(uri):
+            fs, path = file_system(uri)
+            fs.invalidate_cache(path)
+
+
 def is_stored(uri: str) -> bool:
     """Return True if a file exists right now, bypassing the caches of an object store's client."""
     if not is_local(uri):

@@ -97,6 +97,7 @@ def _check(metadata: SnapshotMetadata, target: str) -> None:
     FormatError
         A handle does not resolve inside the target, or its length differs.
     """
+    files.forget_listing(target)  # other threads wrote the files
     locator = Locator(files.join(target, METADATA_NAME), published=False)
     for state in metadata.operators:
         operator = OperatorInventory(state, state.uid, locator)

@@ -21,8 +21,9 @@ from tests.migration.test_migrate import KEYS, NEW, NO_ORDERS, OLD, ORDERS, step
 def test_fields_of_sql_aggregates_are_never_mapped_by_position(tmp_path: Path) -> None:
     """COUNT and SUM swapped places: the plan narrowed one into the other if that was accepted."""
     old, new = "ROW<c BIGINT, s DOUBLE>", "ROW<s DOUBLE, c BIGINT>"
-    buffers = pa.array([{"c": 3, "s": 4.0}, {"c": 5, "s": 0.5}, None])
-    empty = pa.array([{"s": 1.0, "c": 2}, None, None])
+    count, total = ("c", pa.int64()), ("s", pa.float64())
+    buffers = pa.array([{"c": 3, "s": 4.0}, {"c": 5, "s": 0.5}, None], pa.struct([count, total]))
+    empty = pa.array([{"s": 1.0, "c": 2}, None, None], pa.struct([total, count]))
     src, job = written(tmp_path / "old", old, buffers), written(tmp_path / "new-job", new, empty)
     plan = statetool.plan_migration(src, job)
     unmapped = [("op.s.value.f0", "impossible", "correction"), ("op.s.value.f1", "impossible", "correction")]
