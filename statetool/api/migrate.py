@@ -74,7 +74,7 @@ def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
         The snapshot does not have an operator or a state of the plan.
     """
     from statetool.io.files import InputFile
-    from statetool.migration.plan import read_plan as parsed
+    from statetool.migration.text import read_plan as parsed
 
     with InputFile(path) as f:
         raw = bytes(f.read_at(0, f.size))

@@ -20,13 +20,11 @@ from statetool.formats.state_meta import StateMeta
 from statetool.migration.choices import Choices, Step
 from statetool.migration.compiling import Compiler
 from statetool.migration.conversion import TypeConversion, compile_state
-from statetool.migration.text import parsed_state
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.types.declared import TypeContext
 
 #: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
 _JOB: Final = Job(backend="rocksdb", target=None)
@@ -79,7 +77,7 @@ class StateMigration:
 
     def with_choices(self, choices: Choices) -> StateMigration:
         """Return the migration with other choices, and the resulting steps."""
-        return _migration(self.uid, self.scope, replace(self.conversion, choices=choices))
+        return migration_of(self.uid, self.scope, replace(self.conversion, choices=choices))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,10 +277,11 @@ def _migrations(old: OperatorInventory, new: OperatorInventory) -> Iterator[Stat
             types=new.types,
             choices=Choices(),
         )
-        yield _migration(old.label, scope, conversion)
+        yield migration_of(old.label, scope, conversion)
 
 
-def _migration(uid: str, scope: Literal["keyed", "operator"], conversion: TypeConversion) -> StateMigration:
+def migration_of(uid: str, scope: Literal["keyed", "operator"], conversion: TypeConversion) -> StateMigration:
+    """Derive the steps of a state's conversion from its types and the user's choices."""
     before, after = conversion.old, conversion.meta
     compiler = Compiler(conversion.choices)
     compile_state(before, after, compiler)
@@ -323,57 +322,14 @@ def _refused(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
         if resolution.level not in _UNCHANGED:
             yield f"{old.label}: keys: {resolution.reason}"
     for _, before, after in _state_pairs(old, new):
-        yield from _refused_state(f"{old.label}.{before.name}", before, after)
+        yield from refusals_of_state(f"{old.label}.{before.name}", before, after)
 
 
-def _refused_state(name: str, before: StateMeta, after: StateMeta) -> Iterator[str]:
+def refusals_of_state(name: str, before: StateMeta, after: StateMeta) -> Iterator[str]:
+    """Yield the differences between two descriptions of a state that cannot be migrated."""
     if before.kind != after.kind or before.backend_type != after.backend_type:
         yield f"{name}: a {before.kind} state became a {after.kind} state, or one of another API"
     elif before.namespace is not None and after.namespace is not None:
         resolution = resolve(before.namespace, after.namespace)
         if resolution.level not in _UNCHANGED:
             yield f"{name}: namespaces: {resolution.reason}"
-
-
-def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
-    """Read a plan for a snapshot from a JSON object.
-
-    Raises
-    ------
-    OptionError
-        The object is not a plan.
-    UnknownNameError
-        The snapshot does not have an operator or a state of the plan.
-    """
-    if not isinstance(record, Mapping) or record.get("version") != 1 or not isinstance(record.get("states"), list):
-        raise OptionError("not a plan of a migration", hint="statetool check A B --plan FILE writes one")
-    kryo = record.get("kryo")
-    states = []
-    refused = [str(text) for text in record.get("refused", ())]
-    for entry in record["states"]:
-        written = parsed_state(entry)
-        operator = inventory.operator(written.uid)
-        metas = (
-            {n: m for n, (_, m) in operator.keyed_states.items()}
-            if written.scope == "keyed"
-            else operator.operator_states
-        )
-        if written.state not in metas:
-            raise UnknownNameError(
-                f"operator {operator.label!r} has no {written.scope} state {written.state!r}",
-                hint=suggest(written.state, metas),
-            )
-        types: TypeContext = replace(operator.types, kryo=kryo)
-        conversion = TypeConversion(
-            before=meta_bytes(metas[written.state]),
-            before_types=operator.types,
-            after=written.target,
-            types=types,
-            choices=written.choices,
-        )
-        differs = list(_refused_state(f"{operator.label}.{written.state}", metas[written.state], conversion.meta))
-        refused += [text for text in differs if text not in refused]
-        if not differs:
-            states.append(_migration(operator.label, written.scope, conversion))
-    version = int(record.get("metadata_version", inventory.metadata.version))
-    return MigrationPlan(states=tuple(states), metadata_version=version, refused=tuple(refused))

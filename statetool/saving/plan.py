@@ -18,7 +18,8 @@ from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, T
 from statetool.saving.bootstrap.release import for_release
 from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
-from statetool.saving.composition import Composition, OperatorChange, Runner, StateConversion, StreamJob
+from statetool.saving.composition import Composition, OperatorChange, Runner, StreamJob
+from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.keyed import KeptEntries
 from statetool.saving.uids import find_operator

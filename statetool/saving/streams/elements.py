@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -27,15 +27,13 @@ from statetool.formats.stream import OpenStream, Stream
 from statetool.formats.subclasses import learn_states
 from statetool.io.cursor import Cursor
 from statetool.saving.publish import INLINE_BYTES, Staging
+from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.keyed import shown_bytes
 from statetool.saving.streams.output import NewStream, StreamOutput
 from statetool.saving.streams.runs import Segments, order_of_keys
 from statetool.snapshot.elements import ElementStream
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
-
-if TYPE_CHECKING:
-    from statetool.saving.composition import StateConversion
 
 #: Versions of the header: readable by Flink since 1.7, and since 1.18.
 _PLAIN: Final = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -21,15 +21,13 @@ from statetool.hashing.key_hash import key_groups
 from statetool.hashing.keys import KeyHasher
 from statetool.io.cursor import Cursor
 from statetool.saving.publish import Staging
+from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.output import KeyedStreamWriter, NewStream, StreamOutput
 from statetool.saving.streams.runs import PackedRun, Segments, entry_batch
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.shown import shown
-
-if TYPE_CHECKING:
-    from statetool.saving.composition import StateConversion
 
 #: Handle tag of canonical keyed state, since Flink 1.13.
 CANONICAL_TAG: Final = 7
