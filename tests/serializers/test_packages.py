@@ -14,7 +14,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_output import write_java_stream
 from statetool.io.output import Output
 from statetool.serializers import java_classes
-from statetool.serializers.kryo.registry import Registry
+from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.packages import binary_name, full_name, known_name
 from statetool.serializers.simple_types import _BY_CLASS, serializer_of_class
 from statetool.serializers.snapshot import ADAPTER_VERSION
@@ -161,5 +161,5 @@ def test_kryos_serializers_are_known_by_their_full_names() -> None:
         "com.twitter.chill.protobuf.ProtobufSerializer",
     ):
         for name in (known, f"com.acme.{known}", f"x{known}", f"{known}2"):
-            registry = Registry(5, NOTHING_DECLARED, (("com.acme.Money", name),))
-            assert registry.custom("com.acme.Money") == (None if name == known else name)
+            kryo = KryoInstance(5, NOTHING_DECLARED, (("com.acme.Money", name),))
+            assert kryo.custom("com.acme.Money") == (None if name == known else name)
