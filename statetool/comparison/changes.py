@@ -31,10 +31,12 @@ from statetool.kernels.comparison import hash_spans
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.decoding import decoding
 from statetool.tables.keyed import KeyedTable
-from statetool.tables.read import timer_names, whole_batch
+from statetool.tables.kind import KeyedKind, TableSpec
+from statetool.tables.kinds import TimersKind, in_table_order, timer_names
+from statetool.tables.read import whole_batch
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
-from statetool.tables.splits import KeyedSplit, TableSpec
+from statetool.tables.splits import KeyedSplit
 
 #: The column before those of the table.
 CHANGE: Final = pa.field("change", pa.string(), nullable=False)
@@ -52,6 +54,7 @@ class ChangeUnit:
     """
 
     spec: TableSpec
+    kind: KeyedKind
     before: SideRequest
     after: SideRequest
     upserts: bool
@@ -111,8 +114,8 @@ def plan_changes(
     keyed = [s for s in (*new[1].splits, *old[1].splits) if isinstance(s, KeyedSplit)]
     if not keyed:
         return []
-    spec = keyed[0].spec
-    if spec.table not in ("keyed_state", "state", "timers"):
+    spec, kind = keyed[0].spec, keyed[0].kind
+    if not kind.follows_keys:
         raise OptionError(
             f"{request.table!r} is made of several states, and its rows have no keys of their own to follow them by",
             hint="follow keyed_state, timers or a state's own table, or read it in full: mode=full",
@@ -120,7 +123,9 @@ def plan_changes(
     comparison = ComparisonRequest(states=spec.states, keys=request.keys)
     units = keyed_units(old[0], new[0], comparison)
     common = gcd(old[0].state.max_parallelism, new[0].state.max_parallelism)
-    return [ChangeUnit(spec=spec, before=u.before, after=u.after, upserts=upserts, common=common) for u in units]
+    return [
+        ChangeUnit(spec=spec, kind=kind, before=u.before, after=u.after, upserts=upserts, common=common) for u in units
+    ]
 
 
 def changes(unit: ChangeUnit) -> Iterator[pa.RecordBatch]:
@@ -156,10 +161,9 @@ def _only(side: SideRequest, source: EntrySource) -> SideRequest:
 
 def _changes_of(unit: ChangeUnit, before: SideRequest, after: SideRequest) -> Iterator[_Change]:
     spec = unit.spec
-    whole_keys = spec.table == "keyed_state"
     if len(before.sources) == len(after.sources) == 1:
         old, new = before.sources[0], after.sources[0]
-        database = database_changes(old, new, spec.states, whole_keys=whole_keys, upserts=unit.upserts)
+        database = database_changes(old, new, spec.states, whole_keys=unit.kind.whole_keys, upserts=unit.upserts)
         if database is not None:
             header, windows = database
             seeds = np.ones(len(header.states), dtype=np.uint64)
@@ -174,7 +178,7 @@ def _changes_of(unit: ChangeUnit, before: SideRequest, after: SideRequest) -> It
 def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: Slice) -> Iterator[_Change]:
     """Yield changes by reading both sides whole, and entries with differing hashes again."""
     seeds, spec = Seeds(), unit.spec
-    common = unit.common if spec.table == "keyed_state" else None
+    common = unit.common if unit.kind.whole_keys else None
     sides = [Side(request, seeds, part, common=common) for request in (before, after)]
     if any(seeds.keys_differ(name) for name in spec.states):
         raise UnsupportedError(
@@ -224,10 +228,11 @@ def _rows(unit: ChangeUnit, part: _Part, side: int) -> Iterator[_Rows]:
         return
     spec = unit.spec
     table = KeyedTable(part.header, spec.states, spec.options, spec.keys)
-    if spec.table == "keyed_state":
+    if unit.kind.whole_keys:
         keys = table.keys_of(part.batch, spec.states)
         n = len(keys.start)
-        batch = whole_batch(n, keys.group, table.keyed_columns(part.batch, keys), spec)
+        key, *states = table.keyed_columns(part.batch, keys)
+        batch = whole_batch(keys.group, [key, *in_table_order(states, spec, n)], spec)
         # A key on both sides has changed, otherwise it would not be here.
         value = np.full(n, side, dtype=np.uint64)
         group = keys.group % unit.common
@@ -236,7 +241,7 @@ def _rows(unit: ChangeUnit, part: _Part, side: int) -> Iterator[_Rows]:
     for number, name in enumerate(spec.states):
         if name not in table.metas:
             continue
-        for entries, source, index, value, batch in (_timers if spec.table == "timers" else _values)(
+        for entries, source, index, value, batch in (_timers if isinstance(unit.kind, TimersKind) else _values)(
             spec, table, name, part
         ):
             group = entries.group[source] % unit.common * len(spec.states) + number
@@ -251,7 +256,7 @@ def _timers(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Foun
     if table.keys is not None:
         entries = entries.take(np.flatnonzero(table.timers_of_keys(entries)))
     n, groups, columns = table.timer_rows(entries, name)
-    batch = whole_batch(n, groups, [*columns, *timer_names(name, n)], spec)
+    batch = whole_batch(groups, [*columns, *timer_names(name, n)], spec)
     yield entries, np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.uint64), batch
 
 
@@ -268,7 +273,7 @@ def _values(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Foun
             state = np.full(n, table.ids[name], dtype=np.int64)
             hash_spans(entries.data, run_items.pos, run_items.end, state, part.seeds, value)
             index = np.zeros(n, np.int64) if run_items.index is None else run_items.index
-            yield entries, run_items.source, index, value, whole_batch(n, groups, columns, spec)
+            yield entries, run_items.source, index, value, whole_batch(groups, columns, spec)
 
 
 def _places(rows: Sequence[_Rows]) -> Positions:

@@ -25,7 +25,9 @@ from statetool.kernels.comparison import hash_spans
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.element_splits import plan_elements
 from statetool.tables.elements import element_rows
-from statetool.tables.splits import ElementSplit, TableSpec
+from statetool.tables.kind import TableSpec
+from statetool.tables.kinds import ELEMENTS
+from statetool.tables.splits import ElementSplit
 from statetool.types.options import ReadOptions
 
 #: Hash seeds of text and of null.
@@ -65,14 +67,13 @@ def _splits(operator: OperatorInventory | None, name: str, options: ReadOptions)
         return ()
     spec = TableSpec(
         operator=operator.label,
-        table="elements",
         states=(name,),
         options=options,
         schema=b"",
         memory_bytes=MEMORY_BYTES,
     )
     one_copy = operator.operator_states[name].kind == "broadcast"
-    return tuple(plan_elements(operator, spec, one_copy=one_copy))
+    return tuple(plan_elements(operator, spec, ELEMENTS, one_copy=one_copy))
 
 
 def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,9 @@ from statetool.hashing.prove import prove_hashes
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.element_splits import plan_elements
-from statetool.tables.splits import ElementSplit, TableSpec
+from statetool.tables.kind import TableSpec
+from statetool.tables.kinds import ELEMENTS
+from statetool.tables.splits import ElementSplit
 from statetool.verification.channels import check_channels
 from statetool.verification.entry_check import EXACT, ContentTask
 from statetool.verification.problems import Problem, Severity, note, problem_of, reading_failed
@@ -121,13 +123,12 @@ class ContentPlanner:
     def element_splits(self, name: str) -> list[ElementSplit]:
         spec = TableSpec(
             operator=self.operator.label,
-            table="elements",
             states=(name,),
             options=EXACT,
             schema=b"",
             memory_bytes=MEMORY_BYTES,
         )
-        return plan_elements(self.operator, spec, one_copy=False)
+        return plan_elements(self.operator, spec, ELEMENTS, one_copy=False)
 
     def unknown_serializers(self) -> Iterator[tuple[str, OpaqueSerializer]]:
         """Yield the unknown serializers of states and keys, each with the name of a state."""
