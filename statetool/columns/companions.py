@@ -18,10 +18,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.arrays import as_arrow, is_valid
+from statetool.columns.arrays import as_arrow, is_valid, spread
 from statetool.columns.coerce import list_parts, map_parts
 from statetool.columns.from_plain import scale_of
-from statetool.columns.leaves import spread
 from statetool.columns.types import BIG_DECIMAL, COMPANION, SCALED_DECIMAL, arrow_type, member_arrays, member_fields
 from statetool.errors import EncodeError, StatetoolError
 from statetool.types import BigDecimalType, ListType, LogicalType, MapType, PresentType, StructType, TtlType

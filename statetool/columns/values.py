@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from statetool.columns.arrays import spread
 from statetool.columns.decode import decode_column
-from statetool.columns.leaves import spread
 from statetool.errors import DecodeError, StatetoolError, UndescribedClassError
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
 from statetool.io.cursor import Cursor

@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from statetool.columns.arrays import as_arrow, is_valid
+from statetool.columns.arrays import as_arrow, bitmap, is_valid, offsets_of, spread
 from statetool.columns.batches import row_runs
 from statetool.columns.companions import column_arrays, column_fields
 from statetool.columns.decode import decode_column
-from statetool.columns.leaves import bitmap, offsets_of, spread
 from statetool.columns.types import arrow_type, struct_columns
 from statetool.columns.values import (
     StateShape,

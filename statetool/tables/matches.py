@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statetool.columns.arrays import as_arrow, as_numpy, is_valid
-from statetool.columns.leaves import bitmap, offsets_of
+from statetool.columns.arrays import as_arrow, as_numpy, bitmap, is_valid, offsets_of
 from statetool.columns.types import arrow_type
 from statetool.errors import DecodeError
 from statetool.kernels.arrays import Positions

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.arrays import as_numpy, is_valid
-from statetool.columns.leaves import spread
+from statetool.columns.arrays import as_numpy, is_valid, spread
 from statetool.columns.types import struct_columns
 from statetool.columns.values import StateShape
 from statetool.errors import FormatError, UnsupportedError
