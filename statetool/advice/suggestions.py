@@ -40,7 +40,7 @@ def _size(size: float) -> str:
 
 def _saved(part: float, whole: float) -> str:
     """Return the arithmetic of the saving."""
-    return f"1 - {_size(part)} / {_size(whole)} = {1 - part / whole:.3g}" if whole else "there are no bytes to compare"
+    return f"1 - {_size(part)} / {_size(whole)} = {1 - part / whole:.3g}" if whole else "no bytes to compare"
 
 
 def _whole_seconds(ms: float) -> int:

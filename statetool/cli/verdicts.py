@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Width of prose if stdout is not a terminal.
 _WIDTH: Final = 80
 #: Options that a suggested command needs too, if the user gave them and it has them.
-_KEPT: Final = ("rebase", "uids", "name_uid", "declarations", "python", "unsafe_pickle", "flink", "backend")
+_KEPT: Final = ("rebase", "uids", "name_uid", "declarations", "python", "unsafe_pickle", "flink", "backend", "deep")
 
 
 def print_findings(findings: Findings) -> None:

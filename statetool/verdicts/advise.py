@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from statetool.advice.history import Advice, Unmeasured, Unmet
-from statetool.errors import sentence, several
+from statetool.errors import sentence, share
 from statetool.verdicts.finding import Finding, Findings, Severity
 
 _ORDER: Final[tuple[Severity, ...]] = ("warning", "advice", "unknown", "note")
@@ -17,7 +17,7 @@ def advise_findings(advice: Sequence[Advice]) -> Findings:
     findings = sorted(map(_finding, advice), key=lambda f: _ORDER.index(f.severity))
     options = [a for a in advice if a.key is not None]
     fine = sum(_severity(a) == "note" for a in options)
-    summary = f"{fine:,} of {several(len(options), 'setting')} {'needs' if fine == 1 else 'need'} no change."
+    summary = f"{share(fine, len(options), 'setting', 'needs', 'need')} no change."
     return Findings(findings=tuple(findings), summary=summary)
 
 
@@ -37,5 +37,5 @@ def _finding(advice: Advice) -> Finding:
         what=sentence(advice.message),
         details=tuple((name, text) for name, text in details if text),
         remedy="" if advice.advised is None else f"Set {advice.key}: {advice.advised}",
-        page=advice.page,
+        page="" if _severity(advice) == "note" else advice.page,
     )

@@ -18,7 +18,7 @@ from statetool.compatibility.verdicts import (
     StateVerdict,
     Verdict,
 )
-from statetool.errors import several
+from statetool.errors import several, share
 from statetool.migration.plan import MigrationPlan, StateMigration
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
@@ -169,7 +169,7 @@ class _Remedies:
             return f"A migrated copy loses something ({steps}). See the steps, and accept them with --accept.", dry_run
         if self._plan.refused or any(row.needs != "nothing" for row in self._plan.rows):
             return f"statetool can convert this state ({steps}), but others need a decision. See the steps.", dry_run
-        return f"{remedy.text} Nothing is lost ({steps}).", remedy.command
+        return f"Write a copy of the snapshot with converted values ({steps}; nothing is lost).", remedy.command
 
 
 def _summary(check: Check) -> str:
@@ -180,8 +180,8 @@ def _summary(check: Check) -> str:
     states = sum(len(o.states) for o in operators)
     fine = sum(_is_fine(s) for o in operators if _is_fine(o) for s in o.states)
     whole = sum(_is_fine(o) and all(map(_is_fine, o.states)) for o in operators)
-    verb = "restores" if fine == 1 else "restore"
-    unchanged = f"{fine:,} of {several(states, 'state')}, in {whole:,} of {several(len(operators), 'operator')}, {verb} unchanged."
+    within = f"(in {whole:,} of {several(len(operators), 'operator')})"
+    unchanged = share(fine, states, "state", f"{within} restores unchanged.", f"{within} restore unchanged.")
     new = len(check.operators) - len(operators)
     empty = f" {several(new, 'new operator')} {'starts' if new == 1 else 'start'} empty." if new else ""
     apart = "Apart from that, " if check.causes else ""
