@@ -29,6 +29,7 @@ ROOMS: Final = (
     ("saving",),
     ("compatibility",),
     ("migration",),
+    ("verdicts",),
     ("report",),
     ("spark",),
     ("api",),

@@ -28,12 +28,12 @@ from statetool.cli.options import (
 )
 from statetool.cli.output import Output
 from statetool.cli.resolve_path import is_snapshot
+from statetool.cli.verdicts import command_line, show_check, show_comparison
 from statetool.errors import OptionError, TargetExistsError, several
 from statetool.tables.request import ScanRequest
 
 if TYPE_CHECKING:
     from statetool.api.inspect import Comparison
-    from statetool.compatibility.verdicts import OperatorVerdict, StateVerdict
 
 #: Statistics tables shown in text output, with their columns.
 _SHOWN = {
@@ -167,36 +167,23 @@ def diff(
     )
     if target is not None:
         _write_parquet(comparison, target)
-    show_differences(comparison, Output(form), limit, written=target)
+    if form == "json":
+        Output(form).record(comparison_record(comparison, limit))
+    else:
+        show_comparison(comparison, limit, command_line("before", "after"), written=target)
     if not comparison.equal:
         sys.exit(1)
 
 
-def show_differences(comparison: Comparison, out: Output, limit: int, *, written: str | None = None) -> None:
-    """Show a comparison: structure, counts, and the first differences unless all are ``written`` to a file."""
-    summary = [s for s in comparison.summary() if s.added + s.removed + s.changed]
-    rows = [] if written else comparison.first(limit).to_pylist()
-    if out.form == "json":
-        out.record(
-            {
-                "equal": comparison.equal,
-                "structure": [asdict(s) for s in comparison.structure],
-                "summary": [asdict(s) for s in summary],
-                "differences": rows,
-                "unread": list(comparison.unread),
-            }
-        )
-    else:
-        for name, records in (("structure", comparison.structure), ("summary", summary), ("differences", rows)):
-            if records:
-                out.text(f"{name}:")
-                out.rows(records)
-                out.text("")
-    for reason in comparison.unread:
-        Output.say(f"not compared: {reason}")
-    total = sum(s.added + s.removed + s.changed for s in summary)
-    shown = f", shown: {len(rows):,} (--limit)" if total > len(rows) else ""
-    Output.say(several(total, "difference") + (f", written to {written}" if written else shown))
+def comparison_record(comparison: Comparison, limit: int) -> dict[str, Any]:
+    """Return a comparison as a JSON object, with the first differences."""
+    return {
+        "equal": comparison.equal,
+        "structure": [asdict(s) for s in comparison.structure],
+        "summary": [asdict(s) for s in comparison.summary() if s.added + s.removed + s.changed],
+        "differences": comparison.first(limit).to_pylist(),
+        "unread": list(comparison.unread),
+    }
 
 
 @click.command()
@@ -219,15 +206,9 @@ def check(
     checked = statetool.check(first, *others, flink=flink, backend=backend)
     out = Output(form)
     if form == "json":
-        out.record({**asdict(checked), "warnings": list(checked.warnings)})
+        out.record(checked.record())
     else:
-        out.record({"verdict": checked.verdict, "reason": checked.reason})
-        rows = [_verdict_row(o.uid, None, o) for o in checked.operators]
-        rows += [_verdict_row(o.uid, s.name, s) for o in checked.operators for s in o.states if s.verdict != "fully"]
-        out.text("")
-        out.rows(rows)
-    for warning in checked.warnings:
-        Output.say(f"warning: {warning}")
+        show_check(checked, first, others[0] if others else None)
     if plan_file is not None:
         if not others:
             raise OptionError("a plan needs a savepoint of the new job", hint="statetool check A B --plan FILE")
@@ -236,11 +217,6 @@ def check(
         Output.say(f"{several(len(plan.states), 'state')} to migrate, written to {plan_file}")
     if not checked.ok:
         sys.exit(1)
-
-
-def _verdict_row(operator: str, state: str | None, verdict: OperatorVerdict | StateVerdict) -> dict[str, Any]:
-    answer = {"verdict": verdict.verdict, "reason": verdict.reason, "remedy": verdict.remedy}
-    return {"operator": operator, "state": state, **answer}
 
 
 def _check_target(form: str, target: str | None) -> None:

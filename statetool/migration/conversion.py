@@ -61,9 +61,7 @@ def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) ->
         return Compiled(same, same)
     if before.framed_bytes or after.framed_bytes:
         opaque = old.value if before.framed_bytes else new.value
-        compiler.impossible(
-            "value", opaque.missing_declaration_hint or f"what is inside of {opaque.type_name} is not known"
-        )
+        compiler.impossible("value", opaque.missing_declaration_hint or f"the content of {opaque.type_name} is unknown")
         return Compiled(same, same)
     if before.kind == "map":
         assert before.user_key is not None

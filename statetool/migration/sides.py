@@ -63,7 +63,7 @@ class TypeAtPath:
         """Reason why values cannot be converted, empty if they can."""
         s = self.serializer
         if s is not None and (isinstance(s, OpaqueSerializer) or (s.needs_frame and not s.children())):
-            return s.missing_declaration_hint or f"what is inside of {s.type_name} is not known"
+            return s.missing_declaration_hint or f"the content of {s.type_name} is unknown"
         if (
             self.schema is not None
             and self.logical == Scalar("binary")

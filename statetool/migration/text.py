@@ -88,7 +88,10 @@ def _parse_state(entry: Any) -> _WrittenState:
         target = base64.b64decode(entry["target"], validate=True)
         return _WrittenState(uid=entry["uid"], state=entry["state"], scope=scope, target=target, choices=choices)
     except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as e:
-        raise OptionError(f"a state of the plan is not as plans have it: {e!r}", hint="write the plan anew") from e
+        raise OptionError(
+            f"not a valid state of a migration plan: {e!r}",
+            hint="write the plan again with statetool check A B --plan FILE",
+        ) from e
 
 
 def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
@@ -102,7 +105,7 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
         The snapshot does not have an operator or a state of the plan.
     """
     if not isinstance(record, Mapping) or record.get("version") != 1 or not isinstance(record.get("states"), list):
-        raise OptionError("not a plan of a migration", hint="statetool check A B --plan FILE writes one")
+        raise OptionError("not a migration plan", hint="write one with statetool check A B --plan FILE")
     kryo = record.get("kryo")
     states = []
     refused = [str(text) for text in record.get("refused", ())]
