@@ -60,18 +60,22 @@ def find_operator(labels: Iterable[OperatorLabel], text: str) -> OperatorLabel:
     exact = find_exact(known, text)
     if exact is not None:
         return exact
-    for what, matching in (
-        ("the name", [o for o in known if o.name and o.name == text]),
-        ("an id that begins with", [o for o in known if _has_prefix(o, text)]),
-    ):
-        if len(matching) > 1:
-            raise OptionError(
-                f"{len(matching)} operators have {what} {text!r}",
-                hint=f"give the uid or more digits of the id: {_listed(matching)}",
-            )
-        if matching:
-            return matching[0]
+    matching = find_all(known, text)
+    if len(matching) > 1:
+        what = "are called" if any(o.name == text for o in matching) else "have an id that begins with"
+        raise OptionError(
+            f"{len(matching)} operators {what} {text!r}",
+            hint=f"give a uid or more digits of an id: {_listed(matching)}",
+        )
+    if matching:
+        return matching[0]
     raise UnknownNameError(f"no operator {text!r}", hint=_similar(text, known))
+
+
+def find_all(labels: Iterable[OperatorLabel], text: str) -> list[OperatorLabel]:
+    """Return all operators with a name or, if no operator has it, with an id that begins with these hex digits."""
+    known = list(labels)
+    return [o for o in known if o.name and o.name == text] or [o for o in known if _has_prefix(o, text)]
 
 
 def _has_prefix(label: OperatorLabel, text: str) -> bool:
