@@ -290,4 +290,6 @@ class Edits:
     def _load(self, target: str, spark: Any) -> Savepoint:
         """Open the written savepoint, with the type declarations of the base."""
         assert self.base is not None
-        return type(self.base)(Inventory(target, types=replace(self.base.inventory.types, kryo=None)), spark)
+        base = self.base.inventory
+        types = replace(base.types, kryo=None)
+        return type(self.base)(Inventory(target, types=types, columns_from_plan=base.columns_from_plan), spark)

@@ -9,7 +9,7 @@ import click
 
 import statetool
 from statetool.cli.inspect import show_differences
-from statetool.cli.options import opened, pairs, type_arguments
+from statetool.cli.options import opened, pairs, plan_option, type_arguments
 from statetool.cli.output import Output
 from statetool.cli.rewrite import rewriting, say_done
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @rewriting
-@click.option("--uid", required=True, help="The operator, by uid or id.")
+@plan_option
+@click.option("--uid", required=True, help="The operator, by uid, name or id.")
 @click.option("--set", "sets", multiple=True, required=True, metavar="STATE=SQL", help="A state and its new value.")
 @click.option("--where", metavar="SQL", help="Values of other keys stay.")
 @click.option(

@@ -274,6 +274,13 @@ declare_option: Any = click.option(
     callback=_keep,
     help="Avro schema of classes that the snapshot does not describe, or a folder of them.",
 )
+plan_option: Any = click.option(
+    "--columns-from-plan",
+    metavar="FILE",
+    expose_value=False,
+    callback=_keep,
+    help="Name SQL columns by the job's compiled plan (COMPILE PLAN).",
+)
 _TYPE_OPTIONS: Any = (
     declare_option,
     click.option(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final, Literal
 
+from statetool.types.operators import operator_name
+
 Verdict = Literal["fully", "after_migration", "unknown", "not"]
 
 
@@ -92,11 +94,15 @@ class OperatorVerdict:
     """Restore verdict on one operator: the worst verdict on itself and its states. ``uid`` is its id if no uid is known."""
 
     uid: str
+    operator_name: str = field(init=False)
     verdict: Verdict
     reason: str
     remedy: str
     states: tuple[StateVerdict, ...] = ()
     warnings: tuple[CheckWarning, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operator_name", operator_name(self.uid))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from statetool.serializers.base import Serializer
 from statetool.snapshot.locate import Locator, find_metadata
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.uids import find_operator, unique_digits
+from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.operators import OperatorLabel
 
@@ -35,6 +36,7 @@ class Inventory:
         uids: tuple[str, ...] = (),
         key_types: Mapping[str, Serializer] | None = None,
         types: TypeContext | None = None,
+        columns_from_plan: str | None = None,
     ) -> None:
         small_files.forget()
         self.path = path
@@ -45,6 +47,8 @@ class Inventory:
             raw = files.read_whole(self.metadata_file)
         self.metadata: SnapshotMetadata = parse_metadata(raw, file=self.metadata_file)
         self.given_uids = uids
+        self.columns_from_plan = None if columns_from_plan is None else files.canonical(columns_from_plan)
+        self._plan = None if columns_from_plan is None else CompiledPlan.read(columns_from_plan)
         self.types = types or NOTHING_DECLARED
         if self.types.kryo is None:
             # Flink 2.0 introduced both names and uids in the metadata, and Kryo 5.
@@ -80,7 +84,8 @@ class Inventory:
             if label in operators:
                 raise FormatError(f"two operators are called {label.display!r}").at(file=self.metadata_file)
             types = self.types.of_operator(*declared.get(label, ()))
-            operators[label] = OperatorInventory(state, label, self._locator, self.key_types.get(label), types)
+            key = self.key_types.get(label)
+            operators[label] = OperatorInventory(state, label, self._locator, key, types, self._plan)
         return operators
 
     def _declared_names(self, labels: Sequence[OperatorLabel]) -> dict[str, list[str]]:
@@ -107,6 +112,7 @@ class Inventory:
             uids=(*self.given_uids, *uids),
             key_types=self.key_types,
             types=self.types,
+            columns_from_plan=self.columns_from_plan,
         )
 
     def with_names_of(self, other: Inventory) -> Inventory:

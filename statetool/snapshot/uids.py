@@ -73,9 +73,9 @@ def find_operator(labels: Iterable[OperatorLabel], text: str) -> OperatorLabel:
 
 
 def find_all(labels: Iterable[OperatorLabel], text: str) -> list[OperatorLabel]:
-    """Return all operators with a name or, if no operator has it, with an id that begins with these hex digits."""
+    """Return all operators with a name (alone, or as shown) or, if no operator has it, with an id that begins with these hex digits."""
     known = list(labels)
-    return [o for o in known if o.name and o.name == text] or [o for o in known if _has_prefix(o, text)]
+    return [o for o in known if o.name and text in (o.name, o.display)] or [o for o in known if _has_prefix(o, text)]
 
 
 def _has_prefix(label: OperatorLabel, text: str) -> bool:

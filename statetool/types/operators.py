@@ -68,9 +68,14 @@ def display_name(operator: str) -> str:
     return operator.display if isinstance(operator, OperatorLabel) else operator
 
 
-def operator_name(operator: str | None) -> str:
+def operator_name(operator: str) -> str:
     """Return the name of an operator, empty if it is unknown."""
     return operator.name if isinstance(operator, OperatorLabel) else ""
+
+
+def operator_fields(label: OperatorLabel) -> dict[str, str]:
+    """Return the fields by which records refer to an operator; ``operator`` is the label itself."""
+    return {"operator": label, "operator_name": label.name, "operator_id": label.operator_id, "uid": label.uid}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
