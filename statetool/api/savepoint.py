@@ -208,7 +208,10 @@ def check(
 
 
 class Savepoint:
-    """An open snapshot. ``sp["uid"]`` is an operator, and iteration yields operator names."""
+    """An open snapshot. ``sp["uid"]`` is an operator, and iteration yields uids.
+
+    Operators without a uid are listed by operator id. A unique name or a unique prefix of the id (at least 4 hex digits) selects one too.
+    """
 
     def __init__(self, inventory: Inventory, spark: SparkSession | None = None, local_bytes: int | None = None) -> None:
         self._inventory = inventory
@@ -249,7 +252,7 @@ class Savepoint:
         if not isinstance(name, str):
             raise UnknownNameError(
                 f"{name!r} is not the name of an operator",
-                hint="sp['uid'] is an operator by uid or operator id, and sp['uid'].table(name) a table of it",
+                hint="sp['uid'] is an operator by uid, name or id prefix, and sp['uid'].table(name) a table of it",
             )
         return Operator(self._inventory, self._inventory.operator(name), self._spark, self._local_bytes, self)
 

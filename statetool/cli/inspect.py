@@ -55,6 +55,7 @@ _ALL_TABLES = ("operators", "states", "sizes", "largest", "distribution", "skew"
 @output_option
 @finding_options
 @type_options
+@plan_option
 @click.option(
     "--operator",
     "operators",

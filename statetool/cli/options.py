@@ -89,7 +89,8 @@ def _loaded(path: str, rebase: dict[str, str], spark: SparkSession | None) -> st
 def _expected_bytes(savepoint: statetool.Savepoint) -> int:
     """Return the approximate number of bytes that the running command reads and writes."""
     arguments = click.get_current_context().params
-    operators = {arguments.get("operator"), arguments.get("only"), *arguments.get("operators", ())}
+    names = (arguments.get("operator"), arguments.get("only"), *arguments.get("operators", ()))
+    operators = {savepoint.inventory.existing_name(name) for name in names if name}
     rows = savepoint.metadata_rows("operators")
     size: int = sum(r.state_bytes for r in [r for r in rows if r.operator in operators] or rows)
     return 2 * size if "target" in arguments and not arguments.get("dry_run") else size

@@ -122,7 +122,8 @@ class Inventory:
         labels = []
         for own in self.labels:
             same = others.get(own.operator_id, own)
-            uid = own.uid or (same.uid if same.uid not in taken else "")
+            is_uid = operator_id_for_uid(same.uid) == own.operator_id and same.uid not in taken
+            uid = own.uid or (same.uid if is_uid else "")
             labels.append(OperatorLabel(own.operator_id, uid, own.name or same.name, len(own.short_id)))
         if [(o.uid, o.name) for o in labels] == [(o.uid, o.name) for o in self.labels]:
             return self
