@@ -14,6 +14,8 @@ from statetool.api.savepoint import Savepoint, load
 from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_heads, unique_names
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
 from statetool.snapshot.metadata_tables import METADATA_TABLES
+from statetool.snapshot.uids import find_all
+from statetool.types.operators import OperatorLabel
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +95,8 @@ class Database:
         Parameters
         ----------
         name
-            One of :attr:`tables`; ``summary.balances$elements`` is the same as ``summary_balances_elements``.
+            One of :attr:`tables`; ``summary.balances$elements`` is the same as ``summary_balances_elements``. It may begin with the name
+            of the operator or a prefix of its id (at least 4 hex digits) instead of the uid, if that is unique.
         options
             As for :meth:`statetool.Operator.table`.
 
@@ -109,10 +112,32 @@ class Database:
         """Return the operator of a table and the table's name within it; errors as for :meth:`table`."""
         plain = name_in_sql(name)
         if plain not in self._places:
+            plain = self._by_operator(plain) or plain
+        if plain not in self._places:
             raise UnknownNameError(f"no table {name!r} in {self.name}", hint=suggest(plain, self._places)).at(
                 file=self.head.path
             )
         return self._places[plain]
+
+    def _by_operator(self, plain: str) -> str | None:
+        """Return the table whose name begins with another name or id prefix of its operator, ``None`` if absent.
+
+        Raises
+        ------
+        OptionError
+            There are several.
+        """
+        labels = [OperatorLabel(o.operator_id, "", name_in_sql(o.name)) for o in self.savepoint.inventory.labels]
+        tables = []
+        for name, (operator, _) in self._places.items():
+            suffix = name.removeprefix(name_in_sql(operator.name))
+            if plain.endswith(suffix) and operator.operator_id in find_all(labels, plain.removesuffix(suffix)):
+                tables.append(name)
+        if len(tables) > 1:
+            raise OptionError(
+                f"{len(tables)} tables are called {plain!r}", hint=f"give a uid or an operator id: {', '.join(tables)}"
+            )
+        return tables[0] if tables else None
 
     def operators(self) -> DataFrame | pa.Table:
         """Return its operators."""

@@ -120,7 +120,7 @@ class Operator:
         return [*tables, *self._operator.views, *self._operator.state_tables]
 
     def __repr__(self) -> str:
-        return f"Operator({self.name!r}, tables={self.tables})"
+        return f"Operator({self._operator.label.display!r}, tables={self.tables})"
 
     def _repr_html_(self) -> str:
         from statetool.snapshot.notebook import operator_html
@@ -448,22 +448,16 @@ class Operator:
         plan
             Path or URI of the job's ``COMPILE PLAN`` JSON.
         node
-            Id of the operator's node in the plan. Defaults to the number at the start of the uid (``4_group-aggregate``), or the node
-            with a uid that hashes to the operator id.
+            Id of the operator's node in the plan. Defaults to the number at the start of the uid (``4_group-aggregate``), the node
+            with a uid that hashes to the operator id, or the number in the name (``GroupAggregate[4]``).
 
         Raises
         ------
         OptionError, FormatError, SnapshotNotFoundError
         """
-        from statetool.io.files import InputFile
         from statetool.sql_plans.compiled_plan import CompiledPlan
 
-        with InputFile(plan) as f:
-            compiled = CompiledPlan(bytes(f.read_at(0, f.size)))
-        states = [*(meta for _, meta in self._operator.keyed_states.values()), *self._operator.operator_states.values()]
-        if node is None:
-            node = compiled.node_of(self.operator_id, self._operator.uid)
-        return compiled.columns(node, states)
+        return self._operator.columns_of(CompiledPlan.read(plan), node)
 
     # ---- Arrow --------------------------------------------------------------------------------
 

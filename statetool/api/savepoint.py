@@ -45,6 +45,7 @@ def load(
     kryo: Literal[2, 5] | None = None,
     python: PythonTypes | None = None,
     unsafe_pickle: bool = False,
+    columns_from_plan: str | None = None,
     local_bytes: int | None = None,
 ) -> Savepoint:
     """Open a savepoint or checkpoint.
@@ -74,6 +75,9 @@ def load(
     unsafe_pickle
         Load the pickles of ``PICKLED_BYTE_ARRAY`` states and show them as JSON. This executes code in the pickles: use it only for
         snapshots that you trust.
+    columns_from_plan
+        The SQL job's compiled plan (``COMPILE PLAN``), a local path or URI. All tables get its names for the fields of rows. ``columns=``
+        of a read takes precedence. Reading an operator that the plan does not fit raises an error.
     local_bytes
         DataFrame methods read tables of up to this many bytes on disk at once, on the driver, so that queries need no Python worker
         (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB.
@@ -90,7 +94,9 @@ def load(
     classes = (*declared_classes(), *read_declarations(declarations))
     types = TypeContext(kryo=kryo, classes=classes, python=python_types(python or {}), unsafe_pickle=unsafe_pickle)
     names, moved = name_list("uids", uids), tuple((rebase or {}).items())
-    inventory = Inventory(path, rebase=moved, uids=names, key_types=keys, types=types)
+    inventory = Inventory(
+        path, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan
+    )
     if spark is not None:
         _prepare(spark, sources=True)
     return Savepoint(inventory, spark, local_bytes)
@@ -202,7 +208,10 @@ def check(
 
 
 class Savepoint:
-    """An open snapshot. ``sp["uid"]`` is an operator, and iteration yields operator names."""
+    """An open snapshot. ``sp["uid"]`` is an operator, and iteration yields uids.
+
+    Operators without a uid are listed by operator id. A unique name or a unique prefix of the id (at least 4 hex digits) selects one too.
+    """
 
     def __init__(self, inventory: Inventory, spark: SparkSession | None = None, local_bytes: int | None = None) -> None:
         self._inventory = inventory
@@ -243,7 +252,7 @@ class Savepoint:
         if not isinstance(name, str):
             raise UnknownNameError(
                 f"{name!r} is not the name of an operator",
-                hint="sp['uid'] is an operator by uid or operator id, and sp['uid'].table(name) a table of it",
+                hint="sp['uid'] is an operator by uid, name or id prefix, and sp['uid'].table(name) a table of it",
             )
         return Operator(self._inventory, self._inventory.operator(name), self._spark, self._local_bytes, self)
 
@@ -451,7 +460,8 @@ class Savepoint:
             case Savepoint():
                 return other.inventory
             case str():
-                return Inventory(other, rebase=self._inventory.rebase, types=self._inventory.types)
+                mine = self._inventory
+                return Inventory(other, rebase=mine.rebase, types=mine.types, columns_from_plan=mine.columns_from_plan)
         raise OptionError(f"{other!r} is neither a savepoint nor a path", hint="sp.diff(statetool.load(path))")
 
     def report(self, target: str, other: Savepoint | None = None, **options: Unpack[ReportOptions]) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from statetool.cli.completion import complete_path
-from statetool.cli.options import finding_options, opened, type_options
+from statetool.cli.options import finding_options, opened, plan_option, type_options
 from statetool.errors import MissingDependencyError
 
 
 @click.command()
 @finding_options
 @type_options
+@plan_option
 @click.argument("path", shell_complete=complete_path)
 def browse(path: str, rebase: tuple[str, ...]) -> None:
     """Look through operators, tables and rows in the terminal; changes nothing. Needs textual: statetool[browse]."""

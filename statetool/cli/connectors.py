@@ -44,7 +44,7 @@ def _reading(command: Callable[..., None]) -> Callable[..., None]:
         output_option,
         finding_options,
         type_options,
-        click.option("--uid", "only", shell_complete=complete_operator, help="Only this operator, by uid or id."),
+        click.option("--uid", "only", shell_complete=complete_operator, help="Only this operator, by uid, name or id."),
         click.argument("path", shell_complete=complete_path),
     ):
         command = decorator(command)
@@ -364,7 +364,7 @@ def pending(
 @sinks.command()
 @rewriting
 @click.option(
-    "--uid", required=True, shell_complete=complete_operator, help="The operator that holds them, by uid or id."
+    "--uid", required=True, shell_complete=complete_operator, help="The operator that holds them, by uid, name or id."
 )
 @click.option("--lose", "names", multiple=True, required=True, metavar="NAME", help="What is lost, by its name.")
 def forget(

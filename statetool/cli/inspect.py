@@ -21,6 +21,7 @@ from statetool.cli.options import (
     opened_together,
     output_of,
     output_option,
+    plan_option,
     rebase_pairs,
     session,
     spark_option,
@@ -54,12 +55,13 @@ _ALL_TABLES = ("operators", "states", "sizes", "largest", "distribution", "skew"
 @output_option
 @finding_options
 @type_options
+@plan_option
 @click.option(
     "--operator",
     "operators",
     multiple=True,
     shell_complete=complete_operator,
-    help="Measure only this operator, by uid or id.",
+    help="Measure only this operator, by uid, name or id.",
 )
 @click.option("--table", type=click.Choice(_ALL_TABLES), help="Show this table alone, with all of its columns.")
 @click.option("--largest", type=click.IntRange(min=0), default=10, show_default=True, help="How many are named.")
@@ -117,12 +119,13 @@ def stats(
 @output_of("text", "json", "parquet")
 @finding_options
 @type_options
+@plan_option
 @click.option(
     "--operator",
     "operators",
     multiple=True,
     shell_complete=complete_operator,
-    help="Compare only this operator, by uid or id.",
+    help="Compare only this operator, by uid, name or id.",
 )
 @click.option("--states", shell_complete=complete_state, help="States to compare, separated by commas.")
 @click.option("--keys", metavar="KEYS", help='Keys to compare, as JSON: [1, "a", {"tuple": ["b", 2]}].')

@@ -34,6 +34,7 @@ from statetool.cli.options import (
     latest_wanted,
     opened,
     output_option,
+    plan_option,
     reading_options,
     type_options,
 )
@@ -52,13 +53,14 @@ from statetool.errors import (
     printable,
     several,
 )
+from statetool.types.operators import display_name, operator_fields
 
 if TYPE_CHECKING:
     from statetool.snapshot.metadata_tables import OperatorRow
     from statetool.snapshot.state_info import StateInfo
     from statetool.tables.scan import TableScan
 
-_INFO_COLUMNS = ("operator", "name", "parallelism", "max_parallelism", "subtasks", "state_bytes")
+_INFO_COLUMNS = ("operator", "parallelism", "max_parallelism", "subtasks", "state_bytes")
 _STATE_COLUMNS = ("operator", "name", "scope", "kind", "key_type", "namespace_type", "value_type", "ttl", "readable")
 
 #: The shells' exit code for Ctrl-C: 128 plus the number of the signal.
@@ -209,8 +211,8 @@ def ls(path: str, rebase: tuple[str, ...], form: str) -> None:
         print_snapshots(path, rebase, form)
         return
     savepoint = opened(path, rebase)
-    rows = [{"operator": o.name, "table": t} for o in savepoint.operators.values() for t in o.tables]
-    Output(form).rows(rows)
+    rows = [{**operator_fields(o.inventory.label), "table": t} for o in savepoint.operators.values() for t in o.tables]
+    Output(form).rows(rows, columns=("operator", "table"))
     _say_unread(savepoint.metadata_rows("states"))
 
 
@@ -223,7 +225,7 @@ def states(path: str, rebase: tuple[str, ...], form: str) -> None:
     if undeclared := [s for s in rows if s.readable and s.reason]:
         first = undeclared[0]
         Output.say(
-            f"{several(len(undeclared), 'state')} could be more than bytes; {first.operator}.{first.name}: {first.reason}"
+            f"{several(len(undeclared), 'state')} could be more than bytes; {display_name(first.operator)}.{first.name}: {first.reason}"
         )
     _say_unread(rows)
 
@@ -232,7 +234,7 @@ def _say_unread(rows: Sequence[StateInfo]) -> None:
     """Report the operators whose keyed or operator state could not be listed."""
     for row in rows:
         if row.kind == "unread":
-            Output.say(f"{row.operator}: its {row.scope} state is not listed: {row.reason}")
+            Output.say(f"{display_name(row.operator)}: its {row.scope} state is not listed: {row.reason}")
 
 
 @cli.command()
@@ -244,6 +246,7 @@ def files(path: str, rebase: tuple[str, ...], form: str) -> None:
 
 @cli.command()
 @_snapshot
+@plan_option
 @reading_options
 @click.argument("operator", shell_complete=complete_operator)
 @click.argument("table", default="keyed_state", shell_complete=complete_table)
@@ -268,6 +271,7 @@ def schema(path: str, rebase: tuple[str, ...], form: str, operator: str, table: 
 
 @cli.command()
 @_snapshot
+@plan_option
 @reading_options
 @click.argument("operator", shell_complete=complete_operator)
 @click.argument("table", default="keyed_state", shell_complete=complete_table)
@@ -293,6 +297,7 @@ def _first_rows(scan: TableScan, limit: int) -> list[dict[str, Any]]:
 
 @cli.command()
 @_snapshot
+@plan_option
 @reading_options
 @click.argument("operator", shell_complete=complete_operator)
 @click.argument("table", shell_complete=complete_table)

@@ -9,7 +9,7 @@ import click
 
 import statetool
 from statetool.cli.inspect import comparison_record
-from statetool.cli.options import opened, pairs, type_arguments
+from statetool.cli.options import opened, pairs, plan_option, type_arguments
 from statetool.cli.output import Output
 from statetool.cli.rewrite import rewriting, say_done
 from statetool.cli.verdicts import command_line, show_comparison
@@ -25,7 +25,8 @@ _MOST_SHOWN: Final = 20
 
 @click.command()
 @rewriting
-@click.option("--uid", required=True, help="The operator, by uid or id.")
+@plan_option
+@click.option("--uid", required=True, help="The operator, by uid, name or id.")
 @click.option("--set", "sets", multiple=True, required=True, metavar="STATE=SQL", help="A state and its new value.")
 @click.option("--where", metavar="SQL", help="Values of other keys stay.")
 @click.option(

@@ -11,12 +11,12 @@ import click
 from click.core import ParameterSource
 
 import statetool
-from statetool.api.uids import uids_in
 from statetool.cli.output import WIDE, Output, has_printed
 from statetool.cli.progress import expect, progress
 from statetool.cli.resolve_path import naming_choices, newest_is_deleted, newest_snapshot
 from statetool.errors import OptionError, SnapshotNotFoundError
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.snapshot.uid_search import uids_in
 from statetool.tables.option_text import Option
 from statetool.tables.request import OPTIONS, ScanRequest
 
@@ -89,7 +89,8 @@ def _loaded(path: str, rebase: dict[str, str], spark: SparkSession | None) -> st
 def _expected_bytes(savepoint: statetool.Savepoint) -> int:
     """Return the approximate number of bytes that the running command reads and writes."""
     arguments = click.get_current_context().params
-    operators = {arguments.get("operator"), arguments.get("only"), *arguments.get("operators", ())}
+    names = (arguments.get("operator"), arguments.get("only"), *arguments.get("operators", ()))
+    operators = {savepoint.inventory.existing_name(name) for name in names if name}
     rows = savepoint.metadata_rows("operators")
     size: int = sum(r.state_bytes for r in [r for r in rows if r.operator in operators] or rows)
     return 2 * size if "target" in arguments and not arguments.get("dry_run") else size
@@ -273,6 +274,13 @@ declare_option: Any = click.option(
     expose_value=False,
     callback=_keep,
     help="Avro schema of classes that the snapshot does not describe, or a folder of them.",
+)
+plan_option: Any = click.option(
+    "--columns-from-plan",
+    metavar="FILE",
+    expose_value=False,
+    callback=_keep,
+    help="Name SQL columns by the job's compiled plan (COMPILE PLAN).",
 )
 _TYPE_OPTIONS: Any = (
     declare_option,

@@ -23,6 +23,7 @@ import click
 
 from statetool.cli.progress import hide_progress
 from statetool.errors import printable
+from statetool.types.operators import OperatorLabel
 
 #: The key of ``--wide`` in the context of the running command.
 WIDE: Final = "statetool.wide"
@@ -74,6 +75,8 @@ class Output:
             print_line(_json(records))
             return
         shown = list(columns or (records[0] if records else ()))
+        if "operator" in shown:  # whose text has the name
+            shown = [c for c in shown if c != "operator_name"]
         if not records:
             self.say("nothing found")
             return
@@ -139,6 +142,8 @@ def shown_text(value: Any, nothing: str = "-") -> str:
     """Return a value in one line. Maps and structs have Spark's form, and control characters are escaped."""
     if value is None:
         return nothing
+    if isinstance(value, OperatorLabel):
+        return printable(value.display)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, bool):

@@ -71,7 +71,7 @@ def _numbers(arguments: tuple[str, ...], option: str) -> dict[str, int]:
     multiple=True,
     shell_complete=complete_operator,
     metavar="UID=N",
-    help="Max parallelism of one operator, by uid or id.",
+    help="Max parallelism of one operator, by uid, name or id.",
 )
 @click.option("--parallelism", type=int, help="Number of subtasks of what is rescaled. [default: as it is]")
 @click.option(
@@ -200,7 +200,12 @@ def uid(
 @click.command()
 @rewriting
 @click.option(
-    "--uid", "names", multiple=True, required=True, shell_complete=complete_operator, help="The operator, by uid or id."
+    "--uid",
+    "names",
+    multiple=True,
+    required=True,
+    shell_complete=complete_operator,
+    help="The operator, by uid, name or id.",
 )
 @click.option(
     "--state", "states", multiple=True, shell_complete=complete_state, help="Leave out only this state of the operator."

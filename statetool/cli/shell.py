@@ -10,7 +10,7 @@ import click
 
 import statetool
 from statetool.cli.completion import complete_path
-from statetool.cli.options import finding_options, opened, type_options
+from statetool.cli.options import finding_options, opened, plan_option, type_options
 from statetool.cli.output import Output
 from statetool.errors import printable, several
 
@@ -72,6 +72,7 @@ class _Shell:
 @click.command()
 @finding_options
 @type_options
+@plan_option
 @click.argument("path", shell_complete=complete_path)
 def shell(path: str, rebase: tuple[str, ...]) -> None:
     """Look into a snapshot at a Python prompt (IPython where it is installed), with Spark when it is asked."""

@@ -28,6 +28,7 @@ from statetool.tables.elements import element_rows
 from statetool.tables.kind import TableSpec
 from statetool.tables.kinds import ELEMENTS
 from statetool.tables.splits import ElementSplit
+from statetool.types.operators import operator_name
 from statetool.types.options import ReadOptions
 
 #: Hash seeds of text and of null.
@@ -141,6 +142,7 @@ def _differences(unit: ElementUnit, rows: pa.Table, change: str, after: pa.Array
     value = rows["value"].combine_chunks()
     columns = [
         pa.array([unit.operator] * n, pa.string()),
+        pa.array([operator_name(unit.operator)] * n, pa.string()),
         pa.array([unit.state] * n, pa.string()),
         pa.nulls(n, pa.int32()),
         rows["key"].combine_chunks() if "key" in rows.column_names else nothing,

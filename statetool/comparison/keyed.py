@@ -25,6 +25,7 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.kernels.arrays import Positions
 from statetool.tables.decoding import decoding
 from statetool.tables.keyed import KeyedTable
+from statetool.types.operators import operator_name
 from statetool.types.options import ReadOptions
 
 #: Maximum bytes of both sides compared at once. More is compared in slices, each of which reads everything.
@@ -187,6 +188,7 @@ def _differences(
     new = nothing if after_index is None else after["value"].take(as_arrow(after_index))
     columns = [
         pa.array([operator] * n, pa.string()),
+        pa.array([operator_name(operator)] * n, pa.string()),
         pa.array([state] * n, pa.string()),
         taken["key_group"],
         taken["key"],

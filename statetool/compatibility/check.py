@@ -33,6 +33,7 @@ from statetool.saving.versions import RELEASES, Target, convert_metadata, parse_
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import display_name
 
 #: The first metadata version of Flink 2.x.
 _FIRST_OF_2: Final = 5
@@ -45,6 +46,8 @@ def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, 
         raise OptionError("nothing to check against", hint="give a snapshot of the new job, or a release: flink='2.3'")
     if backend is not None and backend not in _BACKENDS:
         raise OptionError(f"backend={backend!r} is not one of {', '.join(_BACKENDS)}")
+    if new is not None:
+        old, new = old.with_names_of(new), new.with_names_of(old)
     job = Job(backend=_backend(new, backend), target=_target(new, flink))
     metadata = _metadata(old, job)
     operators = tuple(with_commit_ids(_operators(old, new, job), old, new))
@@ -53,7 +56,7 @@ def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, 
     reason = metadata.reason
     if not reason and first is not None and verdict != "fully":
         states = [f"{s.name}: {s.reason}" for s in first.states if s.verdict == verdict]
-        reason = f"{first.uid}: {first.reason or ' '.join(states)}"
+        reason = f"{display_name(first.uid)}: {first.reason or ' '.join(states)}"
     return Check(verdict=verdict, reason=reason, operators=operators, causes=metadata.causes)
 
 
@@ -202,7 +205,7 @@ def _without_successor(old: OperatorInventory, fresh: list[OperatorInventory]) -
     )
     if candidates and _likeness(old, candidates[0]) > 0:
         renamed = f"{old.label}={candidates[0].label}"
-        text = f"If the operator is {candidates[0].label} in the new job, rename it. {remedy.text}"
+        text = f"If the operator is {candidates[0].label.display} in the new job, rename it. {remedy.text}"
         remedy = Remedy(text, ("uid", A, NEW, renamed))
     cause = Cause(
         level=Level.INCOMPATIBLE,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Final, Literal
+
+from statetool.types.operators import operator_name
 
 Verdict = Literal["fully", "after_migration", "unknown", "not"]
 
@@ -170,6 +172,7 @@ class OperatorVerdict:
     """Restore verdict on one operator: the worst verdict on itself and its states. ``uid`` is its id if no uid is known."""
 
     uid: str
+    operator_name: str = field(init=False)
     verdict: Verdict
     reason: str
     remedy: str
@@ -177,10 +180,19 @@ class OperatorVerdict:
     states: tuple[StateVerdict, ...] = ()
     warnings: tuple[CheckWarning, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operator_name", operator_name(self.uid))
+
     def record(self) -> dict[str, Any]:
         """Return the verdict as a JSON object."""
         states = [s.record() for s in self.states]
-        return {"uid": self.uid, **_judgment(self), "states": states, "warnings": _warnings(self.warnings)}
+        return {
+            "uid": self.uid,
+            "operator_name": self.operator_name,
+            **_judgment(self),
+            "states": states,
+            "warnings": _warnings(self.warnings),
+        }
 
 
 def _judgment(verdict: StateVerdict | OperatorVerdict) -> dict[str, str]:

@@ -16,6 +16,7 @@ from statetool.connectors.sources import Source, source_of
 from statetool.connectors.tables import connector_rows
 from statetool.errors import NO_FINDING, OptionError, StatetoolError, UnknownNameError, several
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import OperatorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +51,9 @@ class BacklogRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BacklogRow:
+class BacklogRow(OperatorRecord):
     """Backlog of a source (``None`` if unknown), and the state it is inferred from."""
 
-    operator: str
     connector: str
     backlog: bool | None
     backlog_inferred_from: str

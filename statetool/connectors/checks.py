@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from statetool.connectors.model import KnownSplit, SourceState
 from statetool.connectors.sources import Source
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import OperatorRecord
 
 Finding: TypeAlias = Literal[
     "unknown",
@@ -39,10 +40,9 @@ _MOST_MISSING: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCheck:
+class SourceCheck(OperatorRecord):
     """One finding. ``subtasks`` are the subtasks of the readers, separated by commas."""
 
-    operator: str
     check: str
     split_id: str | None
     subtasks: str

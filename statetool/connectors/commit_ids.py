@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from statetool.connectors.sinks import UNKNOWN_ROLE, Sink
 from statetool.connectors.tables import sinks_and_unknown
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import OperatorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitIdRow:
+class CommitIdRow(OperatorRecord):
     """One operator of a sink that commits by checkpoint id.
 
     Attributes
@@ -33,7 +34,6 @@ class CommitIdRow:
         The expected outcome, and how to avoid dropped commits.
     """
 
-    operator: str
     connector: str
     checkpoint_id: int
     highest_known: int | None

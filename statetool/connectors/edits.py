@@ -15,6 +15,7 @@ from statetool.connectors.sources import READER_STATE, Source, coordinator_bytes
 from statetool.connectors.wire import write_versioned
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
 from statetool.io.output import Output
+from statetool.types.operators import OperatorRecord
 
 Elements: TypeAlias = Mapping[str, Mapping[int, tuple[bytes, ...]]]
 
@@ -43,10 +44,9 @@ class SourceEdit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitChange:
+class SplitChange(OperatorRecord):
     """One change of one split: in the reader of a subtask, or in the enumerator."""
 
-    operator: str
     split_id: str
     place: Literal["reader", "enumerator"]
     subtask: int | None

@@ -9,12 +9,13 @@ from typing import Final
 from statetool.connectors.rows import SplitRow, split_rows
 from statetool.connectors.sources import Source
 from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.types.operators import OperatorRecord
 
 _NO_OFFSET: Final = 1 << 63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LagRow:
+class LagRow(OperatorRecord):
     """Lag of one split.
 
     Attributes
@@ -32,7 +33,6 @@ class LagRow:
         Why there is no lag, or why it is implausible.
     """
 
-    operator: str
     split_id: str
     source: str | None
     partition: int | None

@@ -9,12 +9,13 @@ from typing import Literal, TypeAlias
 from statetool.connectors.connector import SinkConnector, StateSink
 from statetool.connectors.model import PendingCommit
 from statetool.connectors.sinks import UNKNOWN_NAME, UNKNOWN_ROLE, Sink, unread_pending
+from statetool.types.operators import OperatorRecord
 
 Verdict: TypeAlias = Literal["will_commit", "may_expire", "has_expired", "will_abort", "is_committed", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingRow:
+class PendingRow(OperatorRecord):
     """One uncommitted transaction or file of a sink, and its outcome.
 
     Attributes
@@ -30,7 +31,6 @@ class PendingRow:
         Whether a connector decodes it. Otherwise its outcome is unknown.
     """
 
-    operator: str
     connector: str
     name: str
     status: str

@@ -13,13 +13,14 @@ from statetool.connectors.model import as_json as _json
 from statetool.connectors.sinks import Sink, unread_pending
 from statetool.connectors.sources import Source
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import OperatorRecord
 
 #: Value of the watermark columns of splits: readers do not store watermarks.
 NO_WATERMARK: Final = "not stored"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitRow:
+class SplitRow(OperatorRecord):
     """One split in a reader.
 
     Attributes
@@ -38,7 +39,6 @@ class SplitRow:
         The bytes of a split whose connector or version is not known.
     """
 
-    operator: str
     connector: str
     subtask: int
     split_id: str | None
@@ -57,7 +57,7 @@ class SplitRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnumeratorRow:
+class EnumeratorRow(OperatorRecord):
     """One split in an enumerator.
 
     Attributes
@@ -72,7 +72,6 @@ class EnumeratorRow:
         Where it began or will begin; ``None`` if this version does not store it.
     """
 
-    operator: str
     connector: str
     split_id: str
     status: str
@@ -88,7 +87,7 @@ class EnumeratorRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRow:
+class SourceRow(OperatorRecord):
     """One source.
 
     Attributes
@@ -111,7 +110,6 @@ class SourceRow:
         Missing information, and the reason.
     """
 
-    operator: str
     connector: str
     subtasks: int
     split_versions: str
@@ -130,7 +128,7 @@ class SourceRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkRow:
+class SinkRow(OperatorRecord):
     """One operator of a sink.
 
     Attributes
@@ -146,7 +144,6 @@ class SinkRow:
         Writer state, as JSON.
     """
 
-    operator: str
     connector: str
     role: str
     versions: str
@@ -160,7 +157,7 @@ class SinkRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionRow:
+class TransactionRow(OperatorRecord):
     """One uncommitted transaction or file of a sink.
 
     Attributes
@@ -175,7 +172,6 @@ class TransactionRow:
         Start time (epoch ms), if stored.
     """
 
-    operator: str
     connector: str
     name: str
     status: str

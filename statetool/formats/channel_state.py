@@ -19,6 +19,7 @@ from statetool.formats.metadata.handles import AnyChannelHandle, ChannelHandle, 
 from statetool.formats.metadata.model import SubtaskState
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
+from statetool.types.operators import OperatorRecord
 
 Side = Literal["input", "output"]
 _VERSION_BYTES: Final = 4
@@ -49,7 +50,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InFlightRow:
+class InFlightRow(OperatorRecord):
     """In-flight data of one channel: buffers, their bytes, complete stream elements, and the bytes of partial elements around them.
 
     Attributes
@@ -60,7 +61,6 @@ class InFlightRow:
         The mark of the last one; ``None`` if there is none.
     """
 
-    operator: str
     side: str
     subtask: int
     gate: int

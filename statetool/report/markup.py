@@ -7,6 +7,7 @@ from html import escape
 from typing import Any, Final
 
 from statetool.errors import printable
+from statetool.types.operators import OperatorLabel
 
 #: Longer texts get a minimum width in a table, so that they do not become columns of single words.
 _LONG: Final = 48
@@ -28,7 +29,8 @@ def html(value: Any) -> Html:
     """
     if isinstance(value, Html):
         return value
-    return Html(escape(printable("" if value is None else str(value))))
+    text = value.display if isinstance(value, OperatorLabel) else "" if value is None else str(value)
+    return Html(escape(printable(text)))
 
 
 def element(tag: str, *children: Any, **attributes: Any) -> Html:

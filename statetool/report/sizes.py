@@ -28,10 +28,9 @@ def operators(operator_rows: Sequence[OperatorRow], statistics: Answer[Statistic
     for o in sorted(operator_rows, key=_bytes, reverse=True):
         m = measured.get(o.operator)
         counts = () if m is None else (count(m.entries), count(m.keys), share(m.snappy_ratio))
-        name = join_html([o.operator, element("div", o.name, class_="soft") if o.name not in ("", o.operator) else ""])
         finished = " (finished)" if o.fully_finished else ""
         rows.append(
-            (name, f"{o.parallelism}{finished}", o.max_parallelism, size(_bytes(o)), charts.bar(_bytes(o), most), *counts, o.operator_id)
+            (o.operator, f"{o.parallelism}{finished}", o.max_parallelism, size(_bytes(o)), charts.bar(_bytes(o), most), *counts, o.operator_id)
         )  # fmt: skip
     count_names = ("entries", "keys", "Snappy would leave") if measured else ()
     return table(("operator", "parallelism", "max parallelism", "bytes", "", *count_names, "id"), rows)

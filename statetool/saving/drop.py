@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.saving.composition import OperatorChange
 from statetool.snapshot.inventory import Inventory
+from statetool.types.operators import OperatorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropRow:
+class DropRow(OperatorRecord):
     """One dropped item: a whole operator, or one of its states."""
 
-    operator: str
     operator_id: str
     state: str | None
     kind: str

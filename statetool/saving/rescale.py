@@ -15,11 +15,12 @@ from statetool.saving.composition import OperatorChange
 from statetool.saving.plan import check_moves, needs_move
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import OperatorRecord
 from statetool.types.options import whole_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RescaleRow:
+class RescaleRow(OperatorRecord):
     """The effect of ``rescale`` on one operator.
 
     Attributes
@@ -37,7 +38,6 @@ class RescaleRow:
         Bytes of keyed state that are written again.
     """
 
-    operator: str
     operator_id: str
     old_max_parallelism: int
     new_max_parallelism: int

@@ -17,7 +17,7 @@ def snapshot_html(inventory: Inventory) -> str:
     for operator in operators:
         row = operator_row(operator)
         states = ", ".join(state.name for state in operator.states)
-        rows.append((row.operator, states, row.parallelism, row.max_parallelism, f"{row.state_bytes:,}"))
+        rows.append((operator.label.display, states, row.parallelism, row.max_parallelism, f"{row.state_bytes:,}"))
     title = f"{inventory.path}: checkpoint {inventory.metadata.checkpoint_id}, {len(operators)} operators"
     return html_table(title, ("operator", "states", "parallelism", "max parallelism", "bytes"), rows)
 
@@ -28,5 +28,5 @@ def operator_html(operator: OperatorInventory, tables: Iterable[str]) -> str:
         (s.name, s.kind, s.key_type, s.namespace_type, s.value_type, "yes" if s.ttl else "", s.reason)
         for s in operator.states
     ]
-    title = f"{operator.label}: tables {', '.join(tables)}"
+    title = f"{operator.label.display}: tables {', '.join(tables)}"
     return html_table(title, ("state", "kind", "key", "namespace", "value", "TTL", "remarks"), rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from statetool.formats.naming import types_to_declare
@@ -12,13 +12,18 @@ from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.pyflink import what_to_declare
 from statetool.serializers.runtime import TtlSerializer
 from statetool.snapshot.html import html_table
+from statetool.types.operators import OperatorLabel, OperatorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateInfo:
-    """One state as shown to users. ``reason`` says why it is not readable, or which declaration would show more than bytes."""
+class StateInfo(OperatorRecord):
+    """One state as shown to users. ``reason`` says why it is not readable, or which declaration would show more than bytes.
 
-    operator: str
+    ``operator`` is the uid, or the operator id if the uid is not known. ``uid`` and ``operator_id`` tell the two apart.
+    """
+
+    operator_id: str = field(init=False)
+    uid: str = field(init=False)
     name: str
     scope: Literal["keyed", "operator"]
     kind: str
@@ -28,6 +33,13 @@ class StateInfo:
     ttl: bool
     readable: bool
     reason: str
+
+    def __post_init__(self) -> None:
+        OperatorRecord.__post_init__(self)
+        label = self.operator
+        operator_id, uid = (label.operator_id, label.uid) if isinstance(label, OperatorLabel) else ("", "")
+        object.__setattr__(self, "operator_id", operator_id)
+        object.__setattr__(self, "uid", uid)
 
     def _repr_html_(self) -> str:
         """Return the description of the state as HTML, one line per property."""

@@ -19,6 +19,7 @@ from statetool.errors import UNREAD, StatetoolError
 from statetool.formats.compression import packed_size
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.naming import named_header
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.keys import decode_key
 from statetool.kernels import program as ir
@@ -27,6 +28,7 @@ from statetool.kernels.sizes import fixed_size
 from statetool.statistics.extremes import Extreme, extreme, largest, top
 from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, count_spans, size_classes
 from statetool.types.display import display_value
+from statetool.types.options import Columns
 
 _KEY, _VALUE, _LENGTH = range(3)
 #: The counts of each state and key group.
@@ -37,7 +39,7 @@ _SIGN: Final = np.int64(-(1 << 63))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureTask:
-    """Measurement of one task; picklable. ``most`` of the largest items are kept; times count from ``now_ms``."""
+    """Measurement of one task; picklable. Rows of keys have ``field_names``, ``most`` of the largest items are kept, and times count from ``now_ms``."""
 
     source: KeyGroupReader
     operator: str
@@ -45,6 +47,7 @@ class MeasureTask:
     now_ms: int
     ttl_ms: int | None
     sample_bytes: int
+    field_names: Columns = ()
 
 
 @dataclass(slots=True)
@@ -141,7 +144,7 @@ class _Meter:
 
     def __init__(self, task: MeasureTask) -> None:
         self.task = task
-        self.header = header = task.source.header()
+        self.header = header = named_header(task.source.header(), task.field_names)
         self.groups = np.array(sorted(task.source.group_sizes()), dtype=np.int64)
         self.shapes = {i: StateLayout(m) for i, m in enumerate(header.states) if m.kind != "timers"}
         names = tuple(m.name for m in header.states)

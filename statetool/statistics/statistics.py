@@ -18,6 +18,7 @@ from statetool.statistics import rows as table_rows
 from statetool.statistics.records import TABLES, Part, Scope, SizeRow
 from statetool.statistics.restore import Link, restore_rows
 from statetool.statistics.source import Measured, MeasureTask, measure
+from statetool.tables.scan import column_names
 from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
@@ -195,6 +196,7 @@ class _Plan:
             MeasureTask(
                 source=source,
                 operator=self.operator.label,
+                field_names=column_names(self.operator, ()),
                 most=request.largest,
                 now_ms=request.now_ms,
                 ttl_ms=request.ttl_ms,

@@ -79,6 +79,12 @@ def table_states(operator: OperatorInventory, columns: Columns) -> TableStates:
     return TableStates(key, keyed, elements)
 
 
+def column_names(operator: OperatorInventory, given: Columns) -> Columns:
+    """Return the given field names after those from the operator's compiled plan, which they replace."""
+    planned = {path: tuple(names) for path, names in operator.plan_columns.items()}
+    return tuple({**planned, **dict(given)}.items())
+
+
 def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
     """Plan a table of an operator. Runs on the driver and reads only headers.
 
@@ -97,6 +103,7 @@ def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
         request,
         table=_registered_name(operator, request.table),
         states=None if request.states is None else tuple(_registered_name(operator, n) for n in request.states),
+        options=replace(request.options, columns=column_names(operator, request.options.columns)),
     )
     states = table_states(operator, request.options.columns)
     kind = find_kind(operator, request.table)

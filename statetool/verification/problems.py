@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from statetool.errors import NO_FINDING, UNREAD, StatetoolError, sentence, several
 from statetool.io import files
+from statetool.types.operators import operator_name
 
 Severity = Literal["error", "warning", "note"]
 #: Up to this many missing files of one directory are named individually.
@@ -29,11 +30,15 @@ class Problem:
 
     severity: Severity
     operator: str | None
+    operator_name: str | None = field(init=False)
     subtask: int | None
     state: str | None
     file: str | None
     offset: int | None
     problem: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operator_name", operator_name(self.operator) if self.operator is not None else None)
 
     @property
     def unread(self) -> bool:

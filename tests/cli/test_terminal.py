@@ -201,7 +201,7 @@ def test_operators_are_named_by_a_file(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text("stream.uid('orders')")
     shown = CliRunner().invoke(cli, ["info", SAVEPOINT, "--uids", str(tmp_path / "job.py")])
     assert shown.exit_code == 0
-    assert "8877237d79a4126df3be8c509ad17863  n, _timer_state/processing_user-timers" in shown.stdout
+    assert "no-uid (8877237d)  n, _timer_state/processing_user-timers" in shown.stdout
     assert "--name-uid" in shown.stderr
 
 

@@ -42,7 +42,7 @@ UNKNOWN_KEYS = {"l-float", "l-char", "l-double"}
 
 def test_statistics_count_the_other_operators(logged: st.Savepoint) -> None:
     statistics = logged.stats()
-    assert {o for o in UNKNOWN_KEYS if any(f"operator {o}" in reason for reason in statistics.unread)} == UNKNOWN_KEYS
+    assert {o for o in UNKNOWN_KEYS if any(f"({o})" in reason for reason in statistics.unread)} == UNKNOWN_KEYS
     assert len(statistics.unread) == 3
     entries = {r.operator: (r.entries, r.keys) for r in statistics.rows("operators") if r.operator.startswith("l-")}
     assert entries == {
@@ -63,7 +63,7 @@ def test_statistics_count_the_other_operators(logged: st.Savepoint) -> None:
 def test_a_comparison_goes_on_with_the_other_operators(logged: st.Savepoint, tmp_path: Path) -> None:
     comparison = logged.diff(logged)
     assert not comparison.equal
-    assert {o for o in UNKNOWN_KEYS if any(f"operator {o}" in reason for reason in comparison.unread)} == UNKNOWN_KEYS
+    assert {o for o in UNKNOWN_KEYS if any(f"({o})" in reason for reason in comparison.unread)} == UNKNOWN_KEYS
     compared = {s.operator for s in comparison.summary() if s.entries_before}
     assert compared == {"numbers", "l-long", "l-int", "l-string"}
     for all_of_it in (comparison.to_arrow, lambda: list(comparison.batches())):

@@ -62,7 +62,7 @@ def edited(base: st.Savepoint, target: Path, change: Callable[[pa.Table], pa.Tab
 
 def rows(comparison: Any) -> list[dict[str, Any]]:
     """Return all differences, with the relevant columns, in a fixed order."""
-    table = comparison.to_arrow().drop_columns(["operator", "key_group"])
+    table = comparison.to_arrow().drop_columns(["operator", "operator_name", "key_group"])
     return sorted(({k: v for k, v in row.items() if v is not None} for row in table.to_pylist()), key=in_order)
 
 

@@ -424,7 +424,7 @@ def test_the_command_says_what_to_do_and_exits_with_1(tmp_path: Path) -> None:
     assert done.exit_code == 1
     shown = json.loads(done.stdout)
     assert shown["verdict"] == "not"
-    assert {"uid", "verdict", "reason", "remedy", "states", "warnings"} == set(shown["operators"][0])
+    assert {"uid", "operator_name", "verdict", "reason", "remedy", "states", "warnings"} == set(shown["operators"][0])
     assert "loses" in done.stderr
     assert CliRunner().invoke(cli, ["check", old.path]).exit_code == 2
     assert CliRunner().invoke(cli, ["check", old.path, "--flink", "2.3"]).exit_code == 0

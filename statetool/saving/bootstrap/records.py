@@ -24,6 +24,7 @@ from statetool.columns.to_plain import arrow_to_plain
 from statetool.columns.values import StateLayout
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.naming import named_header
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.key_hash import key_groups
 from statetool.hashing.keys import KeyHasher
@@ -39,6 +40,7 @@ from statetool.tables.elements import element_serializer
 from statetool.types import Scalar
 from statetool.types.declared import TypeContext
 from statetool.types.display import display_value
+from statetool.types.options import Columns
 
 #: Bytes of an entry in addition to its key and value: two lengths, the key group.
 _FRAME_BYTES: Final = 10
@@ -200,7 +202,7 @@ class _Rows:
         return as_piece(self._encoded_objects("namespace", namespace, array, rows))
 
     def state(self, state: StateColumn, meta: StateMetaInfo) -> MeasuredEntries:
-        shape = _shape(self.recipe.header, self.recipe.types, state.state_id)
+        shape = _shape(self.recipe.header, self.recipe.types, self.recipe.field_names, state.state_id)
         if self.recipe.long:
             return self.long_form(state, shape, meta)
         column = column_of(self.batch, state.column, shape.logical, self.recipe)
@@ -315,8 +317,8 @@ class _Rows:
 
 
 @lru_cache(maxsize=256)
-def _shape(header: bytes, types: TypeContext, state_id: int) -> StateLayout:
-    return StateLayout(parse_keyed_header(header, types).states[state_id])
+def _shape(header: bytes, types: TypeContext, field_names: Columns, state_id: int) -> StateLayout:
+    return StateLayout(named_header(parse_keyed_header(header, types), field_names).states[state_id])
 
 
 def _no_bytes(n: int) -> Piece:

@@ -24,9 +24,11 @@ from statetool.saving.streams.elements import ElementStreams
 from statetool.saving.streams.keyed import KeyedStreams
 from statetool.saving.streams.runs import PRESENCE
 from statetool.serializers.base import Serializer
+from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.elements import element_serializer
 from statetool.types import TtlType
 from statetool.types.declared import TypeContext
+from statetool.types.options import Columns
 
 #: Returns the hash formula of a key type whose hash code is defined in user code, ``None`` if its serializer provides it.
 FormulaOf: TypeAlias = Callable[[KeyedBootstrap, Serializer], HashFormula | None]
@@ -113,11 +115,20 @@ def _recipes(
             for m, column in planned.metas
         ),
         types=streams.types,
+        field_names=_field_names(bootstrap.like, ["key", *(m.name for m, _ in planned.metas)]),
     )
     if planned.metas:
         yield bootstrap.data, recipe
     if planned.timers and planned.table.timers is not None:
         yield bootstrap.timers, _timer_recipe(recipe, planned, ids)
+
+
+def _field_names(like: OperatorInventory | None, states: Iterable[str]) -> Columns:
+    """Return the names that the compiled plan of an operator gives to fields of rows in some states (or in ``key``)."""
+    if like is None:
+        return ()
+    wanted = [f"{name}." for name in states]
+    return tuple((p, tuple(n)) for p, n in like.plan_columns.items() if any(f"{p}.".startswith(w) for w in wanted))
 
 
 def state_names(tables: Sequence[tuple[KeyedBootstrap, TableSchema]]) -> frozenset[str]:
@@ -186,6 +197,7 @@ def element_recipes(
                 key=b.key,
                 subtask=b.subtask,
                 types=streams.types,
+                field_names=_field_names(b.like, [b.name]),
             ),
         )
         for b in bootstraps
