@@ -200,6 +200,20 @@ def suggest(name: str, names: Iterable[str]) -> str:
     return f"there is {', '.join(known[:10])}{', ...' if len(known) > 10 else ''}" if known else "there is none"
 
 
+def sentence(text: str) -> str:
+    """Return text as a sentence: with an upper-case letter at the start, unless the first word is a name, and a period at the end.
+
+    Examples
+    --------
+    >>> sentence("key group 3 does not exist"), sentence("state.backend is not set"), sentence("")
+    ('Key group 3 does not exist.', 'state.backend is not set.', '')
+    """
+    first = text.partition(" ")[0]
+    is_word = first.isalpha() and first.islower() and first != "statetool"
+    start = text[:1].upper() + text[1:] if is_word else text
+    return start if not start or start.endswith((".", "?", "!")) else f"{start}."
+
+
 def several(number: int, noun: str, plural: str = "") -> str:
     """Return a number with a noun, in the plural if needed.
 

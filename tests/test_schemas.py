@@ -194,7 +194,7 @@ def test_differences_fit_their_schema() -> None:
 
 def test_a_check_fits_its_schema() -> None:
     verdict = statetool.check(SAVEPOINT, SAVEPOINT)
-    row = {**asdict(verdict), "warnings": list(verdict.warnings)}
+    row = verdict.record()
     assert row["operators"][0]["states"]
     assert row["warnings"]
     schema = fastavro.parse_schema(json.loads((SCHEMAS / "check.avsc").read_text()))

@@ -30,6 +30,7 @@ ROOMS: Final = (
     ("saving",),
     ("compatibility",),
     ("migration",),
+    ("verdicts",),
     ("report",),
     ("spark",),
     ("api",),

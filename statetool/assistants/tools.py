@@ -103,7 +103,7 @@ class Tools:
         """
         second = None if other is None else self._root.open(other)
         verdict = statetool.check(self._root.open(path), second, flink=flink)
-        return _plain(asdict(verdict) | {"warnings": list(verdict.warnings), "ok": verdict.ok})
+        return _plain(verdict.record() | {"ok": verdict.ok})
 
 
 def _plain(answer: dict[str, Any]) -> dict[str, Any]:

@@ -219,7 +219,7 @@ def check(
     checked = statetool.check(first, *others, flink=flink, backend=backend)
     out = Output(form)
     if form == "json":
-        out.record({**asdict(checked), "warnings": list(checked.warnings)})
+        out.record(checked.record())
     else:
         out.record({"verdict": checked.verdict, "reason": checked.reason})
         rows = [_verdict_row(o.uid, None, o) for o in checked.operators]

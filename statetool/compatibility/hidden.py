@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from statetool.compatibility.verdicts import Level, Resolution
-from statetool.errors import NO_FINDING, StatetoolError, UndescribedClassError
+from statetool.compatibility.verdicts import A, Level, Remedy, Resolution, resolved
+from statetool.errors import NO_FINDING, StatetoolError, UndescribedClassError, sentence
 from statetool.serializers.base import all_parts
 from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
 
-_REMEDY: Final = "restore it by classes that are as they were, and take the savepoint again: it describes them then"
-_VERIFY: Final = "statetool verify --deep lists what cannot be read"
+_REMEDY: Final = (
+    "Restore A with unchanged classes and take another savepoint, which describes the class. Then check again."
+)
+_VERIFY: Final = Remedy("List the values that cannot be read.", ("verify", A, "--deep"))
 
 
 def hidden_subclasses(operator: OperatorInventory) -> dict[tuple[Scope, str], Resolution]:
@@ -30,11 +32,11 @@ def hidden_subclasses(operator: OperatorInventory) -> dict[tuple[Scope, str], Re
         if any(isinstance(part, PojoSerializer) for s in meta.serializers.values() for part in all_parts(s)):
             error = _read_error(operator, table)
             if isinstance(error, UndescribedClassError):
-                text = f"{error.message}: if that class changed, Flink refuses its values"
-                undescribed[scope, name] = Resolution(Level.UNKNOWN, text, _REMEDY)
+                text = f"{sentence(error.message)} If that class changed, Flink refuses its values."
+                undescribed[scope, name] = resolved(Level.UNKNOWN, text, _REMEDY)
             elif error is not None:
-                text = f"its values cannot all be read, so that their classes are not known: {error.message}"
-                undescribed[scope, name] = Resolution(Level.UNKNOWN, text, error.hint or _VERIFY)
+                text = f"Not all values can be read, so their classes are unknown: {sentence(error.message)}"
+                undescribed[scope, name] = resolved(Level.UNKNOWN, text, sentence(error.hint) or _VERIFY)
     return undescribed
 
 

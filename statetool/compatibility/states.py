@@ -7,8 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from statetool.compatibility.rules import resolve
-from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, StateVerdict, combined
-from statetool.errors import UnsupportedError
+from statetool.compatibility.verdicts import (
+    A,
+    B,
+    CheckWarning,
+    Level,
+    Remedy,
+    Resolution,
+    StateVerdict,
+    combined,
+    resolved,
+)
+from statetool.errors import StatetoolError, UnsupportedError, sentence
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
 from statetool.saving.available import check_available
@@ -21,7 +31,10 @@ from statetool.snapshot.state_tables import Scope
 Backend = Literal["heap", "rocksdb", "unknown"]
 #: Resolutions of values that no header describes, by scope and state.
 Hidden = Mapping[tuple[Scope, str], Resolution]
-_KEEP_KEYS: Final = "keys and namespaces cannot be migrated: keep their type, or write the state anew with the new keys"
+_KEEP_KEYS: Final = Remedy(
+    "Flink migrates neither keys nor namespaces: keep their type, or bootstrap the state with the new keys."
+)
+_KEEP_MAP_KEYS: Final = Remedy("RocksDB does not migrate the keys of maps: keep their type.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +62,18 @@ def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
 def check_keyed(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
     """Check whether a keyed state can be restored into another one."""
     if old.kind != new.kind:
-        return Resolution(
-            Level.INCOMPATIBLE, f"a {old.kind} state became a {new.kind} state", "give the new state another name"
+        return resolved(
+            Level.INCOMPATIBLE, _another_kind(old, new), "Give the new state another name: it then starts empty."
         )
     resolutions = [_in_release(None, (old,), job)]
     if old.namespace is not None and new.namespace is not None:
         resolutions.append(_without_migration(resolve(old.namespace, new.namespace).inside("namespace")))
     resolutions.append(_values(old, new, job))
     return combined(resolutions)
+
+
+def _another_kind(old: StateMeta, new: StateMeta) -> str:
+    return f"The {old.kind} state became a {new.kind} state."
 
 
 def _values(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
@@ -76,22 +93,20 @@ def _map_key(key: Resolution, value: Resolution, job: Job) -> Resolution:
     migrates = max(key.level, value.level) == Level.AFTER_MIGRATION
     if job.backend == "heap" or key.level == Level.AS_IS or not migrates:
         return key
-    remedy = "RocksDB does not migrate the keys of maps: keep their type"
-    reason = key.reason or "the map's keys are described otherwise"
-    return replace(key, level=Level.INCOMPATIBLE, reason=reason, remedy=remedy)
+    return key.refused(_KEEP_MAP_KEYS, "The serializer of the map's keys is described differently.")
 
 
 def _without_migration(resolution: Resolution) -> Resolution:
-    if resolution.level != Level.AFTER_MIGRATION:
+    if resolution.level not in (Level.AFTER_MIGRATION, Level.INCOMPATIBLE):
         return resolution
-    return replace(resolution, level=Level.INCOMPATIBLE, remedy=_KEEP_KEYS)
+    return resolution.refused(_KEEP_KEYS)
 
 
 def check_elements(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
     """Check whether an operator state can be restored into another one."""
     if old.kind != new.kind:
-        remedy = "Flink restores by name and mode: keep it, or give the new state another name"
-        return Resolution(Level.INCOMPATIBLE, f"a {old.kind} state became a {new.kind} state", remedy)
+        remedy = f"Flink restores operator state by name and mode: keep the {old.kind} state, or give the new state another name."
+        return resolved(Level.INCOMPATIBLE, _another_kind(old, new), remedy)
     resolutions = [_in_release(None, (old,), job)]
     for role, before in old.serializers.items():
         after = new.serializers.get(role)
@@ -108,8 +123,15 @@ def _in_release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) 
     try:
         check_available(key, metas, job.target)
     except UnsupportedError as error:
-        return Resolution(Level.INCOMPATIBLE, error.message, error.hint or "")
+        return of_error(Level.INCOMPATIBLE, error)
     return Resolution(Level.AS_IS)
+
+
+def of_error(level: Level, error: StatetoolError, reason: str = "") -> Resolution:
+    """Return the resolution of an error. ``reason`` says what it means for the check."""
+    place = str(replace(error.where, operator=None, state=None))
+    message = f"{error.message} [{place}]" if place else error.message
+    return resolved(level, sentence(f"{reason}: {message}" if reason else message), sentence(error.hint))
 
 
 def _in_release_alone(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> Resolution:
@@ -117,10 +139,10 @@ def _in_release_alone(key: Serializer | None, metas: tuple[StateMeta, ...], job:
     serializers = [*([] if key is None else [key]), *(s for m in metas for s in m.serializers.values())]
     unknown = [p.type_name for s in serializers for p in all_parts(s) if isinstance(p, OpaqueSerializer)]
     resolutions = [
-        Resolution(
+        resolved(
             Level.UNKNOWN,
-            f"{name}: only a job with its class can read it",
-            "statetool check A B, with a savepoint of that job",
+            f"Only a job that has the serializer class can read {name}.",
+            Remedy("Check against a savepoint B of the new job.", ("check", A, B)),
         )
         for name in dict.fromkeys(unknown)
     ]
@@ -134,6 +156,7 @@ def verdict_of(name: str, resolution: Resolution) -> StateVerdict:
         verdict=resolution.level.verdict,
         reason=resolution.reason,
         remedy=resolution.remedy,
+        causes=resolution.causes,
         warnings=resolution.warnings,
     )
 
@@ -178,7 +201,12 @@ def _unused(name: str, meta: StateMeta, fresh: Mapping[str, StateMeta], job: Job
     if meta.kind == "timers":
         return verdict_of(name, resolution)
     alike = [n for n, m in fresh.items() if m.kind == meta.kind and m.value.type_name == meta.value.type_name]
-    text = "the new job does not read it: it stays in the state, and its values are not used"
-    remedy = f"if it was renamed to {' or '.join(alike)}: SavepointWriter.rename_state does that" if alike else ""
-    warning = CheckWarning(kind="loses", text=text)
-    return verdict_of(name, combined([resolution, Resolution(Level.AS_IS, text, remedy, (warning,))]))
+    text = "The new job does not register this state: Flink carries it along, and its values are not used."
+    remedy = None
+    if alike:
+        renamed = (
+            f"If it was renamed to {' or '.join(alike)}, rename it in a copy of A with SavepointWriter.rename_state."
+        )
+        remedy = Remedy(renamed)
+    warning = CheckWarning(kind="loses", message=text, remedy=remedy)
+    return verdict_of(name, combined([resolution, resolved(Level.AS_IS, text, remedy, warning)]))

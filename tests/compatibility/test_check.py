@@ -97,11 +97,11 @@ def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
     assert check.verdict == "not"
     by_uid = {o.uid: o for o in check.operators}
     assert by_uid["accounts"].verdict == "not"
-    assert "statetool uid SRC DST accounts=accounts-2" in by_uid["accounts"].remedy
-    assert "bytes of state have no place" in by_uid["accounts"].reason
+    assert "statetool uid A NEW accounts=accounts-2" in by_uid["accounts"].remedy
+    assert "bytes of state cannot be restored" in by_uid["accounts"].reason
     assert [w.kind for w in by_uid["accounts"].warnings] == ["loses"]
     assert by_uid["other"].verdict == "fully"
-    assert by_uid["third"].reason == "new in the job: starts empty"
+    assert by_uid["third"].reason == "New in the job: it starts empty."
 
 
 def vehicles(folder: Path, classes: dict[str, bytes], *, entries: bool = False) -> str:
@@ -153,7 +153,7 @@ def test_values_that_cannot_be_read_are_not_fine(tmp_path: Path) -> None:
     folder = vehicles(tmp_path / "a", {"Bike": LONGER_BIKE}, entries=True)
     check = st.check(folder, folder)
     assert check.verdict == "unknown"
-    assert "its values cannot all be read, so that their classes are not known" in check.reason
+    assert "Not all values can be read, so their classes are unknown" in check.reason
 
 
 def test_an_unregistered_subclass_keeps_its_old_serializer(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_an_unregistered_subclass_keeps_its_old_serializer(tmp_path: Path) -> No
     assert check.verdict == "fully"
     assert not check.ok
     (warning,) = check.warnings
-    assert "loses: Bike: bell: never written" in warning
+    assert "loses: Bike: The new field bell is never written" in warning
     # The hint works: statetool writes the values in the form of the new class.
     migrated = st.load(str(tmp_path / "migrated")) if st.migrate(old, str(tmp_path / "migrated"), to=new) else None
     assert migrated is not None
@@ -192,7 +192,7 @@ def test_parallelism_and_max_parallelism(tmp_path: Path) -> None:
     other = written(tmp_path / "other", ("a", counts()), max_parallelism=128)
     check = st.check(old, other)
     assert check.verdict == "unknown"
-    assert "statetool rescale --uid a=128" in check.operators[0].remedy
+    assert "statetool rescale A NEW --uid a=128" in check.operators[0].remedy
     # 256 is not Flink's default for this parallelism, so the job has set it.
     assert st.check(old, written(tmp_path / "set", ("a", counts()), max_parallelism=256)).verdict == "not"
     assert st.check(old, old).ok
@@ -205,7 +205,8 @@ def test_a_renamed_state_loses_its_values(tmp_path: Path) -> None:
     assert check.verdict == "fully"
     assert not check.ok
     assert check.warnings == (
-        "a.count: loses: the new job does not read it: it stays in the state, and its values are not used",
+        "a.count: loses: The new job does not register this state: Flink carries it along, and its values are not used."
+        " If it was renamed to total, rename it in a copy of A with SavepointWriter.rename_state.",
     )
     assert "renamed to total" in check.operators[0].states[0].remedy
 
@@ -234,7 +235,7 @@ def test_a_database_goes_to_its_own_backend_only(corpus: Path) -> None:
         backend: next(o for o in st.check(native, canonical, backend=backend).operators if o.uid == "orders")
         for backend in (None, "rocksdb")
     }
-    assert "does not tell its backend" in of_orders[None].reason
+    assert "does not show the backend of the new job" in of_orders[None].reason
     assert "backend" not in of_orders["rocksdb"].reason
 
 
@@ -398,10 +399,10 @@ def test_avro_states() -> None:
     alias = {"type": "record", "name": "R", "fields": [{"name": "x", "type": "int", "aliases": ["a"]}]}
     renamed = resolve(types.avro(record(("a", "int"))), types.avro(alias))
     assert renamed.level == Level.AFTER_MIGRATION
-    assert ["on heap" in w.text for w in renamed.warnings] == [True]
+    assert ["On heap" in w.text for w in renamed.warnings] == [True]
     less = resolve(mine, types.avro(record(("a", "long")), runtime_class="shop.R"))
     assert less.level == Level.AFTER_MIGRATION
-    assert [w.text for w in less.warnings] == ["the values of b are dropped"]
+    assert [w.text for w in less.warnings] == ["The values of the field b are dropped."]
     assert resolve(old, types.avro(record(("a", "string"), ("b", "int")))).level == Level.INCOMPATIBLE
 
 
