@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from statetool.api.operator import Operator
     from statetool.api.rewrite import change_uids, convert, copy, drop, rescale
     from statetool.api.savepoint import Savepoint, check, load, register, verify
-    from statetool.api.uids import uids_in
     from statetool.api.writer import SavepointWriter
     from statetool.declaring import flink_types as flink
     from statetool.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from statetool.directories.snapshots import list_snapshots
     from statetool.errors import StatetoolError
     from statetool.serializers.java_values import read_java
+    from statetool.snapshot.uid_search import uids_in
     from statetool.types.declared import ClassDeclaration
 
 __all__ = [
@@ -144,7 +144,7 @@ _MODULES: Final = {
     "reducing": "statetool.declaring.states",
     "register": "statetool.api.savepoint",
     "rescale": "statetool.api.rewrite",
-    "uids_in": "statetool.api.uids",
+    "uids_in": "statetool.snapshot.uid_search",
     "value": "statetool.declaring.states",
     "verify": "statetool.api.savepoint",
     "write_plan": "statetool.api.migrate",

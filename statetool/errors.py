@@ -54,12 +54,9 @@ class Where:
 
     def __str__(self) -> str:
         words = {"key_group": "key group", "type_path": "type"}
-        parts = [
-            f"{words.get(f.name, f.name)} {getattr(self, f.name)}"
-            for f in fields(self)
-            if getattr(self, f.name) is not None
-        ]
-        return ", ".join(parts)
+        parts = ((f.name, getattr(self, f.name)) for f in fields(self))
+        # Operators have a label with a form for people (statetool.types.operators).
+        return ", ".join(f"{words.get(n, n)} {getattr(v, 'display', v)}" for n, v in parts if v is not None)
 
 
 class StatetoolError(Exception):

@@ -72,6 +72,7 @@ def edit_source(
         The split or position does not exist, the operator is not a source, or statetool does not know or cannot write its connector.
     """
     inventory = opened(src, uids, rebase)
+    uid = inventory.existing_name(uid)
     check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     given, added = _texts(positions), _texts(add)
     edit = edits.SourceEdit(
@@ -121,6 +122,7 @@ def convert_consumer(
     from statetool.api.bootstrap import bootstrap_list_state
 
     inventory = opened(src, uids, rebase)
+    uid = inventory.existing_name(uid)
     check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     plan = conversion.convert_consumer(needed_source(inventory.operator(uid), None), enumerator_version)
     if not dry_run:
@@ -169,6 +171,7 @@ def convert_source(
     from statetool.connectors.legacy_kafka import KafkaConsumer, state_type, stored_element
 
     inventory = opened(src, uids, rebase)
+    uid = inventory.existing_name(uid)
     check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     plan = conversion.convert_source(needed_source(inventory.operator(uid), connector), inventory.metadata.version)
     if not dry_run:
@@ -231,6 +234,7 @@ def forget_transactions(
         not know its connector.
     """
     inventory = opened(src, uids, rebase)
+    uid = inventory.existing_name(uid)
     check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     sink = sink_of(inventory.operator(uid))
     if sink is None:

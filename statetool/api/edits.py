@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Edits:
     """A savepoint to be written. Each method returns a new object, and only :meth:`write` and :meth:`preview` read or write data.
 
-    Refer to operators of an existing savepoint by their old name (uid or operator id), even after :meth:`change_uid`.
+    Refer to operators of an existing savepoint by their old uid, operator id, name or id prefix, even after :meth:`change_uid`.
     """
 
     base: Savepoint | None = None
@@ -88,21 +88,23 @@ class Edits:
 
     def remove_operator(self, uid: str) -> Self:
         """Remove an operator of the existing savepoint with all its state."""
-        return replace(self, removed=self.removed | {uid})
+        return replace(self, removed=self.removed | {self._existing(uid)})
 
     def remove_state(self, uid: str, *names: str) -> Self:
         """Remove states of an operator (timers by the name of their queue). All other states keep their bytes."""
+        uid = self._existing(uid)
         change = self.changes.get(uid, OperatorChange())
         return self._changed(uid, replace(change, without=change.without | set(names)))
 
     def rename_state(self, uid: str, old: str, new: str) -> Self:
         """Rename a state of an operator. Everything but the name keeps its bytes."""
+        uid = self._existing(uid)
         change = self.changes.get(uid, OperatorChange())
         return self._changed(uid, replace(change, renames={**change.renames, old: new}))
 
     def change_uid(self, old: str, new: str) -> Self:
         """Give an operator another uid (or, by 32 hex digits, another id). All changes apply at once, so swaps and chains work."""
-        return replace(self, uids={**self.uids, old: new})
+        return replace(self, uids={**self.uids, self._existing(old): new})
 
     def with_checkpoint_id(self, checkpoint_id: int) -> Self:
         """Set the checkpoint id. Defaults to that of the existing savepoint, or 0 for new ones, as in Flink's ``SavepointWriter``.
@@ -151,9 +153,14 @@ class Edits:
 
         if self.base is None:
             raise OptionError("there is no savepoint whose values could be changed", hint="from_existing(savepoint)")
+        uid = self._existing(uid)
         bootstraps = transformed(self.base[uid], self.base.spark, change, **options)
         old = self.changes.get(uid, OperatorChange())
         return self._changed(uid, replace(old, bootstraps=(*old.bootstraps, *bootstraps)))
+
+    def _existing(self, name: str) -> str:
+        """Return the uid or id of an operator of the existing savepoint by uid, id, name or id prefix; other names stay."""
+        return name if self.base is None else self.base.inventory.existing_name(name)
 
     def _changed(self, uid: str, change: OperatorChange) -> Self:
         return replace(self, changes={**self.changes, uid: change})

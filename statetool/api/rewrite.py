@@ -140,7 +140,7 @@ def change_uids(
     Parameters
     ----------
     changes
-        New uid by old uid. Either may be the 32 hex digits of an operator id (``setUidHash``).
+        New uid by old uid, name or id prefix. Either may be the 32 hex digits of an operator id (``setUidHash``).
 
     Returns
     -------

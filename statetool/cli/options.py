@@ -11,12 +11,12 @@ import click
 from click.core import ParameterSource
 
 import statetool
-from statetool.api.uids import uids_in
 from statetool.cli.output import WIDE, Output, has_printed
 from statetool.cli.progress import expect, progress
 from statetool.cli.resolve_path import naming_choices, newest_is_deleted, newest_snapshot
 from statetool.errors import OptionError, SnapshotNotFoundError
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.snapshot.uid_search import uids_in
 from statetool.tables.option_text import Option
 from statetool.tables.request import OPTIONS, ScanRequest
 

@@ -14,6 +14,7 @@ from statetool.saving.carry import Carrier
 from statetool.saving.publish import Publication
 from statetool.snapshot.locate import METADATA_NAME, Locator
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.uids import operator_labels
 from statetool.verification.structure import StructureCheck
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ def _check(metadata: SnapshotMetadata, target: str) -> None:
     """
     files.forget_listing(target)  # other threads wrote the files
     locator = Locator(files.join(target, METADATA_NAME), published=False)
-    for state in metadata.operators:
-        operator = OperatorInventory(state, state.uid, locator)
+    for state, label in zip(metadata.operators, operator_labels(metadata.operators), strict=True):
+        operator = OperatorInventory(state, label, locator)
         check = StructureCheck(operator, locator.resolve, stat)
         check.streams_only()
         for problem in check.problems:

@@ -27,6 +27,7 @@ from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.uids import find_all
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 #: Minimum similarity (of ``nearest``) at which a name may be a typo for another.
@@ -97,7 +98,7 @@ def plan_composition(
 
 def _find(operators: Sequence[OperatorState], name: str) -> OperatorState | None:
     try:
-        return find_operator(operators, name)
+        return find_operator(operators, name, exact=True)
     except UnknownNameError:
         return None
 
@@ -106,11 +107,16 @@ def _check_meant(uid: str, change: OperatorChange, base: Mapping[str, OperatorIn
     """Refuse to add an operator whose name may be a typo for one of the base."""
     near = nearest(uid.lower(), [name.lower() for name in base], cutoff=_TYPING_ERROR)
     likes = [b.like.state for b in change.bootstraps if b.like is not None]
-    meant = [name for name, operator in base.items() if name.lower() in near or operator.state in likes]
+    by_name = find_all([o.label for o in base.values()], uid)
+    meant = [
+        operator.label
+        for name, operator in base.items()
+        if name.lower() in near or operator.state in likes or operator.label in by_name
+    ]
     if meant:
         raise UnknownNameError(
-            f"no operator {uid!r}, but {' and '.join(map(repr, meant))}",
-            hint=f"did you mean {' or '.join(meant)}? To add an operator, say with_operator({uid!r}, ..., new=True)",
+            f"no operator has the uid {uid!r}, but there is {' and '.join(repr(o.display) for o in meant)}",
+            hint=f"pass {' or '.join(map(repr, meant))} to change it, or new=True to add an operator",
         )
 
 

@@ -27,6 +27,7 @@ from statetool.snapshot.state_info import StateInfo, state_info, unread_info
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS, Scope, state_tables
 from statetool.snapshot.views import views_of
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
+from statetool.types.operators import OperatorLabel
 
 _NO_STATES: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -45,13 +46,14 @@ class OperatorInventory:
     def __init__(
         self,
         state: OperatorState,
-        uid: str,
+        label: OperatorLabel,
         locator: Locator,
         given_key: Serializer | None = None,
         types: TypeContext = NOTHING_DECLARED,
     ) -> None:
         self.state = state
-        self.uid = uid
+        #: The uid, or the operator id if the uid is not known, with the name.
+        self.label = label
         self.types = types
         self._locator = locator
         self._given_key = given_key
@@ -72,12 +74,12 @@ class OperatorInventory:
         if classes == self.types.classes:
             return self
         types = replace(self.types, classes=classes)
-        return OperatorInventory(self.state, self.uid, self._locator, self._given_key, types)
+        return OperatorInventory(self.state, self.label, self._locator, self._given_key, types)
 
     @property
-    def label(self) -> str:
-        """The uid, or the operator id if the uid is not known."""
-        return self.uid or self.state.operator_id
+    def uid(self) -> str:
+        """The uid, empty if it is not known."""
+        return self.label.uid
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
         """Return the location of a stream handle's bytes, ``None`` for a null or empty handle. Errors name the operator."""
@@ -152,7 +154,9 @@ class OperatorInventory:
             return meta.parts[0] if meta.kind == "list" and meta.parts else meta.value
         if name in others:
             return others[name].value
-        raise UnknownNameError(f"operator {self.label!r} has no state {name!r}", hint=suggest(name, [*keyed, *others]))
+        raise UnknownNameError(
+            f"operator {self.label.display!r} has no state {name!r}", hint=suggest(name, [*keyed, *others])
+        )
 
     @property
     def state_tables(self) -> dict[str, tuple[Scope, str]]:
@@ -187,7 +191,9 @@ class OperatorInventory:
             )
         self.check_listed(*self.unread)
         hint = suggest(table, [*tables, KEYED_STATE, TIMERS, *self.views])
-        raise UnknownNameError(f"operator {self.label!r} has no state {table!r}", hint=hint).at(operator=self.label)
+        raise UnknownNameError(f"operator {self.label.display!r} has no state {table!r}", hint=hint).at(
+            operator=self.label
+        )
 
     @cached_property
     def states(self) -> tuple[StateInfo, ...]:
