@@ -28,12 +28,12 @@ from statetool.cli.options import (
 )
 from statetool.cli.output import Output
 from statetool.cli.resolve_path import is_snapshot
+from statetool.cli.verdicts import show_check
 from statetool.errors import OptionError, TargetExistsError, several
 from statetool.tables.request import ScanRequest
 
 if TYPE_CHECKING:
     from statetool.api.inspect import Comparison
-    from statetool.compatibility.verdicts import OperatorVerdict, StateVerdict
 
 #: Statistics tables shown in text output, with their columns.
 _SHOWN = {
@@ -221,13 +221,7 @@ def check(
     if form == "json":
         out.record(checked.record())
     else:
-        out.record({"verdict": checked.verdict, "reason": checked.reason})
-        rows = [_verdict_row(o.uid, None, o) for o in checked.operators]
-        rows += [_verdict_row(o.uid, s.name, s) for o in checked.operators for s in o.states if s.verdict != "fully"]
-        out.text("")
-        out.rows(rows)
-    for warning in checked.warnings:
-        Output.say(f"warning: {warning}")
+        show_check(checked, first, others[0] if others else None)
     if plan_file is not None:
         if not others:
             raise OptionError("a plan needs a savepoint of the new job", hint="statetool check A B --plan FILE")
@@ -236,11 +230,6 @@ def check(
         Output.say(f"{several(len(plan.states), 'state')} to migrate, written to {plan_file}")
     if not checked.ok:
         sys.exit(1)
-
-
-def _verdict_row(operator: str, state: str | None, verdict: OperatorVerdict | StateVerdict) -> dict[str, Any]:
-    answer = {"verdict": verdict.verdict, "reason": verdict.reason, "remedy": verdict.remedy}
-    return {"operator": operator, "state": state, **answer}
 
 
 def _check_target(form: str, target: str | None) -> None:

@@ -11,6 +11,7 @@ from statetool.compatibility.hidden import hidden_subclasses
 from statetool.compatibility.states import Backend, Hidden, Job, check_key, element_verdicts, keyed_verdicts, of_error
 from statetool.compatibility.verdicts import (
     NEW,
+    STARTS_EMPTY,
     A,
     B,
     Cause,
@@ -101,7 +102,7 @@ def _operators(old: Inventory, new: Inventory | None, job: Job) -> Iterator[Oper
         else:
             yield _restored(operator, successor, job)
     for operator in fresh:
-        yield OperatorVerdict(uid=operator.label, verdict="fully", reason="New in the job: it starts empty.", remedy="")
+        yield OperatorVerdict(uid=operator.label, verdict="fully", reason=STARTS_EMPTY, remedy="")
 
 
 def _restored(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
@@ -173,7 +174,7 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
             if new is not None and stored.database:
                 return resolved(
                     Level.UNKNOWN,
-                    "The keyed state has the native format of RocksDB or ForSt, and B does not show the backend of the new job.",
+                    "The keyed state has the native format of RocksDB or ForSt, and the snapshot of the new job does not show its backend.",
                     Remedy(
                         "Name the backend of the new job (heap or rocksdb).", ("check", A, B, "--backend", "rocksdb")
                     ),

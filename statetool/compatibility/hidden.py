@@ -12,7 +12,7 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
 
 _REMEDY: Final = (
-    "Restore A with unchanged classes and take another savepoint, which describes the class. Then check again."
+    "Restore the snapshot with unchanged classes and take another savepoint, which describes the class. Then check again."
 )
 _VERIFY: Final = Remedy("List the values that cannot be read.", ("verify", A, "--deep"))
 

@@ -33,7 +33,7 @@ _GENERIC_RECORD: Final = "org.apache.avro.generic.GenericRecord"
 _AS_IS: Final = Resolution(Level.AS_IS)
 #: The command refuses values that it cannot convert, and steps that lose something unless they are accepted.
 MIGRATE: Final = Remedy(
-    "Write a copy of A in which the values have the new type, if they can be converted.", ("migrate", A, NEW, "--to", B)
+    "Write a copy of the snapshot in which the values have the new type, if they can be converted.", ("migrate", A, NEW, "--to", B)
 )
 _TRY: Final = "Restore a copy of the job from this snapshot to find out."
 
@@ -175,7 +175,7 @@ def _kept(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
         f"The new {'field' if one else 'fields'} {', '.join(added)} {'is' if one else 'are'} never written:"
         " Flink keeps the old serializer of a subclass that is not registered."
     )
-    remedy = Remedy("Write a copy of A in which the values have the new fields.", ("migrate", A, NEW, "--to", B))
+    remedy = Remedy("Write a copy of the snapshot in which the values have the new fields.", ("migrate", A, NEW, "--to", B))
     same = all(n in after and resolve(s, after[n]).level < Level.AFTER_MIGRATION for n, s in before.items())
     warnings = (*whole.warnings, CheckWarning(kind="loses", message=text, remedy=remedy))
     level = Level.RECONFIGURED if same else whole.level
@@ -193,7 +193,7 @@ def _subclasses(parts: Iterable[tuple[str, Serializer]], new: PojoSerializer) ->
             yield resolved(
                 Level.UNKNOWN,
                 f"The snapshot of the new job does not describe the subclass {name}.",
-                "Take B from a job that has written a value of this class or registers it, and check again.",
+                "Take the snapshot of the new job from a job that has written a value of this class or registers it, and check again.",
             )
 
 
@@ -236,7 +236,7 @@ def _generic_records(before: object, after: object) -> Resolution:
         effects.setdefault(effect, []).append(words)
     text = "A GenericRecord keeps its old schema, and the new serializer takes its fields by position"
     remedy = Remedy(
-        "Write a copy of A with the new schema, or use a generated class, which Avro resolves by name.",
+        "Write a copy of the snapshot with the new schema, or use a generated class, which Avro resolves by name.",
         ("migrate", A, NEW, "--to", B),
     )
 

@@ -142,7 +142,7 @@ def _in_release_alone(key: Serializer | None, metas: tuple[StateMeta, ...], job:
         resolved(
             Level.UNKNOWN,
             f"Only a job that has the serializer class can read {name}.",
-            Remedy("Check against a savepoint B of the new job.", ("check", A, B)),
+            Remedy("Check against a savepoint of the new job.", ("check", A, B)),
         )
         for name in dict.fromkeys(unknown)
     ]
@@ -205,7 +205,7 @@ def _unused(name: str, meta: StateMeta, fresh: Mapping[str, StateMeta], job: Job
     remedy = None
     if alike:
         renamed = (
-            f"If it was renamed to {' or '.join(alike)}, rename it in a copy of A with SavepointWriter.rename_state."
+            f"If it was renamed to {' or '.join(alike)}, rename it in a copy of the snapshot with SavepointWriter.rename_state."
         )
         remedy = Remedy(renamed)
     warning = CheckWarning(kind="loses", message=text, remedy=remedy)

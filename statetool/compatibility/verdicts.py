@@ -41,6 +41,10 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=_ORDER.index, default="fully")
 
 
+#: The reason of an operator that only the new job has.
+STARTS_EMPTY: Final = "New in the job: it starts empty."
+
+
 class Placeholder(str):
     """An argument of a suggested command that stands for a path of the user's command line, or for a new one."""
 

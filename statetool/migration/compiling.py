@@ -33,6 +33,8 @@ from statetool.types.options import ReadOptions
 EXACT: Final = ReadOptions(nanos="always", decimals="string", ttl="raw")
 _ACCESS: Final = TimestampType("ms", zoned=True)
 #: Function that returns the column of a new field from the columns of the old fields, by name, and the number of rows.
+#: Verbs of steps, by their change.
+_VERBS: Final = {"widen": "widens to", "narrow": "narrows to"}
 _Make = Callable[[dict[str, pa.Array], int], pa.Array]
 
 
@@ -66,9 +68,13 @@ class Compiler:
         choices = self.choices
         fields = {*choices.sources, *choices.fills} - self._fields
         both = choices.sources.keys() & choices.fills.keys()
-        texts = dict.fromkeys(fields, "no such field in the new type")
-        texts |= dict.fromkeys(both, "both an old name and a value are said of it")
-        texts |= {path: "no constants of an enum" for path in choices.constants if path not in self._constants_at}
+        texts = dict.fromkeys(fields, "the new type has no such field")
+        texts |= dict.fromkeys(both, "the plan gives both an old name ('from') and a value ('fills')")
+        texts |= {
+            path: "the type is not an enum, but the plan gives names of constants"
+            for path in choices.constants
+            if path not in self._constants_at
+        }
         return [Step(path=path, change="impossible", text=text) for path, text in sorted(texts.items())]
 
     def impossible(self, path: str, text: str) -> Convert:
@@ -83,13 +89,13 @@ class Compiler:
             name = (old if old.only_text else new).type_name
             return self.impossible(
                 path,
-                f"nothing says what is inside of {name}: declare it, or the class whose field it is with the field's whole type, as in Set<String>",
+                f"the content of {name} is unknown: declare the class, or the class with the field and its full type, such as Set<String>",
             )
         match old.logical, new.logical:
             case TtlType(), TtlType():
                 return self._struct(_timed(old), _timed(new), path)
             case TtlType(value), _:
-                self.add_step(path, "drop", "the times of last access", loses=True)
+                self.add_step(path, "drop", "the times of last access are dropped", loses=True)
                 convert = self._any(_inner(old, value), new, path)
                 return lambda array: convert(_fields(array, _timed(old))["value"])
             case _, TtlType(value):
@@ -107,8 +113,9 @@ class Compiler:
             return self._constants(old, new, path)
         leaf = leaf_change(old.logical, new.logical)
         if leaf is None:
-            return self.impossible(path, f"{old.type_name} does not become {new.type_name}")
-        self.add_step(path, leaf.change, f"{old.type_name} to {new.type_name}", loses=leaf.change == "narrow")
+            return self.impossible(path, f"{old.type_name} cannot be converted to {new.type_name}")
+        verb = _VERBS.get(leaf.change, "becomes")
+        self.add_step(path, leaf.change, f"{old.type_name} {verb} {new.type_name}", loses=leaf.change == "narrow")
         return leaf.convert
 
     def _constants(self, old: Side, new: Side, path: str) -> Convert:
@@ -116,7 +123,7 @@ class Compiler:
         self._constants_at.add(path)
         names = dict(self.choices.constants.get(path, {}))
         if old.constants and (unknown := [n for n in names if n not in old.constants]):
-            return self.impossible(path, f"{', '.join(unknown)}: no constants of {old.type_name}")
+            return self.impossible(path, f"{old.type_name} has no constant {', '.join(unknown)}")
         if names:
             self.add_step(
                 path, "constants", ", ".join(f"{a} becomes {b}" for a, b in names.items()), loses=self._is_key
@@ -125,16 +132,23 @@ class Compiler:
             return constants_of(names) if names else same
         gone = [n for n in old.constants if names.get(n, n) not in new.constants]
         if gone:
-            self.add_step(path, "constants", f"{', '.join(gone)}: refused where a value is one of them", loses=True)
+            self.add_step(
+                path,
+                "constants",
+                f"{new.type_name} has no constant {', '.join(gone)}: such values are refused",
+                loses=True,
+            )
         elif not old.constants:
-            self.add_step(path, "narrow", f"{old.type_name} to {new.type_name}: other text is refused", loses=True)
+            self.add_step(
+                path, "narrow", f"{old.type_name} narrows to {new.type_name}: other text is refused", loses=True
+            )
         return constants_of(names) if names else same
 
     def _with_ttl(self, old: Side, value: Side, path: str) -> Convert:
         access = self.choices.last_access_ms
         if access is None:
-            return self.impossible(path, "values get a time to live: say 'last_access_ms' in the plan")
-        self.add_step(path, "add", f"last access {access}")
+            return self.impossible(path, "values get a time to live: set 'last_access_ms' in the plan")
+        self.add_step(path, "add", f"values get the last access {access}")
         convert = self._any(old, value, path)
         stamp = pa.scalar(access * 1000, type=pa.timestamp("us", tz="UTC"))
         return lambda array: pa.StructArray.from_arrays(
@@ -263,10 +277,10 @@ class Compiler:
         if source is None:
             return self._added(field, old, new, field_path)
         if source not in before:
-            self.impossible(field_path, f"there is no field {source!r} among {', '.join(before)}")
+            self.impossible(field_path, f"the old type has no field {source!r}, only {', '.join(before)}")
             return lambda fields, n: pa.nulls(n)
         if source != field.name and not (_positional(old) and _positional(new)):
-            self.add_step(field_path, "rename", f"from {source}")
+            self.add_step(field_path, "rename", f"renamed from {source}")
         if field.name == _class_field(new) and source == _class_field(old):
             return self._classes(old, new, source)
         convert = self._any(old.field(source, before[source]), new.field(field.name, field.type), field_path)
@@ -281,24 +295,26 @@ class Compiler:
         elif value is NO_DEFAULT:
             value = new.default(field.name, field.type)
         if value is NO_DEFAULT:
-            self.impossible(field_path, "new, and has no default: say its value in the plan's 'fills'")
+            self.impossible(field_path, "new field without a default: set its value in the plan's 'fills'")
             return lambda fields, n: pa.nulls(n)
         try:
             make = filled(value, arrow_type(field.type, EXACT))
         except EncodeError as error:
             self.impossible(field_path, error.message)
             return lambda fields, n: pa.nulls(n)
-        self.add_step(field_path, "add", f"new: {value!r}" if value is not None else "new: null")
+        self.add_step(field_path, "add", f"new field, set to {'null' if value is None else repr(value)}")
         return lambda fields, n: make(n)
 
     def _dropped(self, name: str, old: Side, path: str) -> None:
         field_path = f"{path}.{name}"
         if self._is_key:
-            self.impossible(field_path, "dropped from a key, so that two keys may become one")
+            self.impossible(field_path, "dropped from a key, so two keys may become equal")
         elif name == _class_field(old):
-            self.impossible(field_path, "values of subclasses have no place in a type that does not describe them")
+            self.impossible(
+                field_path, "the new type does not describe subclasses, so their values cannot be converted"
+            )
         else:
-            self.add_step(field_path, "drop", "its values", loses=True)
+            self.add_step(field_path, "drop", "its values are dropped", loses=True)
 
     def _classes(self, old: Side, new: Side, source: str) -> _Make:
         """Compile the names of the values' classes: the POJO class may be renamed."""
@@ -322,7 +338,7 @@ def check_distinct(counts: npt.NDArray[np.int64], keys: pa.Array) -> None:
         start += count
         if len(set(own_texts)) < count:
             raise EncodeError(
-                f"two keys of a map, or elements of a set, become one: {next(t for t in own_texts if own_texts.count(t) > 1)}"
+                f"two keys of a map, or elements of a set, become equal: {next(t for t in own_texts if own_texts.count(t) > 1)}"
             )
 
 

@@ -61,7 +61,7 @@ def compile_state(old: StateMeta, new: StateMeta, compiler: Compiler) -> Compile
         return Compiled(same, same)
     if before.framed_bytes or after.framed_bytes:
         opaque = old.value if before.framed_bytes else new.value
-        compiler.impossible("value", opaque.what_is_missing or f"what is inside of {opaque.type_name} is not known")
+        compiler.impossible("value", opaque.what_is_missing or f"the content of {opaque.type_name} is unknown")
         return Compiled(same, same)
     if before.kind == "map":
         assert before.user_key is not None

@@ -153,7 +153,7 @@ class MigrationPlan:
             known = [s.name for s in self.states]
             state = max((n for n in known if name.startswith(f"{n}.")), key=len, default=None)
             if state is None:
-                raise UnknownNameError(f"{name!r} is no field of a state of the plan", hint=suggest(name, known))
+                raise UnknownNameError(f"no state of the plan has a field {name!r}", hint=suggest(name, known))
             plan = plan.saying(state, sources={name.removeprefix(f"{state}."): old})
         return plan
 
@@ -226,7 +226,7 @@ class MigrationPlan:
 
 def _check_unique(name: str, count: int) -> None:
     if count > 1:
-        raise OptionError(f"two states of the plan have {name!r}", hint="say it in the plan's JSON, state by state")
+        raise OptionError(f"two states of the plan have {name!r}", hint="edit the plan's JSON for each state")
 
 
 def _needs(state: StateMigration, step: Step) -> Literal["nothing", "acceptance", "correction"]:
@@ -287,7 +287,7 @@ def _migration(uid: str, scope: Literal["keyed", "operator"], conversion: TypeCo
     compiler = Compiler(conversion.choices)
     compile_state(before, after, compiler)
     steps = [*compiler.steps, *compiler.unused()] or [
-        Step(path="value", change="rewrite", text="the same values, written as the new type does")
+        Step(path="value", change="rewrite", text="same values, written with the new serializer")
     ]
     return StateMigration(
         uid=uid,
@@ -321,18 +321,18 @@ def _refused(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
     if old.keyed.key is not None and new.keyed.key is not None:
         resolution = resolve(old.keyed.key, new.keyed.key)
         if resolution.level not in _UNCHANGED:
-            yield f"{old.label}: keys: {resolution.reason}"
+            yield f"{old.label}: keys: {resolution.reason.rstrip('.')}"
     for _, before, after in _state_pairs(old, new):
         yield from _refused_state(f"{old.label}.{before.name}", before, after)
 
 
 def _refused_state(name: str, before: StateMeta, after: StateMeta) -> Iterator[str]:
     if before.kind != after.kind or before.backend_type != after.backend_type:
-        yield f"{name}: a {before.kind} state became a {after.kind} state, or one of another API"
+        yield f"{name}: a {before.kind} state became a {after.kind} state, or a state of another API"
     elif before.namespace is not None and after.namespace is not None:
         resolution = resolve(before.namespace, after.namespace)
         if resolution.level not in _UNCHANGED:
-            yield f"{name}: namespaces: {resolution.reason}"
+            yield f"{name}: namespaces: {resolution.reason.rstrip('.')}"
 
 
 def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
@@ -346,7 +346,7 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
         The snapshot does not have an operator or a state of the plan.
     """
     if not isinstance(record, Mapping) or record.get("version") != 1 or not isinstance(record.get("states"), list):
-        raise OptionError("not a plan of a migration", hint="statetool check A B --plan FILE writes one")
+        raise OptionError("not a migration plan", hint="write one with statetool check A B --plan FILE")
     kryo = record.get("kryo")
     states = []
     refused = [str(text) for text in record.get("refused", ())]

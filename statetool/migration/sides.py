@@ -63,7 +63,7 @@ class Side:
         """Reason why values cannot be converted, empty if they can."""
         s = self.serializer
         if s is not None and (isinstance(s, OpaqueSerializer) or (s.framed_only and not s.children())):
-            return s.what_is_missing or f"what is inside of {s.type_name} is not known"
+            return s.what_is_missing or f"the content of {s.type_name} is unknown"
         if (
             self.schema is not None
             and self.logical == Scalar("binary")

@@ -85,4 +85,7 @@ def parsed_state(entry: Any) -> WrittenState:
         target = base64.b64decode(entry["target"], validate=True)
         return WrittenState(uid=entry["uid"], state=entry["state"], scope=scope, target=target, choices=choices)
     except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as e:
-        raise OptionError(f"a state of the plan is not as plans have it: {e!r}", hint="write the plan anew") from e
+        raise OptionError(
+            f"not a valid state of a migration plan: {e!r}",
+            hint="write the plan again with statetool check A B --plan FILE",
+        ) from e

@@ -206,7 +206,7 @@ def test_a_renamed_state_loses_its_values(tmp_path: Path) -> None:
     assert not check.ok
     assert check.warnings == (
         "a.count: loses: The new job does not register this state: Flink carries it along, and its values are not used."
-        " If it was renamed to total, rename it in a copy of A with SavepointWriter.rename_state.",
+        " If it was renamed to total, rename it in a copy of the snapshot with SavepointWriter.rename_state.",
     )
     assert "renamed to total" in check.operators[0].states[0].remedy
 
@@ -235,7 +235,7 @@ def test_a_database_goes_to_its_own_backend_only(corpus: Path) -> None:
         backend: next(o for o in st.check(native, canonical, backend=backend).operators if o.uid == "orders")
         for backend in (None, "rocksdb")
     }
-    assert "does not show the backend of the new job" in of_orders[None].reason
+    assert "does not show its backend" in of_orders[None].reason
     assert "backend" not in of_orders["rocksdb"].reason
 
 
