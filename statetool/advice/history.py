@@ -46,6 +46,11 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unmeasured(Advice):
+    """Advice that lacks a measurement; ``message`` says which, and how to provide it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Aims:
     """The aims for checkpoints and recovery, and assumptions about the job.
 

@@ -9,6 +9,7 @@ import click
 import statetool
 from statetool.cli.options import output_option
 from statetool.cli.output import Output
+from statetool.cli.verdicts import show_advice, show_lint
 
 
 @click.command()
@@ -49,7 +50,10 @@ def advise(
         restore_rate=restore_rate,
         parallelism=parallelism,
     )
-    Output(form).rows(suggestions, columns=("topic", "now", "advised", "message", "arithmetic"))
+    if form == "json":
+        Output(form).rows(suggestions)
+    else:
+        show_advice(suggestions)
 
 
 @click.command()
@@ -64,8 +68,9 @@ def lint(config: str, form: str, rest: str | None, transaction_timeout: str | No
     Advice alone exits 0: the configuration is sound, but another setting is safer.
     """
     findings = statetool.lint(config, rest=rest, transaction_timeout=transaction_timeout)
-    if findings or form == "json":
-        Output(form).rows(findings, columns=("level", "key", "value", "message", "page"))
+    if form == "json":
+        Output(form).rows(findings)
+    else:
+        show_lint(findings, config)
     if any(f.is_contradiction for f in findings):
         sys.exit(1)
-    Output.say("nothing contradicts itself")

@@ -15,6 +15,7 @@ from statetool.cli.completion import complete_operator, complete_path
 from statetool.cli.options import finding_options, given_options, opened, output_option, pairs, type_options
 from statetool.cli.output import Output
 from statetool.cli.rewrite import rewriting, say_done
+from statetool.cli.verdicts import show_source_checks
 from statetool.errors import FormatError, OptionError, several
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ _SOURCE_COLUMNS = (
 )  # fmt: skip
 _SPLIT_COLUMNS = ("operator", "subtask", "split_id", "source", "partition", "start", "position", "stop", "marker")
 _KNOWN_COLUMNS = ("operator", "split_id", "status", "source", "partition", "position", "stop", "marker")
-_CHECK_COLUMNS = ("operator", "check", "split_id", "subtasks", "message")
 _LAG_COLUMNS = ("split_id", "subtask", "position", "end", "lag", "spread", "time_spread_ms", "note")
 _SINK_COLUMNS = ("operator", "connector", "role", "pending", "open", "oldest_checkpoint", "finished_subtasks", "note")
 _PENDING_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "age_ms", "verdict")
@@ -110,7 +110,10 @@ def check(path: str, rebase: tuple[str, ...], only: str | None, form: str) -> No
     Exits 1 if there are such, or if a source cannot be checked because no connector reads it.
     """
     rows = _rows(path, rebase, only, "source_checks")
-    Output(form).rows(rows, columns=_CHECK_COLUMNS)
+    if form == "json":
+        Output(form).rows(rows)
+    else:
+        show_source_checks(rows, [r.operator for r in _rows(path, rebase, only, "sources")])
     if any(r.is_problem for r in rows):
         sys.exit(1)
 

@@ -28,7 +28,7 @@ from statetool.cli.options import (
 )
 from statetool.cli.output import Output
 from statetool.cli.resolve_path import is_snapshot
-from statetool.cli.verdicts import show_check
+from statetool.cli.verdicts import command_line, show_check, show_comparison
 from statetool.errors import OptionError, TargetExistsError, several
 from statetool.tables.request import ScanRequest
 
@@ -167,36 +167,23 @@ def diff(
     )
     if target is not None:
         _write_parquet(comparison, target)
-    show_differences(comparison, Output(form), limit, written=target)
+    if form == "json":
+        Output(form).record(comparison_record(comparison, limit))
+    else:
+        show_comparison(comparison, limit, command_line("before", "after"), written=target)
     if not comparison.equal:
         sys.exit(1)
 
 
-def show_differences(comparison: Comparison, out: Output, limit: int, *, written: str | None = None) -> None:
-    """Show a comparison: structure, counts, and the first differences unless all are ``written`` to a file."""
-    summary = [s for s in comparison.summary() if s.added + s.removed + s.changed]
-    rows = [] if written else comparison.first(limit).to_pylist()
-    if out.form == "json":
-        out.record(
-            {
-                "equal": comparison.equal,
-                "structure": [asdict(s) for s in comparison.structure],
-                "summary": [asdict(s) for s in summary],
-                "differences": rows,
-                "unread": list(comparison.unread),
-            }
-        )
-    else:
-        for name, records in (("structure", comparison.structure), ("summary", summary), ("differences", rows)):
-            if records:
-                out.text(f"{name}:")
-                out.rows(records)
-                out.text("")
-    for reason in comparison.unread:
-        Output.say(f"not compared: {reason}")
-    total = sum(s.added + s.removed + s.changed for s in summary)
-    shown = f", shown: {len(rows):,} (--limit)" if total > len(rows) else ""
-    Output.say(several(total, "difference") + (f", written to {written}" if written else shown))
+def comparison_record(comparison: Comparison, limit: int) -> dict[str, Any]:
+    """Return a comparison as a JSON object, with the first differences."""
+    return {
+        "equal": comparison.equal,
+        "structure": [asdict(s) for s in comparison.structure],
+        "summary": [asdict(s) for s in comparison.summary() if s.added + s.removed + s.changed],
+        "differences": comparison.first(limit).to_pylist(),
+        "unread": list(comparison.unread),
+    }
 
 
 @click.command()

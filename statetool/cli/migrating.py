@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
 import statetool
-from statetool.cli.inspect import show_differences
+from statetool.cli.inspect import comparison_record
 from statetool.cli.options import opened, pairs, type_arguments
 from statetool.cli.output import Output
 from statetool.cli.rewrite import rewriting, say_done
+from statetool.cli.verdicts import command_line, show_comparison
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
     from statetool.migration.plan import MigrationPlan, StepRow
+
+
+#: Differences that a dry run of ``transform`` shows.
+_MOST_SHOWN: Final = 20
 
 
 @click.command()
@@ -51,7 +56,11 @@ def transform(
     change = pairs(sets, "--set STATE=SQL", "as in --set 'balance=CAST(balance AS BIGINT)'")
     edits = opened(source, rebase, spark=local_session())[uid].transform(change, where=where, decimals=decimals)
     if dry_run:
-        show_differences(edits.preview(), Output(form), 20)
+        comparison = edits.preview()
+        if form == "json":
+            Output(form).record(comparison_record(comparison, _MOST_SHOWN))
+        else:
+            show_comparison(comparison, _MOST_SHOWN, command_line("source"))
     else:
         numbered = edits if checkpoint_id is None else edits.with_checkpoint_id(checkpoint_id)
         written = numbered.write(target, take_over=take_over)

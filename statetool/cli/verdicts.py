@@ -16,7 +16,14 @@ from statetool.verdicts.finding import Findings
 from statetool.verdicts.text import lines_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statetool.advice.findings import Finding as ConfigurationFinding
+    from statetool.advice.history import Advice
+    from statetool.api.inspect import Comparison
     from statetool.compatibility.verdicts import Check
+    from statetool.connectors.checks import SourceCheck
+    from statetool.verification.verify import Verification
 
 #: Width of prose if stdout is not a terminal.
 _WIDTH: Final = 80
@@ -41,6 +48,46 @@ def show_check(checked: Check, old: statetool.Savepoint, new: statetool.Savepoin
         except UNREAD:  # The check says what cannot be read.
             plan = None
     print_findings(check_findings(checked, command_line("a", "b"), plan))
+
+
+def show_verification(verification: Verification) -> None:
+    """Print the verdict of ``verify``."""
+    from statetool.verdicts.verify import verify_findings
+
+    print_findings(verify_findings(verification, command_line()))
+
+
+def show_comparison(comparison: Comparison, limit: int, commands: CommandLine, *, written: str | None = None) -> None:
+    """Print the verdict of ``diff``: the first differences, unless all are ``written`` to a file."""
+    from statetool.verdicts.diff import diff_findings
+
+    rows = [] if written else comparison.first(limit).to_pylist()
+    findings = diff_findings(
+        comparison.structure, comparison.summary(), rows, comparison.unread, commands, written=written
+    )
+    print_findings(findings)
+
+
+def show_source_checks(checks: Sequence[SourceCheck], sources: Sequence[str]) -> None:
+    """Print the verdict of ``sources check``."""
+    from statetool.verdicts.sources import source_findings
+
+    print_findings(source_findings(checks, sources, command_line()))
+
+
+def show_lint(found: Sequence[ConfigurationFinding], config: str) -> None:
+    """Print the verdict of ``lint``."""
+    from statetool.advice.configuration import read_configuration
+    from statetool.verdicts.lint import lint_findings
+
+    print_findings(lint_findings(found, len(read_configuration(config).values)))
+
+
+def show_advice(advice: Sequence[Advice]) -> None:
+    """Print the verdict of ``advise``."""
+    from statetool.verdicts.advise import advise_findings
+
+    print_findings(advise_findings(advice))
 
 
 def command_line(a: str = "path", b: str | None = None) -> CommandLine:

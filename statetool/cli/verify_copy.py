@@ -24,11 +24,8 @@ from statetool.cli.options import (
 from statetool.cli.output import Output
 from statetool.cli.progress import expect
 from statetool.cli.resolve_path import newest_snapshot
+from statetool.cli.verdicts import show_verification
 from statetool.errors import several
-
-_PROBLEM_COLUMNS = ("severity", "operator", "subtask", "state", "file", "offset", "problem")
-
-_SHALLOW = "values were not decoded (--deep does)"
 
 
 @click.command()
@@ -50,22 +47,10 @@ def verify(
     verification = statetool.verify(
         opened(path, rebase), deep=deep, spark=session(on_spark), threads=threads, allow_unread=allow_unread
     )
-    if verification.problems or form == "json":
-        Output(form).rows(verification.problems, columns=_PROBLEM_COLUMNS)
-    errors = sum(p.severity == "error" for p in verification.problems)
-    looked = [
-        several(verification.operators, "operator"),
-        f"{several(verification.streams, 'piece')} in files",
-        f"{several(verification.entries, 'entry', 'entries')} of keyed state",
-        f"{several(verification.keys, 'key')} in their key groups",
-    ]
-    if deep:
-        looked.append(f"{several(verification.elements, 'element')} of operator state")
-    Output.say(
-        f"{', '.join(looked)}: {several(errors, 'error')}{' or more' if verification.truncated else ''}"
-        + (f"; not read: {several(verification.unread, 'piece')} of state" if verification.unread else "")
-    )
-    Output.say("values without a checksum may have been changed in ways that no reader can see" if deep else _SHALLOW)
+    if form == "json":
+        Output(form).rows(verification.problems)
+    else:
+        show_verification(verification)
     if not verification.ok:
         sys.exit(1)
 

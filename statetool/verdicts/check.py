@@ -180,7 +180,8 @@ def _summary(check: Check) -> str:
     states = sum(len(o.states) for o in operators)
     fine = sum(_is_fine(s) for o in operators if _is_fine(o) for s in o.states)
     whole = sum(_is_fine(o) and all(map(_is_fine, o.states)) for o in operators)
-    unchanged = f"{fine:,} of {several(states, 'state')}, in {whole:,} of {several(len(operators), 'operator')}, restore unchanged."
+    verb = "restores" if fine == 1 else "restore"
+    unchanged = f"{fine:,} of {several(states, 'state')}, in {whole:,} of {several(len(operators), 'operator')}, {verb} unchanged."
     new = len(check.operators) - len(operators)
     empty = f" {several(new, 'new operator')} {'starts' if new == 1 else 'start'} empty." if new else ""
     apart = "Apart from that, " if check.causes else ""

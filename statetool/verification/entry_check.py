@@ -30,7 +30,7 @@ from statetool.tables.keyed import KeyedTable
 from statetool.tables.splits import ElementSplit
 from statetool.types.options import ReadOptions
 from statetool.types.shown import shown
-from statetool.verification.problems import Problem, Severity, problem_of, reading_failed, severity_of
+from statetool.verification.problems import Problem, Severity, not_shown, problem_of, reading_failed, severity_of
 
 #: Start and end of a part of each entry: its key or its namespace.
 _Spans: TypeAlias = tuple[Int64s, Int64s]
@@ -149,7 +149,7 @@ class EntryCheck:
             null_entries = nulls_among(serializer, entries.data, *spans)
             if len(null_entries):
                 more = f", and {len(null_entries) - 1} more" if len(null_entries) > 1 else ""
-                error = DecodeError(f"{what} with a null {name}{more}: Flink cannot hold it")
+                error = DecodeError(f"{what} with a null {name}{more}: Flink cannot store it")
                 self.add(entries.locate(error.at(offset=int(entries.key[null_entries[0]]))), state=meta.name)
 
     def isolated(
@@ -182,7 +182,7 @@ class EntryCheck:
             error = entry.locate(error)
         decodable = meta.kind != "timers" and decodes_plainly(StateShape(meta), entry)
         if decodable:
-            error.message = f"fine as it is, but no table can show it: {error.message}"
+            error.message = not_shown(error.message)
         self.add(error, state=meta.name, severity="note" if decodable else "error")
 
     def duplicates(self, entries: EntryBatch, meta: StateMeta) -> None:
@@ -237,7 +237,7 @@ class EntryCheck:
             if self.full:
                 return
             text = shown(decode_key(self.header.key, batch.data, int(start[i]), int(end[i])), self.header.key.logical)
-            words = f"key {text} lies in key group {int(group[i])}, its hash code belongs to {int(expected[i])}"
+            words = f"key {text} is in key group {int(group[i])}, its hash code belongs to {int(expected[i])}"
             if self.task.formula is not None:
                 words += f" (if it is {self.task.formula}, as for the first keys)"
             wrong = batch.locate(DecodeError(words).at(offset=int(start[i])))

@@ -12,8 +12,10 @@ from statetool.io import files
 Severity = Literal["error", "warning", "note"]
 #: Up to this many missing files of one directory are named individually.
 _MOST_FILES: Final = 3
-_NOT_THERE: Final = "the file is not there"
-_NOT_READ: Final = "not read, so nothing is known of it: "
+_MISSING: Final = "the file does not exist"
+_NOT_READ: Final = "not read, so its content is unknown: "
+#: A value that only a table cannot show was checked.
+_NO_TABLE: Final = "valid, but no table can show it: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +41,19 @@ class Problem:
         return self.severity == "warning" and self.problem.startswith(_NOT_READ)
 
     @property
+    def is_unknown(self) -> bool:
+        """Return True if something was not read or not checked."""
+        return self.unread or (self.severity == "note" and not self.problem.startswith(_NO_TABLE))
+
+    @property
     def is_missing_file(self) -> bool:
         """Return True if a file of the snapshot is missing."""
-        return self.file is not None and self.problem.startswith(_NOT_THERE)
+        return self.file is not None and self.problem.startswith(_MISSING)
+
+
+def not_shown(message: str) -> str:
+    """Return the text of a problem with a value that is valid, but that no table can show."""
+    return _NO_TABLE + message
 
 
 def problem_of(
@@ -97,7 +109,7 @@ def note(operator: str, words: str, state: str | None = None) -> Problem:
 
 def missing_file(file: str, operator: str, subtask: int, words: str = "") -> Problem:
     """Return the problem of a missing file; ``words`` add details."""
-    text = f"{_NOT_THERE}{words}"
+    text = f"{_MISSING}{words}"
     return Problem(
         severity="error", operator=operator, subtask=subtask, state=None, file=file, offset=None, problem=text
     )
@@ -128,6 +140,6 @@ def _missing_directory(directory: str, names: Sequence[str], problems: Sequence[
         state=None,
         file=directory,
         offset=None,
-        problem=f"{several(len(names), 'file')} of this directory are not there, of {several(len(operators), 'operator')}: {shown}, ...; "
-        "copy the directory beside the metadata, or name where it is: --rebase OLD=NEW",
+        problem=f"{several(len(names), 'file')} of this directory do not exist, of {several(len(operators), 'operator')}: {shown}, ...; "
+        "copy the directory beside the metadata, or pass its new location with --rebase OLD=NEW",
     )

@@ -109,7 +109,7 @@ def verify_inventory(
     problems += contents.problems
     for operator, reason in sorted(contents.unknown_hashes.items()):
         unproved = plan.unproved.get(operator)
-        words = f"whether keys lie in their key groups was not checked: the hash code is not known of {reason}"
+        words = f"key groups were not checked, because the hash code is unknown: {reason}"
         problems.append(note(operator, f"{words}; {unproved}" if unproved else words))
     problems = grouped_by_directory(problems)
     return Verification(
@@ -150,7 +150,7 @@ class _Plan:
         except FormatError as error:
             self.problems.append(problem_of(error, file=inventory.metadata_file))
         if trailing := trailing_bytes(inventory.metadata.properties):
-            words = f"{trailing} bytes follow the end of the metadata, where Flink reads nothing"
+            words = f"{several(trailing, 'byte')} follow the end of the metadata, which Flink ignores"
             self.problems.append(problem_of(FormatError(words), severity="warning", file=inventory.metadata_file))
         for operator in inventory.operators.values():
             check = StructureCheck(operator, inventory.resolve, find)

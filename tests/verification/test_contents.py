@@ -20,7 +20,7 @@ def test_a_key_in_a_wrong_key_group(patient: Patient) -> None:
     move_key(patient, "orders")
     problem = only(errors(patient.folder))
     assert (problem.operator, problem.subtask, problem.state) == ("orders", 0, "order")
-    assert f"lies in key group {int(batch.group[0])}" in problem.problem
+    assert f"is in key group {int(batch.group[0])}" in problem.problem
     assert "its hash code belongs to" in problem.problem
 
 
