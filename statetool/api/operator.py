@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from typing_extensions import Unpack
 
 from statetool.api.connector_tables import lag_table, source_table, transactions_table
-from statetool.api.execution import ShownMapping, needed_session, shown_records
+from statetool.api.execution import ShownMapping, needed_session, remarks, shown_records
 from statetool.api.inspect import StatisticsOptions, measured
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
@@ -28,7 +28,7 @@ from statetool.snapshot.views import MATCHES, WAITING, WINDOWS, is_window
 from statetool.tables.option_text import Key
 from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions
 from statetool.types.java import parse_java_type
-from statetool.types.options import ReadOptions, ShowingOptions, refuse_unknown
+from statetool.types.options import ReadOptions, ShowingOptions, refuse_unknown, whole_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from statetool.api.transform import Transformation, TransformOptions
     from statetool.spark.frames import SparkTable
     from statetool.statistics.statistics import Statistics
+    from statetool.tables.rows import Rows
     from statetool.tables.scan import TableScan
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
@@ -126,6 +127,25 @@ class Operator:
         from statetool.snapshot.notebook import operator_html
 
         return operator_html(self._operator, self.tables)
+
+    def head(self, n: int = 5, table: str | None = None, **options: Unpack[ScanOptions]) -> Rows:
+        """Read the first rows of a table in this process, without Spark. Notebooks show them as a table.
+
+        Parameters
+        ----------
+        n
+            Maximum number of rows.
+        table
+            One of :attr:`tables`, by default the first.
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`table`, as are the errors.
+        """
+        from statetool.tables.rows import Rows, first_rows
+
+        whole_number("n", n, least=1)
+        name = (self.tables or [KEYED_STATE])[0] if table is None else table
+        rows = first_rows(self.scan(name, **options), n)
+        return Rows(rows, f"{self.name}: {name}", remarks(self.states, name))
 
     # ---- Spark --------------------------------------------------------------------------------
 

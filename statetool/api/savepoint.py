@@ -21,6 +21,7 @@ from statetool.errors import OptionError, UnknownNameError, warn
 from statetool.serializers.base import Serializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
+from statetool.snapshot.table_info import TableInfo, table_infos
 from statetool.types.declared import TypeContext
 from statetool.types.options import name_list, whole_number
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from statetool.api.report import ReportOptions
     from statetool.compatibility.verdicts import Check
     from statetool.statistics.statistics import Statistics
+    from statetool.tables.rows import Rows
     from statetool.verification.verify import Verification
 
 
@@ -247,6 +249,17 @@ class Savepoint:
     def operators(self) -> ShownMapping[Operator]:
         """Operators by uid, or by hex id if the uid is not known."""
         return ShownMapping({name: self[name] for name in self._inventory.operators}, self._repr_html_)
+
+    @property
+    def tables(self) -> Rows:
+        """All tables of all operators: ``operator``, ``table``, ``content``, ``key_type``, ``value_type``, ``reason``."""
+        from statetool.tables.metadata import records_table
+        from statetool.tables.rows import Rows
+
+        infos = [
+            info for operator in self.operators.values() for info in table_infos(operator.inventory, operator.tables)
+        ]
+        return Rows(records_table(TableInfo, infos), f"Tables of {self.path}")
 
     def __getitem__(self, name: str) -> Operator:
         if not isinstance(name, str):

@@ -11,7 +11,6 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.pyflink import what_to_declare
 from statetool.serializers.runtime import TtlSerializer
-from statetool.snapshot.html import html_table
 from statetool.types.operators import OperatorLabel, OperatorRecord
 
 
@@ -43,7 +42,13 @@ class StateInfo(OperatorRecord):
 
     def _repr_html_(self) -> str:
         """Return the description of the state as HTML, one line per property."""
-        return html_table(self.name, (), [(f.name, getattr(self, f.name)) for f in fields(self)])
+        from statetool.html.fragment import fragment
+        from statetool.html.markup import table
+
+        words = {True: "yes", False: "no", None: "-", "": "-"}
+        values = ((f.name.replace("_", " "), getattr(self, f.name)) for f in fields(self))
+        rows = [(name, words.get(value, value)) for name, value in values]
+        return fragment(table(("property", "value"), rows, self.name))
 
 
 def uses_ttl(serializer: Serializer) -> bool:

@@ -15,9 +15,9 @@ import statetool as st
 from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, TargetExistsError
+from statetool.html.markup import element, html
+from statetool.html.numbers import moment
 from statetool.report import charts
-from statetool.report.markup import element, html
-from statetool.report.numbers import moment
 
 NOW = 1_800_000_000_000
 HOSTILE = "<script>alert('x')</script>\"&\u202e\x1b[31m"
@@ -240,8 +240,9 @@ def test_sources_and_sinks(connector_cases: Path, tmp_path: Path, case: str, who
     ):
         if records := sp.connector_rows(table):
             next(rows)  # the names
-            assert [next(rows)[: len(names)] for _ in records] == [
-                exact(*(getattr(r, n) for n in names)) for r in records
+            present = [n for n in names if any(getattr(r, n) not in (None, "") for r in records)]
+            assert [next(rows)[: len(present)] for _ in records] == [
+                exact(*(getattr(r, n) for n in present)) for r in records
             ]
     assert not list(rows)
 

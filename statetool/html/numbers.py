@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Final
 
-from statetool.report.markup import Html, element
+from statetool.html.markup import Html, element
 
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _TIMES: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
