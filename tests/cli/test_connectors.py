@@ -110,7 +110,7 @@ def test_what_expires_is_told(connector_cases: Path) -> None:
     assert all("--producer-id " in line and "None" not in line for line in aborts)
     # The coordinator epoch, which each of these commands needs, is printed once per partition.
     assert words.stdout.count(" describe-producers --topic TOPIC --partition PARTITION\n") == 1
-    assert "no tool of Kafka's commits" in words.stderr
+    assert "Kafka's tools can only abort" in words.stderr
 
 
 #: Commands of ``org.apache.kafka.tools.TransactionsCommand`` (Kafka 4.1 to 4.3), each with its required arguments.
