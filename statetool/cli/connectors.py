@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from statetool.connectors.commit_ids import CommitIdRow
     from statetool.connectors.conversion import ConvertedConsumer, ConvertedSource
     from statetool.connectors.edits import EditedSource
-    from statetool.snapshot.inventory import OperatorInventory
+    from statetool.snapshot.operator import OperatorInventory
 
 _SOURCE_COLUMNS = (
     "operator", "connector", "held", "assigned", "unassigned", "finished", "backlog", "backlog_inferred_from", "problems", "note",

@@ -38,8 +38,8 @@ class SectionOption(click.Option):
 class Command(click.Command):
     """A command whose help may end with examples, and whose options are in sections."""
 
-    def __init__(self, *arguments: Any, help: str | None = None, **more: Any) -> None:
-        super().__init__(*arguments, help=keep_lines_of_examples(help), **more)
+    def __init__(self, name: str | None = None, *, help: str | None = None, **more: Any) -> None:
+        super().__init__(name, help=keep_lines_of_examples(help), **more)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -57,8 +57,8 @@ class CommandGroup(click.Group):
 
     command_class = Command
 
-    def __init__(self, *arguments: Any, help: str | None = None, **more: Any) -> None:
-        super().__init__(*arguments, help=keep_lines_of_examples(help), **more)
+    def __init__(self, name: str | None = None, *, help: str | None = None, **more: Any) -> None:
+        super().__init__(name, help=keep_lines_of_examples(help), **more)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         try:
@@ -81,8 +81,8 @@ class LazyGroup(CommandGroup):
         The commands.
     """
 
-    def __init__(self, *arguments: Any, sections: Sections, **more: Any) -> None:
-        super().__init__(*arguments, **more)
+    def __init__(self, name: str | None = None, *, sections: Sections, **more: Any) -> None:
+        super().__init__(name, **more)
         self._sections = sections
         self._entries = {name: entry for section in sections.values() for name, entry in section.items()}
 
