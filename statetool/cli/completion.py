@@ -66,12 +66,12 @@ def _items(
 
 
 @click.command(cls=Command)
-@click.argument("shell", type=click.Choice(_SHELLS), required=False)
+@click.argument("shell", type=click.Choice(_SHELLS), required=False, metavar="[SHELL]")
 @click.option("--show", is_flag=True, help="Print the script without installing it.")
 def completion(shell: str | None, show: bool) -> None:
     """Install completion for bash, zsh or fish.
 
-    By default for the shell that is running.
+    SHELL is bash, zsh or fish, by default the shell that is running.
 
     Examples:
       statetool completion

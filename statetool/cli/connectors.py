@@ -464,7 +464,7 @@ def forget(options: CommonOptions, source: str, target: str, uid: str, names: tu
     Writes SRC to DST without them. Their records are lost.
 
     Examples:
-      statetool sinks forget savepoint-1a2b cleaned --uid orders-sink --lose tx-7-1
+      statetool sinks forget savepoint-1a2b cleaned --uid sink --lose tx-7-1
     """
     savepoint = open_snapshot(source, options, operators=[uid])
     lost = statetool.forget_transactions(savepoint, target, uid, names, **options.write_arguments)

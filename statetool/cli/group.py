@@ -13,6 +13,8 @@ from click.shell_completion import CompletionItem
 #: The commands of a group in sections: title, command, then the ``module:name`` of the command and its help in one line.
 Sections: TypeAlias = "Mapping[str, Mapping[str, tuple[str, str]]]"
 
+#: The last section of options in ``--help``.
+COMMON: Final = "Common options"
 _EXAMPLES: Final = "\nExamples:\n"
 
 
@@ -44,10 +46,13 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            if (record := parameter.get_help_record(ctx)) is not None:
+            # Since click 8.5, arguments have help too. They are explained in the text above.
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)) is not None:
                 title = parameter.section if isinstance(parameter, SectionOption) else "Options"
+                if parameter is self.get_help_option(ctx):
+                    title = COMMON
                 sections.setdefault(title, []).append(record)
-        for title, records in sorted(sections.items(), key=lambda section: section[0] != "Options"):
+        for title, records in sorted(sections.items(), key=lambda section: section[0] == COMMON):
             with formatter.section(title):
                 formatter.write_dl(records)
 

@@ -165,7 +165,7 @@ def diff(
 
     Examples:
       statetool diff savepoint-1a2b savepoint-3c4d --operator orders
-      statetool diff savepoint-1a2b savepoint-3c4d -o parquet --target diff.parquet
+      statetool diff old-savepoint new-savepoint -o parquet --target diff.parquet
     """
     from statetool.tables.request import ScanRequest
 

@@ -95,7 +95,7 @@ def _is_spark_error(error: Exception) -> bool:
     return any(kind.__module__.startswith("pyspark.errors") for kind in type(error).__mro__)
 
 
-@click.group(cls=_Commands, sections=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, sections=COMMANDS, context_settings={"help_option_names": ["--help", "-h"]})
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 @click.version_option(statetool.__version__)
 def cli(debug: bool) -> None:

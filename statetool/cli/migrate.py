@@ -101,7 +101,7 @@ def migrate(
     Exits 1 if a step of a dry run is not possible or not accepted, or if the result does not restore.
 
     Examples:
-      statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job --dry-run
+      statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job
       statetool migrate savepoint-1a2b migrated --plan plan.json
     """
     savepoint = open_snapshot(source, options)

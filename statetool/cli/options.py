@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 import statetool
 from statetool.cli.completion import complete_operator
-from statetool.cli.group import SectionOption
+from statetool.cli.group import COMMON, SectionOption
 from statetool.cli.output import Output, echo_err
 from statetool.cli.progress import expect, progress
 from statetool.cli.resolve_path import add_choices, is_snapshot, newest_snapshot, was_deleted
@@ -189,7 +189,7 @@ def _show_tracebacks(context: click.Context, parameter: click.Parameter, value: 
         context.find_root().params["debug"] = True
 
 
-_option: Final = partial(click.option, cls=SectionOption, section="Common options")
+_option: Final = partial(click.option, cls=SectionOption, section=COMMON)
 
 #: The decorator of each common option, in the order of ``--help``. Except for ``debug``, the names are those of :class:`CommonOptions`.
 _OPTIONS: Final[dict[str, Callable[..., Any]]] = {

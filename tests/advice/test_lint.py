@@ -339,5 +339,5 @@ def test_command(tmp_path: Path) -> None:
     advised = written(tmp_path, {k: v for k, v in SOUND.items() if not k.endswith("retention")}, nested=False)
     safer = CliRunner().invoke(cli, ["lint", advised])
     assert (safer.exit_code, safer.stdout.split("\n")[1].split()[0]) == (0, "advice")
-    assert "nothing contradicts itself" in safer.stderr
+    assert "no conflicting settings" in safer.stderr
     assert CliRunner().invoke(cli, ["lint", str(tmp_path / "none.yaml")]).exit_code == 3

@@ -13,31 +13,21 @@ from statetool.cli.commands import COMMANDS
 from statetool.cli.main import cli
 from statetool.cli.options import CommonOptions
 from statetool.demo import SAVEPOINT
-from tests.support.cli_output import commands, help_of
+from tests.support.cli_output import command_of, commands, help_of
 
 _NAMES = [names for names in commands() if names]
 _PREFIX = "  statetool "
 
 
-def command_of(names: tuple[str, ...]) -> tuple[click.Command, click.Context]:
-    command, context = cli, click.Context(cli)
-    for name in names:
-        assert isinstance(command, click.Group)
-        child = command.get_command(context, name)
-        assert child is not None
-        command, context = child, click.Context(child, info_name=name, parent=context)
-    return command, context
-
-
 def test_the_table_has_the_first_line_of_each_help() -> None:
     for section in COMMANDS.values():
         for name, (_, line) in section.items():
-            assert (command_of((name,))[0].help or "").splitlines()[0] == f"{line}."
+            assert (command_of((name,)).help or "").splitlines()[0] == f"{line}."
 
 
 @pytest.mark.parametrize("names", _NAMES, ids=" ".join)
 def test_help_is_a_line_then_details_then_examples_that_the_command_takes(names: tuple[str, ...]) -> None:
-    command, context = command_of(names)
+    command = command_of(names)
     first, *more = (command.help or "").splitlines()
     assert len(first) <= 60
     assert first.endswith(".")
@@ -50,16 +40,13 @@ def test_help_is_a_line_then_details_then_examples_that_the_command_takes(names:
     for example in own:
         words = shlex.split(example)[1:]
         assert words[: len(names)] == list(names)
-        child, child_context = (
-            (command, context) if not isinstance(command, click.Group) else command_of(tuple(words[:2]))
-        )
-        rest = words[len(names) :] if child is command else words[2:]
-        child.make_context(child.name, rest, parent=child_context.parent)
+        verbs = words[: len(names) + isinstance(command, click.Group)]
+        command_of(tuple(verbs)).make_context(verbs[-1], words[len(verbs) :], parent=click.Context(cli))
 
 
 def test_every_option_has_help() -> None:
     for names in _NAMES:
-        for parameter in command_of(names)[0].params:
+        for parameter in command_of(names).params:
             if isinstance(parameter, click.Option):
                 assert parameter.help, (names, parameter.name)
                 assert parameter.help[0].isupper(), (names, parameter.name)
@@ -72,7 +59,7 @@ def test_common_options_are_last_and_in_one_order() -> None:
     ]  # fmt: skip
     assert {*order} - {"json", "wide", "debug"} == {*CommonOptions.__dataclass_fields__} - {"chosen"}
     for names in _NAMES:
-        command, _ = command_of(names)
+        command = command_of(names)
         if not isinstance(command, click.Group) and names != ("completion",):
             options = [p.name for p in command.params if isinstance(p, click.Option)]
             common = [name for name in order if name in options]
@@ -81,7 +68,7 @@ def test_common_options_are_last_and_in_one_order() -> None:
 
 def test_o_is_the_output_format_everywhere() -> None:
     for names in _NAMES:
-        for parameter in command_of(names)[0].params:
+        for parameter in command_of(names).params:
             if "-o" in parameter.opts:
                 assert parameter.name == "output"
                 assert isinstance(parameter.type, click.Choice)

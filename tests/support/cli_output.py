@@ -70,22 +70,30 @@ RUNS: Final[dict[str, Sequence[str]]] = {
     "error-operator": ("head", "SAVEPOINT", "timer"),
     "error-table": ("head", "SAVEPOINT", "timers", "registred"),
     "error-command": ("inf", "SAVEPOINT"),
-    "error-option": ("info", "SAVEPOINT", "--jsno"),
     "error-nothing-to-do": ("rescale", "SAVEPOINT", "TARGET"),
     "error-growth": ("stats", "CHECKPOINTS", "--largest", "5"),
     "error-lag": ("sources", "lag", "KAFKA"),
 }
 
 
-def commands(command: click.Command = cli, names: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def command_of(names: tuple[str, ...]) -> click.Command:
+    """Return the command that is typed with these names."""
+    command: click.Command = cli
+    for name in names:
+        assert isinstance(command, click.Group)
+        child = command.get_command(click.Context(command), name)
+        assert child is not None
+        command = child
+    return command
+
+
+def commands(names: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield the names of every command and group, as typed after ``statetool``."""
     yield names
+    command = command_of(names)
     if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            yield from commands(child, (*names, name))
+        for name in command.list_commands(click.Context(command)):
+            yield from commands((*names, name))
 
 
 @contextmanager
@@ -112,7 +120,7 @@ def paths() -> Iterator[dict[str, str]]:
 
 def help_of(names: tuple[str, ...]) -> str:
     """Return the help of a command at a terminal of 80 columns."""
-    done = CliRunner().invoke(cli, [*names, "--help"], prog_name="statetool", terminal_width=_WIDTH)
+    done = CliRunner().invoke(cli, [*names, "--help"], prog_name="statetool", env={"COLUMNS": str(_WIDTH)})
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -127,7 +135,7 @@ def output_of(name: str, where: dict[str, str]) -> str:
         mock.patch("time.time", return_value=float(_NOW)),
         mock.patch.object(Output, "_terminal_width", return_value=_WIDTH),
     ):
-        done = CliRunner().invoke(cli, arguments, prog_name="statetool", terminal_width=_WIDTH)
+        done = CliRunner().invoke(cli, arguments, prog_name="statetool", env={"COLUMNS": str(_WIDTH)})
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     words = [Path(where[word]).name if word in where else word for word in RUNS[name]]
