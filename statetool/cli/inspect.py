@@ -119,7 +119,7 @@ def stats(options: CommonOptions, path: str, operators: tuple[str, ...], table: 
         for name, columns in _SHOWN.items():
             if rows := statistics.rows(name):
                 output.text(f"{name}:")
-                output.rows([_dated(asdict(r)) for r in rows], columns=columns)
+                output.rows([_add_times(asdict(r)) for r in rows], columns=columns)
                 output.text("")
     for reason in statistics.unread:
         echo_err(f"only the bytes are counted: {reason}")
@@ -300,7 +300,7 @@ def _write_parquet(comparison: Comparison, target: str) -> None:
         raise
 
 
-def _dated(row: dict[str, Any]) -> dict[str, Any]:
+def _add_times(row: dict[str, Any]) -> dict[str, Any]:
     """Add the times of a row in readable form."""
     return row | {name: _date(row[f"{name}_ms"]) for name in ("first", "last") if f"{name}_ms" in row}
 
