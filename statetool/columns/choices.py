@@ -149,7 +149,7 @@ class Choices(BinaryData):
         valid = None if op.null is None else index != op.null
         return self.assemble(struct_of(logical), parts, len(pos), valid), after
 
-    def bounded(self, total: int, pos: Positions) -> int:
+    def split_to_limits(self, total: int, pos: Positions) -> int:
         """Return a number of elements if it fits a batch."""
         if total > len(self.data) + _MAX_EMPTY_ELEMENTS:
             raise DecodeError(

@@ -74,7 +74,7 @@ class StateLayout:
             self.user_key = OpaqueSerializer(b"", self.user_key.type_name)
 
     @staticmethod
-    def _nested(meta: StateMetaInfo, value: Serializer, n: int) -> tuple[Any, ...]:
+    def _nested_to_plain(meta: StateMetaInfo, value: Serializer, n: int) -> tuple[Any, ...]:
         parts = tuple(unwrap(s) for _, s in value.children())
         if len(parts) != n:
             if isinstance(value, OpaqueSerializer) or value.needs_frame:

@@ -104,7 +104,7 @@ class SnapshotSide:
                     wanted &= self.part.holds(self._hashed(number, batch)[0])
                 yield number, batch if wanted.all() else batch.take(np.flatnonzero(wanted))
 
-    def _hashed(self, number: int, batch: EntryBatch) -> tuple[Hashes, Hashes]:
+    def _hash_texts(self, number: int, batch: EntryBatch) -> tuple[Hashes, Hashes]:
         keys, values = np.empty(len(batch), dtype=np.uint64), np.empty(len(batch), dtype=np.uint64)
         key_seeds, value_seeds = self.seeds[number]
         hash_spans(batch.data, batch.key, batch.key_end, batch.state, key_seeds, keys)

@@ -87,7 +87,7 @@ class CarriedEntries:
                         columns = (converted.key, converted.key_end, converted.value, converted.value_end)
                         yield entry_batch(converted.data, ids[converted.state], converted.group, *columns)
 
-    def _converted(self, header: KeyedHeader, batch: EntryBatch) -> Iterator[EntryBatch]:
+    def _convert(self, header: KeyedHeader, batch: EntryBatch) -> Iterator[EntryBatch]:
         """Yield the converted entries of each state with a conversion, then the unchanged ones."""
         unchanged = np.ones(len(batch), dtype=np.bool_)
         for state, meta in enumerate(header.states):
