@@ -1,4 +1,4 @@
-"""Shell completion of commands, and of operators and tables of the given snapshot."""
+"""Shell completion of commands, and of operators, tables and states of the given snapshot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from statetool.cli.output import Output
+from statetool.cli.group import Command
+from statetool.cli.output import echo_err, print_line
 from statetool.errors import OptionError, StatetoolError
 
 if TYPE_CHECKING:
@@ -64,21 +65,29 @@ def _items(
         return []
 
 
-@click.command()
-@click.argument("shell", type=click.Choice(_SHELLS), required=False)
-@click.option("--show", is_flag=True, help="Print the script; install nothing.")
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(_SHELLS), required=False, metavar="[SHELL]")
+@click.option("--show", is_flag=True, help="Print the script without installing it.")
 def completion(shell: str | None, show: bool) -> None:
-    """Install completion for bash, zsh or fish: by default for the shell that is running."""
+    """Install completion for bash, zsh or fish.
+
+    SHELL is bash, zsh or fish, by default the shell that is running.
+
+    Examples:
+      statetool completion
+      statetool completion bash --show
+    """
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
     if name not in _SHELLS:
-        raise OptionError(f"no completion for the shell {name!r}", hint=f"name one of {', '.join(_SHELLS)}")
+        raise OptionError(f"the shell {name!r} is not supported", hint=f"pass one of {', '.join(_SHELLS)}")
     text = _script(name)
     if show:
-        Output.text(*text.split("\n"))
+        for line in text.split("\n"):
+            print_line(line)
         return
     for file in _install(name, text):
-        Output.say(f"written: {file}")
-    Output.say("new shells complete statetool")
+        echo_err(f"written: {file}")
+    echo_err("completion is active in new shells")
 
 
 def _script(shell: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands about this installation: check it, compile its kernels, show a demo."""
+"""Commands about this installation: checks, compiled kernels and a demo."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ import sys
 import click
 
 from statetool.cli.completion import complete_path
-from statetool.cli.options import output_option
-from statetool.cli.output import Output
+from statetool.cli.group import Command
+from statetool.cli.options import OUTPUT, CommonOptions, common_options
 
 
-@click.command()
-@output_option
-@click.option(
-    "--warm",
-    is_flag=True,
-    help="First compile all kernels for this machine and keep Spark's Java classes, so that no query has to wait.",
-)
+@click.command(cls=Command)
 @click.argument("path", required=False, shell_complete=complete_path)
-def doctor(path: str | None, form: str, warm: bool) -> None:
-    """Check this machine, and a snapshot if one is given."""
+@click.option("--warm", is_flag=True, help="Compile the kernels and cache Spark's classes first.")
+@common_options(*OUTPUT)
+def doctor(options: CommonOptions, path: str | None, warm: bool) -> None:
+    """Check this installation, and optionally a snapshot.
+
+    Run it with --warm once per machine: Spark commands then start a third faster, and no read waits for compilation.
+
+    Exits 1 if there are problems.
+
+    Examples:
+      statetool doctor --warm
+      statetool doctor s3://bucket/savepoint-1a2b
+    """
     from statetool.cli.doctor import check_java_classes, check_kernels, check_machine, check_snapshot, has_pyspark
     from statetool.cli.warm import compile_kernels, keep_java_classes
 
@@ -33,27 +38,27 @@ def doctor(path: str | None, form: str, warm: bool) -> None:
         findings.append(check_java_classes())
     if path:
         findings += check_snapshot(path)
-    Output(form).rows(findings)
+    options.output.rows(findings)
     if any(not f["fine"] for f in findings):
         sys.exit(1)
 
 
-@click.command()
-@output_option
-@click.option(
-    "--build", "folder", metavar="DIR", help="Put compiled code into DIR, to be shipped to where it is needed."
-)
-def kernels(form: str, folder: str | None) -> None:
-    """Say where compiled kernels are kept; --build makes a folder of them.
+@click.command(cls=Command)
+@click.option("--build", "folder", metavar="DIR", help="Compile the kernels and copy them to DIR.")
+@common_options(*OUTPUT)
+def kernels(options: CommonOptions, folder: str | None) -> None:
+    """Show where compiled kernels are stored, or ship them.
 
-    A job on Spark takes it along, and needs to compile nothing then:
+    With --build, a Spark job can ship the kernels to its executors, which then compile nothing.
 
-    \b
-      statetool kernels --build kernels && (cd kernels && tar -czf ../kernels.tar.gz *)
-      spark-submit --archives kernels.tar.gz#kernels --conf spark.executorEnv.STATETOOL_KERNELS=kernels ...
+    The kernels are used only with the same version of statetool, Python and numba, and the same type of processor. Set
+    NUMBA_CPU_NAME=generic on both machines to allow other processors.
 
-    The code is of these sources, this Python and numba, and this kind of processor; where one of them is another, it is left
-    alone. With NUMBA_CPU_NAME=generic in both places the kind of processor does not matter.
+    Examples:
+      statetool kernels --build kernels
+      (cd kernels && tar -czf ../kernels.tar.gz *)
+      spark-submit --archives kernels.tar.gz#kernels \\
+        --conf spark.executorEnv.STATETOOL_KERNELS=kernels ...
     """
     from statetool.cli.warm import compile_kernels
     from statetool.kernels import kept
@@ -63,7 +68,7 @@ def kernels(form: str, folder: str | None) -> None:
     if folder is not None:
         compile_kernels()
         written = ship(folder)
-    Output(form).record(
+    options.output.record(
         {
             "code_of": kept.stamp(),
             "kept_in": kept.target(),
@@ -74,9 +79,16 @@ def kernels(form: str, folder: str | None) -> None:
     )
 
 
-@click.command()
-def demo() -> None:
-    """Show in a minute what this is: a savepoint as tables, a query on Spark, an edit written and read back."""
+@click.command(cls=Command)
+@common_options()
+def demo(options: CommonOptions) -> None:
+    """Query and edit a bundled savepoint.
+
+    Shows its tables, runs a query on Spark, writes an edited copy and reads it back. Takes about 10 seconds.
+
+    Examples:
+      statetool demo
+    """
     from statetool.demo.run import run_demo
 
-    run_demo(Output("text"))
+    run_demo(options.output)

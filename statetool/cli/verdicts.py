@@ -28,13 +28,24 @@ if TYPE_CHECKING:
 #: Width of prose if stdout is not a terminal.
 _WIDTH: Final = 80
 #: Options that a suggested command needs too, if the user gave them and it has them.
-_KEPT: Final = ("rebase", "uids", "name_uid", "declarations", "python", "unsafe_pickle", "flink", "backend", "deep")
+_KEPT: Final = (
+    "rebase",
+    "uids",
+    "name_uid",
+    "declare",
+    "python",
+    "unsafe_pickle",
+    "columns_from_plan",
+    "flink",
+    "backend",
+    "deep",
+)
 
 
 def print_findings(findings: Findings) -> None:
     """Print a verdict on stdout, wrapped to the width of the terminal."""
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
-    Output.text(*lines_of(findings, width))
+    Output().text(*lines_of(findings, width))
 
 
 def show_check(checked: Check, old: statetool.Savepoint, new: statetool.Savepoint | None) -> None:
@@ -108,10 +119,9 @@ def _options(command: tuple[str, ...]) -> tuple[str, ...]:
             break
         suggested = suggested.get_command(context, name)
     known = {p.name: p for p in suggested.params} if suggested is not None else {}
-    given = {name: value for part in context.meta.values() if isinstance(part, dict) for name, value in part.items()}
     for name in _KEPT:
         option = known.get(name)
-        value: Any = given.get(name, context.params.get(name))
+        value: Any = context.params.get(name)
         if option is None or not value:
             continue
         flag = max(option.opts, key=len)

@@ -56,7 +56,9 @@ class Inventory:
         self._locator = Locator(self.metadata_file, rebase)
         labels = self._labels(uids)
         try:
-            self.key_types = {find_operator(labels, name): key for name, key in (key_types or {}).items()}
+            self.key_types: Mapping[str, Serializer] = {
+                find_operator(labels, name): key for name, key in (key_types or {}).items()
+            }
         except (UnknownNameError, OptionError) as error:
             error.message = f"key_types: {error.message}"
             raise error.at(file=self.metadata_file) from None

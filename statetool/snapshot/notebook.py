@@ -23,7 +23,9 @@ def snapshot_html(inventory: Inventory) -> Html:
     for operator in operators:
         row = operator_row(operator)
         states = ", ".join(state.name for state in operator.states)
-        rows.append((operator.label.display, states, count(row.parallelism), count(row.max_parallelism), size(row.state_bytes)))
+        rows.append(
+            (operator.label.display, states, count(row.parallelism), count(row.max_parallelism), size(row.state_bytes))
+        )
     title = f"{inventory.path}: checkpoint {inventory.metadata.checkpoint_id}, {several(len(operators), 'operator')}"
     return fragment(table(("operator", "states", "parallelism", "max parallelism", "stored"), rows, title))
 

@@ -55,7 +55,7 @@ def test_statistics_count_the_other_operators(logged: st.Savepoint) -> None:
     shown = json.loads(run("stats", logged.path, "--json", code=1).stdout)
     assert shown["unread"] == list(statistics.unread)
     text = run("stats", logged.path, code=1)
-    assert text.stderr.count("not read, so only its bytes are counted") == 3
+    assert text.stderr.count("only the bytes are counted: ") == 3
     assert "l-string" in text.stdout
     assert run("stats", logged.path, "--operator", "l-long", code=0).stderr == ""
 
@@ -124,7 +124,7 @@ def test_commands_say_what_was_not_read(tmp_path: Path) -> None:
     check = json.loads(run("check", first, second, *NAMES, "--json", code=1).stdout)
     assert {o["uid"]: o["verdict"] for o in check["operators"]} == {unreadable.GOOD: "fully", unreadable.BAD: "unknown"}
     page = tmp_path / "report.html"
-    run("report", first, second, "--output", page, *NAMES, code=1)
+    run("report", first, second, "--target", page, *NAMES, code=1)
     assert "OursSerializer" in page.read_text()
 
 

@@ -388,7 +388,7 @@ def test_the_command_writes_all_differences_to_a_file(base: st.Savepoint, tmp_pa
     assert "summary:" in done.stdout
     assert "differences:" not in done.stdout
     assert pq.read_table(target).num_rows == N
-    assert "is there already" in run(*parquet, "--target", str(target), exit_code=2).stderr
+    assert "already exists" in run(*parquet, "--target", str(target), exit_code=2).stderr
     more = tmp_path / "more.parquet"
     assert "--limit" in run(*parquet, "--target", str(more), "--limit", "1", exit_code=2).stderr
     assert not more.exists()

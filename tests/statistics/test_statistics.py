@@ -294,7 +294,7 @@ def test_the_command_shows_growth_of_a_directory(corpus: Path) -> None:
     rows = json.loads(run(root, "--output", "json").stdout)
     assert {"checkpoint_id", "entries_added", "bytes_added"} <= set(rows[0])
     refused = run(root, "--ttl-ms", "5", code=2)
-    assert "--ttl-ms does nothing for a directory of snapshots" in refused.stderr
+    assert "--ttl-ms cannot be used for the growth of a directory of snapshots" in refused.stderr
 
 
 def test_spark_counts_the_same(spark: Any) -> None:
