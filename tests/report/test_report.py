@@ -18,6 +18,7 @@ from statetool.errors import OptionError, TargetExistsError
 from statetool.html.markup import element, html
 from statetool.html.numbers import moment
 from statetool.report import charts
+from statetool.types.operators import display_name
 
 NOW = 1_800_000_000_000
 HOSTILE = "<script>alert('x')</script>\"&\u202e\x1b[31m"
@@ -76,7 +77,7 @@ def report(path: Path, sp: st.Savepoint, other: st.Savepoint | None = None, **op
 
 
 def exact(*values: object) -> list[str]:
-    return ["" if v is None else str(v) for v in values]
+    return ["" if v is None else display_name(v) if isinstance(v, str) else str(v) for v in values]
 
 
 @pytest.mark.parametrize("case", ["v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-native"])
@@ -88,12 +89,12 @@ def test_numbers_are_those_of_the_statistics(corpus: Path, tmp_path: Path, case:
     operators = {row[0]: row for row in page.rows["operators"][1:]}
     bytes_of = {o.operator: o.state_bytes + o.coordinator_bytes for o in sp.metadata_rows("operators")}
     for o in statistics.rows("operators"):
-        row = operators[o.operator]
+        row = operators[display_name(o.operator)]
         assert [row[3], *row[5:7]] == exact(bytes_of[o.operator], o.entries, o.keys)
     states = {(row[0], row[1], row[2].split(", ")[1]): row for row in page.rows["states"][1:]}
     assert len(states) == len(sp.metadata_rows("states"))
     for s in statistics.rows("states"):
-        row = states[s.operator, s.state, s.scope]
+        row = states[display_name(s.operator), s.state, s.scope]
         assert [row[4], *row[7:10]] == exact(s.size_bytes, s.entries, s.keys, s.largest_value)
 
     largest = [row for row in page.rows["largest"] if row[0] != "largest"]
@@ -158,7 +159,7 @@ def test_against_another_snapshot(corpus: Path, tmp_path: Path) -> None:
     assert page.texts["restore"][2] == check.verdict.replace("_", " ")
     assert ok is check.ok
     verdicts = {row[0]: row[2] for row in page.rows["restore"][1:] if not row[1]}
-    assert verdicts == {o.uid: o.verdict.replace("_", " ") for o in check.operators}
+    assert verdicts == {display_name(o.uid): o.verdict.replace("_", " ") for o in check.operators}
     summary = [c for c in sp.diff(other).summary() if c.added + c.removed + c.changed]
     assert page.rows["differences"][1 : 1 + len(summary)] == [
         exact(c.operator, c.state, c.entries_before, c.entries_after, c.added, c.removed, c.changed) for c in summary
@@ -215,7 +216,7 @@ def test_sources_and_sinks_that_nobody_reads_are_named(connector_cases: Path, tm
     assert not ok
     unknown = [c for c in sp.connector_rows("source_checks") if c.check == "unknown"]
     assert unknown
-    assert {f"{c.operator}: {c.message}" for c in unknown} <= set(page.texts["unread"])
+    assert {f"{display_name(c.operator)}: {c.message}" for c in unknown} <= set(page.texts["unread"])
 
 
 def test_what_is_wrong_counts_though_something_may_stay_unread(connector_cases: Path, tmp_path: Path) -> None:
