@@ -183,7 +183,9 @@ def _run(words: tuple[str, ...]) -> str:
     done = CliRunner().invoke(cli, list(words))
     assert done.exit_code in (0, 1), (words, done.output, done.exception)
     assert not done.stderr, (words, done.stderr)
-    return f"{done.stdout.replace(os.getcwd(), '/folder')}[exit code {done.exit_code}]\n"
+    folder = Path.cwd()
+    shown = done.stdout.replace(str(folder), "/folder").replace(str(folder.parent), "/parent")
+    return f"{shown}[exit code {done.exit_code}]\n"
 
 
 @contextmanager
