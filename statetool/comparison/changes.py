@@ -25,7 +25,7 @@ from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.keyed.distinct import Hashes, changed_ids, distinct
 from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.io.memory import keep_freed_memory
+from statetool.io.glibc import keep_freed_memory
 from statetool.kernels.arrays import Bytes, Positions
 from statetool.kernels.comparison import hash_spans
 from statetool.snapshot.operator import OperatorInventory

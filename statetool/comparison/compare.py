@@ -14,7 +14,7 @@ from statetool.comparison.keyed import KeyedUnit, compare_keyed
 from statetool.comparison.plan import Unit
 from statetool.comparison.records import DIFFERENCES, DifferenceCounts
 from statetool.errors import UNREAD
-from statetool.io.memory import keep_freed_memory
+from statetool.io.glibc import keep_freed_memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from statetool.columns.arrays import as_arrow
 from statetool.columns.batches import split_to_limits
 from statetool.entries.form import EntryRequest
 from statetool.errors import FormatError, StatetoolError
-from statetool.io.memory import keep_freed_memory
+from statetool.io.glibc import keep_freed_memory
 from statetool.kernels.ahead import compile_together
 from statetool.snapshot.views import check_view
 from statetool.tables.elements import element_rows

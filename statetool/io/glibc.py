@@ -1,4 +1,4 @@
-"""Make the C library keep the memory of freed arrays."""
+"""Memory allocation of glibc: keep the memory of freed arrays in the process. Other C libraries are left alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ctypes
 import os
 from functools import cache
 from typing import Final
+
+from statetool.io.switches import is_plain
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_TOP_PAD: Final = -2
@@ -22,11 +24,13 @@ def keep_freed_memory() -> None:
     """Keep the memory of freed arrays of up to 32 MiB in the process for reuse, instead of returning it to the system.
 
     Reads allocate and free arrays of some MiB in a loop. By default glibc returns each to the system, which clears every page again at
-    its next use: a third of the time of a read. Up to 256 MiB are kept; above that, 64 MiB. Threads that start later share two arenas,
+    its next use: a fifth of the CPU time of a read. Up to 256 MiB are kept; above that, 64 MiB. Threads that start later share two arenas,
     so that one thread can reuse memory freed by another. Otherwise each thread would have a separate arena that returns 64 MiB at once.
-    Nothing changes with other C libraries, or if the user has set ``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_TOP_PAD_`` or
-    ``MALLOC_ARENA_MAX``.
+    Nothing changes with other C libraries or ``STATETOOL_PLAIN=glibc``, or if the user has set ``MALLOC_TRIM_THRESHOLD_``,
+    ``MALLOC_TOP_PAD_`` or ``MALLOC_ARENA_MAX``.
     """
+    if is_plain("glibc"):
+        return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return

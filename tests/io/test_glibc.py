@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other
 
 _ARENAS = """
 import ctypes, sys, threading
-from statetool.io.memory import keep_freed_memory
+from statetool.io.glibc import keep_freed_memory
 
 keep_freed_memory()
 libc = ctypes.CDLL(None)
@@ -41,7 +41,7 @@ libc.fclose(file)
 _FAULTS = """
 import resource
 import numpy as np
-from statetool.io.memory import keep_freed_memory
+from statetool.io.glibc import keep_freed_memory
 
 keep_freed_memory()
 
@@ -74,4 +74,5 @@ def test_threads_share_two_arenas_unless_the_user_chose_otherwise(tmp_path: Path
 
 def test_pages_of_freed_arrays_are_not_cleared_anew_unless_the_user_chose_otherwise() -> None:
     assert int(_run(_FAULTS)) < 1000
+    assert int(_run(_FAULTS, STATETOOL_PLAIN="glibc", MALLOC_MMAP_THRESHOLD_="131072")) > 1000
     assert int(_run(_FAULTS, MALLOC_TRIM_THRESHOLD_="131072", MALLOC_MMAP_THRESHOLD_="131072")) > 1000
