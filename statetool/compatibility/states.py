@@ -204,9 +204,7 @@ def _unused(name: str, meta: StateMeta, fresh: Mapping[str, StateMeta], job: Job
     text = "The new job does not register this state: Flink carries it along, and its values are not used."
     remedy = None
     if alike:
-        renamed = (
-            f"If it was renamed to {' or '.join(alike)}, rename it in a copy of the snapshot with SavepointWriter.rename_state."
-        )
+        renamed = f"If it was renamed to {' or '.join(alike)}, rename it in a copy of the snapshot with SavepointWriter.rename_state."
         remedy = Remedy(renamed)
     warning = CheckWarning(kind="loses", message=text, remedy=remedy)
     return verdict_of(name, combined([resolution, resolved(Level.AS_IS, text, remedy, warning)]))
