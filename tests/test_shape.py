@@ -15,8 +15,8 @@ TESTS: Final = Path(__file__).parent
 #: Packages from the lowest up. Those on one line import each other's modules only downwards. ``.`` means the top-level modules.
 ROOMS: Final = (
     ("errors",),
-    ("html",),
     ("io", "types"),
+    ("html",),
     ("kernels",),
     ("serializers",),
     ("formats",),

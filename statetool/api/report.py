@@ -75,6 +75,7 @@ def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions
         connections=_attempt(lambda: _connections(inventory)),
         growth=None if history is None else _attempt(lambda: _growth(history, inventory, threads)),
         against=" and ".join(t for t in (other.path if other else "", f"Flink {flink}" if flink else "") if t),
+        other="" if other is None else other.path,
         check=_attempt(lambda: checked(inventory, other, flink, options.get("backend"))) if judged else None,
         differences=None if other is None else _attempt(lambda: _differences(inventory, other, spark, threads)),
         allow_unread=options.get("allow_unread", False),

@@ -60,6 +60,8 @@ def _kind(cells: Sequence[Html]) -> str | None:
     """Return the class of a column: ``number``, ``long`` for texts of several lines, ``word`` for long words, or ``None``."""
     if any(cell.startswith("<data") for cell in cells):
         return "number"
+    if any("<svg" in cell for cell in cells):
+        return None
     texts = [_TAG.sub(" ", cell) for cell in cells]
     if max(map(len, texts), default=0) > _LONG:
         return "long"

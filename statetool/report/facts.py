@@ -41,9 +41,12 @@ class Connections:
     def unread(self) -> list[str]:
         """Return the state of sources and sinks that no connector can read."""
         sources = [f"{display_name(c.operator)}: {c.message}" for c in self.checks if c.is_unknown]
-        return sources + [
-            f"{display_name(s.operator)}: {s.note}" for s in self.sinks if s.undecoded or s.pending is None
-        ]
+        return sources + [f"{display_name(s.operator)}: {s.note}" for s in self.unread_sinks]
+
+    @property
+    def unread_sinks(self) -> list[SinkRow]:
+        """Return the sinks with state that no connector can read."""
+        return [s for s in self.sinks if s.undecoded or s.pending is None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,7 @@ class Facts:
     """All results of one report.
 
     ``growth`` is ``None`` without a directory of checkpoints, ``differences`` without a second snapshot, and ``check`` without a second
-    snapshot or a release; ``against`` names these.
+    snapshot or a release; ``against`` names these, and ``other`` is the path of the second snapshot.
     """
 
     path: str
@@ -75,6 +78,7 @@ class Facts:
     connections: Answer[Connections]
     growth: Answer[list[GrowthRow]] | None
     against: str
+    other: str
     check: Answer[Check] | None
     differences: Answer[Differences] | None
     allow_unread: bool = False

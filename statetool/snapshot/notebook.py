@@ -9,6 +9,7 @@ from statetool.errors import several
 from statetool.html.fragment import fragment
 from statetool.html.markup import Html, table
 from statetool.html.numbers import count, size
+from statetool.html.operators import operator_ids, operator_name
 from statetool.snapshot.metadata_tables import operator_row
 
 if TYPE_CHECKING:
@@ -24,10 +25,17 @@ def snapshot_html(inventory: Inventory) -> Html:
         row = operator_row(operator)
         states = ", ".join(state.name for state in operator.states)
         rows.append(
-            (operator.label.display, states, count(row.parallelism), count(row.max_parallelism), size(row.state_bytes))
+            (
+                operator_name(row.operator),
+                states,
+                count(row.parallelism),
+                count(row.max_parallelism),
+                size(row.state_bytes),
+            )
         )
     title = f"{inventory.path}: checkpoint {inventory.metadata.checkpoint_id}, {several(len(operators), 'operator')}"
-    return fragment(table(("operator", "states", "parallelism", "max parallelism", "stored"), rows, title))
+    names = ("operator", "states", "parallelism", "max parallelism", "stored")
+    return fragment(table(names, rows, title), operator_ids(inventory.labels))
 
 
 def operator_html(operator: OperatorInventory, tables: Iterable[str]) -> Html:

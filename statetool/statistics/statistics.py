@@ -22,6 +22,7 @@ from statetool.tables.scan import column_names
 from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 Each: TypeAlias = Callable[[Callable[[MeasureTask], Measured], Sequence[MeasureTask]], Iterable[Measured]]
@@ -126,6 +127,25 @@ class Statistics:
         from statetool.tables.metadata import records_table
 
         return records_table(TABLES[table], self.rows(table))
+
+    def to_pandas(self, table: str) -> pd.DataFrame:
+        """Return a table as a pandas DataFrame. Integers beside nulls stay integers.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such table.
+        MissingDependencyError
+            pandas is not installed.
+        """
+        from statetool.columns.to_pandas import pandas_frame
+
+        return pandas_frame(self.to_arrow(table))
+
+    def _repr_html_(self) -> str:
+        from statetool.statistics.notebook import statistics_html
+
+        return statistics_html(self)
 
     def __repr__(self) -> str:
         return f"Statistics({', '.join(f'{t}: {len(r)} rows' for t, r in self._tables.items())})"

@@ -15,6 +15,7 @@ from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.entries.form import EntryRequest
 from statetool.errors import OptionError, UnknownNameError
+from statetool.html.markup import html
 from statetool.io.cursor import Cursor
 from statetool.report.times import growth as growth_section
 from statetool.snapshot.metadata_tables import file_rows
@@ -258,7 +259,7 @@ def test_growth_knows_nothing_of_what_cannot_be_read(corpus: Path) -> None:
     assert of_orders
     assert {(r.entries, r.size_bytes) for r in of_orders} == {(None, None)}
     assert all(r.entries is not None for r in rows if r.operator == "by-tuple")
-    assert "Without what could not be read in each: " in growth_section(rows)
+    assert "Not included, because they could not be read in every checkpoint: " in growth_section(rows)
 
 
 def test_growth_is_of_each_directory_where_no_job_is_named(tmp_path: Path) -> None:
@@ -344,3 +345,16 @@ def test_union_state_is_read_by_all_and_lists_are_dealt_out() -> None:
     assert all(r.read_bytes == pytest.approx(headers + sizes["offsets"] + sizes["buffered"] / 8, abs=1) for r in rows)
     with pytest.raises(OptionError, match="bandwidth"):
         operator.stats(bandwidth_mib=0)
+
+
+def test_notebooks_show_stored_and_uncompressed_sizes_and_what_was_not_read(corpus: Path) -> None:
+    statistics = statetool.load(str(corpus / "v2_3_0-hashmap-native" / "snapshot")).stats()
+    shown = statistics._repr_html_()
+    assert statistics.unread
+    assert all(html(reason) in shown for reason in statistics.unread)
+    for o in statistics.rows("operators"):
+        assert f'value="{o.size_bytes}"' in shown
+        assert f'value="{o.entries_bytes}"' in shown
+    frame = statistics.to_pandas("states")
+    assert frame["size_bytes"].tolist() == [s.size_bytes for s in statistics.rows("states")]
+    assert str(frame["keys"].dtype) == "Int64"
