@@ -47,7 +47,7 @@ COMMANDS: Final = {
         "demo": ("statetool.cli.installation:demo", "Query and edit a bundled savepoint"),
         "doctor": ("statetool.cli.installation:doctor", "Check this installation, and optionally a snapshot"),
         "kernels": ("statetool.cli.installation:kernels", "Show where compiled kernels are stored, or ship them"),
-        "completion": ("statetool.cli.completion:completion", "Install completion for bash, zsh or fish"),
+        "completion": ("statetool.cli.installation:completion", "Install completion for bash, zsh or fish"),
         "mcp": ("statetool.cli.mcp:mcp", "Serve snapshots to AI assistants over MCP"),
     },
 }

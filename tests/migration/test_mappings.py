@@ -91,4 +91,4 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     assert run(cli, ["check", old, job, "--plan", str(tmp_path / "plan.json")]).exit_code == 1
     by_plan = run(cli, ["migrate", old, str(tmp_path / "e"), "--plan", str(tmp_path / "plan.json"), *options])
     assert by_plan.exit_code == 0
-    assert f"not checked: run statetool check {tmp_path / 'e'} B" in by_plan.stderr
+    assert f"not checked (run: statetool check {tmp_path / 'e'} B" in by_plan.stderr
