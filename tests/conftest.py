@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.corpora import HERE, unpack
-from tests.support.lakes import submit_options
+from tests.support.corpora.archives import HERE, unpack
+from tests.support.spark.lakes import submit_options
 
 # Tests read little data, but must exercise the code used for large data (for the other way see .ci/uncompiled, tests/kernels/test_jit.py).
 os.environ.setdefault("STATETOOL_JIT", "1")
@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--shared", metavar="DIR", help="folder with Flink's own migration cases: *.tar.xz, as they are packed"
     )
     parser.addoption(
-        "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (see tests/flink/jars.py)"
+        "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (see tools/flink_jars.py)"
     )
     parser.addoption("--browser", metavar="CHROMIUM", help="Chromium, for what pages look like in it")
     parser.addoption(

@@ -13,20 +13,7 @@ import statetool as st
 from statetool import flink
 from statetool.errors import EncodeError, OptionError, TargetExistsError, UnknownNameError, UnsupportedError
 from statetool.io import targets
-
-_MONEY = pa.map_(pa.string(), pa.float64())
-
-
-def accounts() -> pa.Table:
-    return pa.table(
-        {
-            "id": [1, 2, 3, -5],
-            "count": [10, None, 30, 7],
-            "name": ["a", None, "ü\U0001f600\u4e00", ""],
-            "tags": [["x", "y"], [], None, ["z"]],
-            "balances": pa.array([[("e", 1.5), ("f", None)], None, [], [("g", 2.0)]], type=_MONEY),
-        }
-    )
+from tests.support.values.tables import accounts
 
 
 def written(tmp_path: Path, *bootstraps: Any, flink_version: str | None = "2.3", **options: Any) -> st.Operator:

@@ -13,8 +13,8 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import PerRecord
 from statetool.serializers.avro import AvroSerializer
-from tests.columns.test_decode_properties import READ_OPTIONS, same_both_ways
-from tests.support.avro_strategies import avro_values
+from tests.support.checks.both_ways import READ_OPTIONS, same_both_ways
+from tests.support.strategies.avro import avro_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from tests.columns.test_decode_properties import READ_OPTIONS, same_both_ways
-from tests.support.sql_strategies import sql_values
+from tests.support.checks.both_ways import READ_OPTIONS, same_both_ways
+from tests.support.strategies.sql import sql_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.main import cli
 from statetool.errors import ConnectionFailedError, OptionError
-from tests.support.kafka_broker import kafka_broker
+from tests.support.servers.kafka_broker import kafka_broker
 
 ENDS = {"orders": {0: 1100, 1: 17, 2: 400, 4: 9}, "payments.eu-1": {0: 5000000100}}
 

@@ -18,7 +18,7 @@ from statetool.connectors.kafka import KafkaSource, KafkaSplit
 from statetool.connectors.model import HeldSplit, SourceBytes
 from statetool.connectors.wire import read_version, write_versioned
 from statetool.errors import FormatError, UnsupportedError
-from tests.connectors.layouts import NULL_STREAM, committed, framed, java_object, manifest, packed, recognised
+from tests.support.connectors.layouts import NULL_STREAM, committed, framed, java_object, manifest, packed, recognised
 
 OFFSET = "org.apache.flink.connector.jdbc.core.datastream.source.split.CheckpointedOffset"
 JOB, OPERATOR = "0" * 31 + "1", "f" * 32

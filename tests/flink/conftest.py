@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.flink import pairs
-from tests.flink.corpus_cases import case_folder, case_folders
-from tests.flink.jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
-from tests.flink.machine import FlinkMachine
+from tests.support.flink import pairs
+from tests.support.flink.corpus_cases import case_folder, case_folders
+from tests.support.flink.machine import FlinkMachine
+from tools.flink_jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -21,7 +21,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
-from tests.support import build
+from tests.support.snapshots import build
 
 FLOAT, DOUBLE, BOOLEAN, SHORT = (build.simple(n) for n in ("Float", "Double", "Boolean", "Short"))
 DATE, DECIMAL = build.simple("LocalDate"), build.simple("BigDec")

@@ -14,8 +14,8 @@ from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, OperatorChange
 from statetool.saving.local import LocalRunner
 from statetool.saving.versions import parse_release
-from tests.corpus_check import Case
-from tests.support.stored import streams
+from tests.support.checks.corpus_check import Case
+from tests.support.snapshots.stored import streams
 
 
 def written(composition: Composition, target: Path) -> st.Savepoint:

@@ -21,7 +21,7 @@ from statetool.saving.composition import Composition
 from statetool.saving.local import LocalRunner
 from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
-from tests.saving.test_drop_and_convert import stream_bytes
+from tests.support.snapshots.stored import stream_bytes
 
 N = 500
 MIXED = pa.table(

@@ -18,8 +18,8 @@ from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
 from statetool.formats.metadata.handles import KeyGroupsHandle, RelativeFileHandle
 from statetool.serializers.base import Serializer
-from tests.support import build, canonical, native
-from tests.support.damage import Patient
+from tests.support.failures.damage import Patient
+from tests.support.snapshots import build, canonical, native
 
 _SPACE = pa.struct([("start", pa.int64()), ("end", pa.int64())])
 _SHOP = flink.pojo("com.acme.Shop", {"id": "BIGINT", "name": "STRING"})

@@ -19,7 +19,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
-from tests.support.arrow_columns import by_kernels, rows_of
+from tests.support.values.arrow_columns import by_kernels, rows_of
 
 LONG: Final = 1 << 40
 #: Values of the job by section, one per line.

@@ -17,7 +17,7 @@ from statetool.spark.export import export_table
 from statetool.spark.frames import LOCAL_BYTES
 from statetool.spark.tables import arrow_frame
 from statetool.tables.request import ScanRequest
-from tests.support.data_sources import rows_of
+from tests.support.spark.data_sources import rows_of
 
 pyspark = pytest.importorskip("pyspark")
 

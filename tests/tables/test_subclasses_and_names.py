@@ -13,8 +13,8 @@ from statetool.formats.keyed.header import KeyedHeader, read_keyed_header, write
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.types.declared import NOTHING_DECLARED, class_of_fields
-from tests.support.build import INT, STRING, composite, list_of, pojo
-from tests.support.canonical import ListState, Subtask, group_of, keyed, savepoint, serializer
+from tests.support.snapshots.build import INT, STRING, composite, list_of, pojo
+from tests.support.snapshots.canonical import ListState, Subtask, group_of, keyed, savepoint, serializer
 
 CAR = pojo("Car", {"wheels": INT, "doors": INT})
 BOAT = pojo("Boat", {"wheels": INT, "flag": STRING})

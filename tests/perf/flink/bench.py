@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.flink.jars import DEFAULT_VERSIONS, compiled, flink_jars, java_tool
-from tests.flink.machine import OPENS
+from tests.support.flink.machine import OPENS
+from tools.flink_jars import DEFAULT_VERSIONS, compiled, flink_jars, java_tool
 
 VERSION: Final = DEFAULT_VERSIONS[0]
 JAVA: Final = Path(__file__).parent / "java"
