@@ -33,7 +33,8 @@ GIVEN: Final = {
     "pyflink": "--pyflink",
     "browser": "--browser",
     "buildah": "--buildah",
-    "avro_flink": "--flink-avro",
+    "avro_flink": "--maven",
+    "state_processor": "--maven",
     "lakes": "--lakes",
 }
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
@@ -54,7 +55,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="BUILDAH",
         help="Buildah, for an image of Spark upon a base by debootstrap; as root, on Linux",
     )
-    parser.addoption("--flink-avro", action="store_true", help="run Flink with flink-avro, which Maven fetches")
+    parser.addoption(
+        "--maven",
+        action="store_true",
+        help="run Flink with flink-avro and the State Processor API, which Maven fetches",
+    )
     parser.addoption(
         "--lakes",
         action="store_true",
@@ -102,7 +107,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         "--shared": "read Flink's own migration cases and were left out: pytest --shared=DIR",
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
         "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",
-        "--flink-avro": "run Flink with flink-avro and were left out: pytest --full --flink-avro (needs Maven)",
+        "--maven": "run Flink with jars that Maven fetches and were left out: pytest --full --maven",
         "--lakes": "write tables of Delta and Iceberg and were left out: .ci/lakes (needs Maven)",
         "--pyflink": "run PyFlink and were left out: pytest --pyflink=PYTHON",
     }
