@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -58,3 +59,11 @@ def test_tools_import_no_tests() -> None:
         if within(n, ("tests",))
     ]
     assert not wrong
+
+
+def test_workflows_run_every_step_of_the_check() -> None:
+    steps = set(re.findall(r"^ *step (\.ci/\w+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE))
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert steps - {".ci/packages"} == {
+        f".ci/{name}" for name in re.findall(r"(?:\{ step: |run: \.ci/)(\w+)", workflow)
+    }
