@@ -15,6 +15,7 @@ from statetool.types.options import ReadOptions
 from tests.support.checks.both_ways import READ_OPTIONS, same_both_ways
 from tests.support.checks.serializer_check import Case
 from tests.support.corpora.golden import generated
+from tests.support.quick import examples
 from tests.support.strategies.serializers import typed_values
 from tests.support.values.arrow_columns import by_kernels
 
@@ -32,7 +33,7 @@ def _encoded(made: tuple[bytes, list[Any]]) -> tuple[Serializer, bytes, list[int
     return s, bytes(out), [*starts, len(out)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(typed_values(), READ_OPTIONS)
 def test_made_up_values(made: tuple[bytes, list[Any]], options: ReadOptions) -> None:
     s, raw, bounds = _encoded(made)

@@ -21,6 +21,7 @@ from statetool.saving.composition import Composition
 from statetool.saving.local import LocalRunner
 from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
+from tests.support.quick import fewer_uncompiled
 from tests.support.snapshots.stored import stream_bytes
 
 N = 500
@@ -86,7 +87,7 @@ def expected(writer: SavepointWriter, target: Path) -> Inventory:
     return Inventory(str(target))
 
 
-@pytest.mark.parametrize("parallelism", [1, 3, 100])
+@pytest.mark.parametrize("parallelism", fewer_uncompiled([1, 3, 100], 3))
 @pytest.mark.parametrize(
     "make",
     [
