@@ -173,7 +173,7 @@ def test_what_waits_in_the_enumerator_of_files_is_set_and_removed(connector_case
         ({"positions": {"orders:5": 1}}, UnknownNameError, "no split 'orders:5'"),
         ({"positions": {"orders:0": "x"}}, OptionError, "'x' is no offset"),
         ({"positions": {"orders:0": -5}}, OptionError, "'-5' is no offset"),
-        ({"positions": {"orders:0": 1042}}, OptionError, "nothing changes"),
+        ({"positions": {"orders:0": 1042}}, OptionError, "nothing to change"),
         ({"to": "timestamp=5"}, OptionError, "no offset"),
         ({"add": {"orders:0": 1}}, OptionError, "there already"),
         ({"positions": {"orders:0": 1}, "remove": ["orders-0"]}, OptionError, "two ends"),
@@ -190,7 +190,7 @@ def test_what_makes_no_sense_is_refused(
 
 def test_a_sequence_is_not_set_past_its_end(connector_cases: Path, tmp_path: Path) -> None:
     base = case(connector_cases, "v2_3_0-data-generator")
-    with pytest.raises(OptionError, match="500 is behind the end 499 of split '1'"):
+    with pytest.raises(OptionError, match="500 is past the end 499 of split '1'"):
         statetool.edit_source(base, str(tmp_path / "new"), "generated", positions={"1": 500})
 
 

@@ -214,5 +214,5 @@ def test_iceberg_before_sink_v2_is_shown_and_forgets(tmp_path: Any) -> None:
 def test_none_of_these_is_changed() -> None:
     names = ("jdbc-source", "dynamic-kafka-source", "iceberg-source", "pulsar-source")
     for connector in map(registry.split_connector, names):
-        with pytest.raises(statetool.errors.UnsupportedError, match="only shown, so far"):
+        with pytest.raises(statetool.errors.UnsupportedError, match="can only show them"):
             connector.at(None, "0")

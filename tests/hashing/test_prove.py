@@ -244,5 +244,5 @@ def test_conventions_read_as_they_are_written(text: str) -> None:
     "text", ["", "a, b", "hash(a)", "Objects.hash[1, 2](a)", "polynomial(a)", "polynomial[1, 31, odd](a)"]
 )
 def test_other_words_are_refused(text: str) -> None:
-    with pytest.raises(OptionError, match="does not say how a class hashes"):
+    with pytest.raises(OptionError, match="is not a hash formula"):
         parse_convention(text)

@@ -80,7 +80,7 @@ def test_unknown_names_are_told(corpus: Path, tmp_path: Path) -> None:
         statetool.drop(source, target, ["timer"])
     with pytest.raises(UnknownNameError, match="no state 'nothing'"):
         statetool.drop(source, target, states={"timers": ["nothing"]})
-    with pytest.raises(OptionError, match="nothing to leave out"):
+    with pytest.raises(OptionError, match="nothing to drop"):
         statetool.drop(source, target)
     assert not (tmp_path / "new").exists()
 

@@ -78,8 +78,8 @@ BORROWED: Final = {
 UNSUPPORTED: Final = {
     "/binary-rowdata": "its snapshot has no types",
     "/flink-1.3.2-scala-types-serializer-data": "data without a snapshot",
-    "/kryo-custom-type-serializer-changed-registration-order-1.11": "whose format lies in user code",
-    "/kryo-custom-type-serializer-changed-registration-order-1.13": "whose format lies in user code",
+    "/kryo-custom-type-serializer-changed-registration-order-1.11": "whose format is defined by user code",
+    "/kryo-custom-type-serializer-changed-registration-order-1.13": "whose format is defined by user code",
 }
 _COPIES: Final = 10
 _OPTIONS: Final = ReadOptions(ttl="raw", nanos="companion", decimals="string")
