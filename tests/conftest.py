@@ -1,4 +1,4 @@
-"""What tests share: the unpacked corpora and one Spark session."""
+"""Fixtures of all tests: the unpacked corpora and one Spark session."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options that are only known at the start of a run."""
     parser.addoption("--full", action="store_true", help="run everything, the tests marked with full too")
-    parser.addoption(
-        "--shared", metavar="DIR", help="folder with Flink's own migration cases: *.tar.xz, as they are packed"
-    )
+    parser.addoption("--shared", metavar="DIR", help="folder with Flink's migration cases (*.tar.xz)")
     parser.addoption(
         "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (see tools/flink_jars.py)"
     )
@@ -111,7 +109,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print how to run the tests left out."""
     said = {
         "--full": "of the full run were left out: pytest --full",
-        "--shared": "read Flink's own migration cases and were left out: pytest --shared=DIR",
+        "--shared": "read Flink's migration cases and were left out: pytest --shared=DIR",
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
         "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",
         "--maven": "run Flink with jars that Maven fetches and were left out: pytest --full --maven",

@@ -1,4 +1,4 @@
-"""Structure of the tests: what tests share is in ``tests/support``, and build tools are in ``tools``."""
+"""Structure of the tests: shared code is in ``tests/support``, and build tools are in ``tools``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 TESTS: Final = Path(__file__).parent
 ROOT: Final = TESTS.parent
-#: Programs with tests of their own.
+#: Programs that have tests.
 PROGRAMS: Final = ("tests.fuzz", "tests.perf")
 
 

@@ -29,5 +29,5 @@ def compare(flink: FlinkMachine, work: Path, *, avro: bool) -> None:
         kept = [r for r in rows if (r.written_by, r.release) == (old, pairs.short(flink.version))]
         found = list(pairs.outcomes(flink, snapshots, work, old, avro=avro))
         assert found == kept, (
-            f"python -m tests.support.flink.pairs{' --avro DIR' if avro else ''} writes the table anew"
+            f"python -m tests.support.flink.pairs{' --avro DIR' if avro else ''} writes the table again"
         )

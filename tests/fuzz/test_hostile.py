@@ -78,7 +78,7 @@ def naming(corpus: Path, target: Path, name: str) -> tuple[str, str]:
                 hostile = replace(handle, stream=replace(handle.stream, path=name))
                 patient.change_subtask(operator.uid, subtask.index, partial(replace, managed_keyed=hostile))
                 return str(target), operator.uid
-    raise AssertionError("no keyed state in a file of its own")
+    raise AssertionError("no keyed state in a separate file")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rows become the same streams however they are split into batches; failed attempts leave nothing behind."""
+"""Rows become the same streams however they are split into batches; failed attempts leave no files."""
 
 from __future__ import annotations
 

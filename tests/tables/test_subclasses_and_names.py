@@ -236,7 +236,7 @@ def test_states_of_one_name_are_all_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scope", ["operator", "keyed"])
 def test_subtasks_that_met_classes_in_another_order_have_one_schema(tmp_path: Path, scope: str) -> None:
-    """All know the same classes, two of which have a field with the same name and different types."""
+    """All know the same classes. Two of them have a field with the same name and different types."""
     van = pojo("Van", {"wheels": STRING})
     known = [vehicle(Car=CAR, Van=van), vehicle(Van=van, Car=CAR)]
     if scope == "operator":

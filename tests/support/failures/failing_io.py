@@ -20,7 +20,7 @@ _REMOTE: Final = ("exists", "ls", "makedirs", "rm_file", "size", "cat_file", "pi
 
 
 class FailingIO:
-    """Counter of the local and remote calls of :mod:`statetool.io.targets`, one of which fails.
+    """Counter of the local and remote calls of :mod:`statetool.io.targets`. One of them fails.
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ def _before(flink: FlinkMachine, suite: Suite, snapshot: Path) -> Rows:
     # Old versions of classes do not exist here: their content is that of the pair in which nothing changed.
     states = {p.name: p.old for p in suite.pairs if p.old is not None and p.known and not p.like}
     found = _run(flink, snapshot, states, "hashmap")
-    assert found is not None, "a savepoint is restored as it was written"
+    assert found is not None, "a savepoint is restored unchanged"
     return {p.name: found.get(p.like or p.name) for p in suite.pairs if p.known}
 
 

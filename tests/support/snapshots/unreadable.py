@@ -1,4 +1,4 @@
-"""Savepoints of two operators, one of which has state that statetool cannot read."""
+"""Savepoints of two operators. One has state that statetool cannot read."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 #: Invalid UTF-8: Latin-1, a surrogate, an overlong number, a truncated character, a byte that never occurs.
 BAD_TEXTS: Final = (b"caf\xe9", b"\xed\xa0\x80", b"\xc0\x80", b"x\xf0\x9f\x98", b"\xff")
-_GOOD_TEXTS: Final = ("", "a", "Größe", "日本", "😀", "long enough for a part of its own")
+_GOOD_TEXTS: Final = ("", "a", "Größe", "日本", "😀", "long enough for a separate part")
 #: Bits of doubles: signs and payloads of NaN, quiet and signalling, both zeros, an infinity.
 NAN_BITS: Final = (0x7FF8000000000000, 0xFFF8000000000000, 0x7FF8000000000123, 0xFFFFFFFFFFFFFFFF, 0x7FF0000000000001)
 _DOUBLE_BITS: Final = (*NAN_BITS, 0, 1 << 63, 0x7FF0000000000000, 0x3FF8000000000000)
