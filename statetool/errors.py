@@ -38,7 +38,7 @@ def warn(message: str, *, stacklevel: int = 1) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """A location in a snapshot, as far as it is known.
+    """The known parts of a location in a snapshot.
 
     ``offset`` counts bytes from the start of ``file``. In a compressed region it counts uncompressed bytes from the start of that region,
     which ``region`` identifies.

@@ -44,7 +44,7 @@ class BacklogRules:
 
     def __post_init__(self) -> None:
         if (self.ends is None) != (self.behind is None):
-            raise OptionError("ends= and behind= go together: where logs end, and how far from there is too far")
+            raise OptionError("ends= and behind= must be given together")
         for name in ("behind", "last_source"):
             if (getattr(self, name) or 0) < 0:
                 raise OptionError(f"{name}={getattr(self, name)} is below 0")

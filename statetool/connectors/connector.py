@@ -51,7 +51,7 @@ class SourceConnector(ABC):
         OptionError
             The position is not valid for this source.
         """
-        raise UnsupportedError(f"positions of {self.name} cannot be changed", hint="only shown, so far")
+        raise UnsupportedError(f"positions of {self.name} cannot be changed", hint="statetool can only show them")
 
     def added(self, split_id: str, position: str, others: Sequence[Split]) -> Any:
         """Return a new split by its id.
@@ -86,11 +86,11 @@ class SplitConnector(SourceConnector):
 
     def write_split(self, version: int, split: Any) -> bytes:
         """Return the bytes of a split."""
-        raise UnsupportedError(f"splits of {self.name} are not written", hint="only shown, so far")
+        raise UnsupportedError(f"splits of {self.name} are not written", hint="statetool can only show them")
 
     def write_enumerator(self, version: int, enumerator: Enumerator) -> bytes:
         """Return the bytes of enumerator state."""
-        raise UnsupportedError(f"the enumerator of {self.name} is not written", hint="only shown, so far")
+        raise UnsupportedError(f"the enumerator of {self.name} is not written", hint="statetool can only show them")
 
     def keeps_positions(self, version: int, enumerator: Enumerator) -> bool:
         """Return True if enumerator state stores the start positions of unassigned splits."""
@@ -162,7 +162,7 @@ class StateSource(SourceConnector):
 
     def element_of(self, split: Any) -> Any:
         """Return the element of the state for a split."""
-        raise UnsupportedError(f"splits of {self.name} are not written", hint="only shown, so far")
+        raise UnsupportedError(f"splits of {self.name} are not written", hint="statetool can only show them")
 
     def recognises(self, operator: OperatorBytes) -> bool:
         """Return True if an operator's state is that of this source."""
@@ -240,7 +240,7 @@ class StateSink(ABC):
 
     def without(self, operator: OperatorBytes, names: frozenset[str]) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
         """Return the elements, by state and subtask, of the states without the pending items of these names."""
-        raise UnsupportedError(f"nothing of {self.name} can be forgotten", hint="only shown, so far")
+        raise UnsupportedError(f"nothing of {self.name} can be forgotten", hint="statetool can only show them")
 
     def tools(self, pending: PendingCommit) -> Sequence[str]:
         """Return command lines of the external system's tools for a pending item."""

@@ -134,8 +134,8 @@ def reading_as(connector: str, operator: OperatorBytes) -> Iterator[None]:
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(
-            f"the operator state is not as {connector} keeps it: {error}",
-            hint="the tables of its states show what is there",
+            f"operator state does not have the layout of {connector}: {error}",
+            hint="read the tables of its states to see the elements",
         ).at(operator=operator.label) from error
 
 

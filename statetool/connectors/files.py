@@ -102,17 +102,18 @@ class FileSource(SplitConnector):
         parsed = _POSITION.fullmatch(position)
         if parsed is None or not position:
             raise OptionError(
-                f"{position!r} is no position in a file", hint="a byte offset, OFFSET+RECORDS, +RECORDS, or earliest"
+                f"{position!r} is not a valid position in a file",
+                hint="pass a byte offset, OFFSET+RECORDS, +RECORDS, or earliest",
             )
         offset = _NO_OFFSET if parsed[1] is None else int(parsed[1])
         if offset > split.offset + split.length:
-            raise OptionError(f"offset {offset} is behind the end of split {split.split_id!r}")
+            raise OptionError(f"offset {offset} is past the end of split {split.split_id!r}")
         return replace(split, reader_position=FilePosition(offset=offset, records_to_skip=int(parsed[2] or 0)))
 
     def added(self, split_id: str, position: str, others: Sequence[Split]) -> FileSplit:
         raise OptionError(
             "splits of files cannot be added",
-            hint="a monitored folder is listed again: remove what is known of the file",
+            hint="remove the split of the file: a source that monitors a folder lists it again",
         )
 
     def read_split(self, version: int, c: Cursor) -> FileSplit:

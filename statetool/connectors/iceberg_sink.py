@@ -152,7 +152,7 @@ def _read_committable(c: Cursor, manifests: Any) -> IcebergCommittable:
     start = c.pos
     job_id, operator_id, checkpoint_id = c.utf(), c.utf(), c.i8()
     if not _ID.fullmatch(job_id) or not _ID.fullmatch(operator_id) or checkpoint_id < 0:
-        raise c.fail(f"{job_id!r}, {operator_id!r} are no ids of a job and an operator", pos=start)
+        raise c.fail(f"{job_id!r}, {operator_id!r} are not the ids of a job and an operator", pos=start)
     return IcebergCommittable(
         job_id=job_id, operator_id=operator_id, checkpoint_id=checkpoint_id, manifests=manifests()
     )

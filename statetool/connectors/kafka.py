@@ -179,7 +179,9 @@ def offset_of(position: str) -> int:
         if position == marker:
             return offset
     if not position.isascii() or not position.isdigit() or int(position) >= 1 << 63:
-        raise OptionError(f"{position!r} is no offset", hint=f"a number from 0 on, or {', '.join(OFFSETS.values())}")
+        raise OptionError(
+            f"{position!r} is not a valid offset", hint=f"pass a number from 0, or {', '.join(OFFSETS.values())}"
+        )
     return int(position)
 
 
@@ -193,7 +195,7 @@ def topic_and_partition(text: str) -> tuple[str, int]:
     """
     topic, colon, partition = text.rpartition(":")
     if not colon or not _is_topic(topic) or not (partition.isascii() and partition.isdigit()):
-        raise OptionError(f"{text!r} is not TOPIC:PARTITION", hint="as in orders:3")
+        raise OptionError(f"{text!r} is not TOPIC:PARTITION", hint="pass a topic and a partition, as in orders:3")
     return topic, int(partition)
 
 
@@ -205,7 +207,7 @@ def _read_partition(c: Cursor) -> tuple[str, int]:
     start = c.pos
     topic, partition = c.utf(), c.i4()
     if not _is_topic(topic) or partition < 0:
-        raise c.fail(f"{topic!r}, {partition} is no partition of a topic", pos=start)
+        raise c.fail(f"{topic!r}, {partition} is not a partition of a topic", pos=start)
     return topic, partition
 
 

@@ -72,7 +72,10 @@ class KinesisSource(SplitConnector):
             return replace(split, position=_AT, marker=sequence, finished=False)
         text = position.removeprefix("timestamp=")
         if not (text.isascii() and text.isdigit()):
-            raise OptionError(f"{position!r} is no sequence number", hint=f"or one of {', '.join(self.markers)}")
+            raise OptionError(
+                f"{position!r} is not a sequence number",
+                hint=f"pass a number, or one of {', '.join(self.markers)}",
+            )
         if text != position:
             return replace(split, position=_TIME, marker=int(text), finished=False)
         return replace(split, position=_AFTER, marker=text, finished=False)
@@ -81,7 +84,7 @@ class KinesisSource(SplitConnector):
         start = c.pos
         arn, shard, position = c.utf(), c.utf(), c.utf()
         if not arn.startswith("arn:"):
-            raise c.fail(f"{arn!r} is no stream of Kinesis", pos=start)
+            raise c.fail(f"{arn!r} is not the ARN of a Kinesis stream", pos=start)
         marker: str | int | None = None
         if c.bool():
             time = c.i8() if c.bool() else None

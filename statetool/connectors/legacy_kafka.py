@@ -87,7 +87,9 @@ def _offset_of(position: str) -> int:
         if position == marker:
             return offset
     if not position.isascii() or not position.isdigit():
-        raise OptionError(f"{position!r} is no offset", hint=f"a number from 0 on, or {', '.join(_OFFSETS.values())}")
+        raise OptionError(
+            f"{position!r} is not a valid offset", hint=f"pass a number from 0, or {', '.join(_OFFSETS.values())}"
+        )
     return int(position) - 1
 
 

@@ -122,7 +122,7 @@ def _read_partition(version: int, c: Cursor) -> tuple[str, int, tuple[Range, ...
     if version == 1:
         c.i4()
     if not topic or partition < -1 or not ranges:
-        raise c.fail(f"{topic!r}, {partition} is no partition of a topic of Pulsar", pos=start)
+        raise c.fail(f"{topic!r}, {partition} is not a partition of a Pulsar topic", pos=start)
     return topic, partition, ranges
 
 

@@ -42,7 +42,7 @@ class NumberSequence(SplitConnector):
     def added(self, split_id: str, position: str, others: Sequence[Split]) -> NumberSplit:
         start, dots, end = position.partition("..")
         if not dots:
-            raise OptionError(f"{position!r} is no range of numbers", hint="as in 100..199")
+            raise OptionError(f"{position!r} is not a range of numbers", hint="pass START..END, as in 100..199")
         return _check_not_past_end(NumberSplit(split_id=split_id, start=_number(start), end=_number(end)))
 
     def read_split(self, version: int, c: Cursor) -> NumberSplit:
@@ -73,7 +73,7 @@ def _check_not_past_end(split: NumberSplit) -> NumberSplit:
     """Refuse a split that is past its end: Flink does not restore such a split."""
     if split.start > split.end:
         raise OptionError(
-            f"{split.start} is behind the end {split.end} of split {split.split_id!r}", hint="remove the split"
+            f"{split.start} is past the end {split.end} of split {split.split_id!r}", hint="remove the split"
         )
     return split
 
@@ -82,4 +82,4 @@ def _number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise OptionError(f"{text!r} is no number") from None
+        raise OptionError(f"{text!r} is not a number") from None

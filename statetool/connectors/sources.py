@@ -46,9 +46,9 @@ class Source(Recognised[SplitConnector | StateSource]):
     def note(self) -> str:
         """Missing information, and the reason."""
         if len(self.candidates) > 1:
-            return f"so few bytes could be of {' or '.join(self.candidates)}: say which with connector="
+            return f"the bytes are too few to tell {' from '.join(self.candidates)}: pass connector="
         if self.connector is None and (self.state.held or self.coordinator):
-            return "no connector reads these bytes: they are shown as they are"
+            return "no connector reads these bytes: they are shown unchanged"
         if self.coordinator_version not in (None, _FORMAT):
             return f"coordinator state of format {self.coordinator_version} is not known"
         if self.given is not None and self.given.enumerator is not None and self.state.enumerator is None:

@@ -201,7 +201,7 @@ class _KeyType:
         if in_snapshot is not None and declared is not None and not writes_alike(in_snapshot, declared):
             raise OptionError(
                 f"key_types says {declared.type_name}, the snapshot says {in_snapshot.type_name}",
-                hint="leave the operator out of key_types",
+                hint="remove the operator from key_types",
             ).at(operator=self._around.operator)
         return in_snapshot if in_snapshot is not None else declared
 

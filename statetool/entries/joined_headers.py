@@ -70,7 +70,7 @@ def _write(header: KeyedHeader, types: TypeContext) -> bytes:
             hint="restore the job with Flink 1.7 to 1.16 and take a savepoint there",
         ) from error
     if [m.name for m in reread.states] != [m.name for m in header.states]:
-        raise UnsupportedError("the new header does not read as it was written", hint=_HINT)
+        raise UnsupportedError("the new header is not read back unchanged", hint=_HINT)
     return raw
 
 

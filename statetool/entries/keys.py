@@ -49,9 +49,9 @@ def split_keys(batch: EntryBatch, key: Serializer, meta: StateMetaInfo) -> Split
     if meta.kind != "map":
         trailing = np.flatnonzero(user_key != stop)
         if len(trailing):
-            raise DecodeError(
-                f"{int(stop[trailing[0]] - user_key[trailing[0]])} bytes trail behind key and namespace"
-            ).at(offset=int(user_key[trailing[0]]))
+            raise DecodeError(f"{int(stop[trailing[0]] - user_key[trailing[0]])} bytes follow key and namespace").at(
+                offset=int(user_key[trailing[0]])
+            )
     return SplitKeys(
         key=start, key_end=key_end, namespace=namespace_start, namespace_end=namespace_end, user_key=user_key
     )

@@ -160,7 +160,7 @@ class StoredStream(StoredState):
                 if 2 * heap_groups <= len(ranges):
                     raise FormatError(
                         f"keyed state of handle tag {self.handle.tag} in neither the canonical nor the heap layout",
-                        hint="the file is damaged, or not the one that the metadata means",
+                        hint="check that it is the file of this snapshot, and not damaged",
                     ).at(operator=self.around.operator, file=self.stream.file) from error
         return True
 

@@ -64,7 +64,7 @@ def check_columns(columns: Columns, states: Mapping[str, StateMetaInfo] | Iterab
     for path, _ in columns:
         if path != KEY and all(_steps(path, name) is None for name in known):
             raise OptionError(
-                f"columns= names {path!r}, which is no state", hint=f"there are {', '.join((KEY, *known))}"
+                f"columns= names {path!r}, which is not a state", hint=f"use one of {', '.join((KEY, *known))}"
             )
 
 

@@ -100,7 +100,7 @@ def parse_convention(text: str) -> Convention:
                 )
             return Convention(kind=name, fields=fields)  # type: ignore[arg-type]
     raise OptionError(
-        f"{text!r} does not say how a class hashes",
+        f"{text!r} is not a hash formula",
         hint="write for example Objects.hash(a, b), record(a, b), lombok(a, b), polynomial[17, 31](a, b) or scala(_1, _2), with the "
         "fields in the order in which hashCode() takes them",
     )
@@ -200,7 +200,7 @@ class HashedSerializer(Serializer):
         if unknown := [f for f in convention.fields if f not in parts]:
             raise OptionError(
                 f"{user_class(serializer)} has no field {', '.join(map(repr, unknown))}",
-                hint=f"its fields are {', '.join(names) or 'none'}",
+                hint=f"use one of its fields: {', '.join(names) or 'none'}",
             )
         self.places = [names.index(f) for f in convention.fields]
         self.parts = [hash_serializer(parts[f], formula) for f in convention.fields]

@@ -180,8 +180,8 @@ def _declared_proof(key: Serializer, formula: HashFormula, sample: Sample) -> Ke
         if key_group_for(code, sample.max_parallelism) != group:
             raise OptionError(
                 f"the declared hash code ({formula}) puts {value!r} into key group "
-                f"{key_group_for(code, sample.max_parallelism)}, it lies in {group}",
-                hint="leave the declaration out to have the formula looked for, or correct it",
+                f"{key_group_for(code, sample.max_parallelism)}, it is stored in {group}",
+                hint="correct the declaration, or remove it to search for the formula",
             )
     return KeyProof(formula=formula, keys_tested=len(hashes), chance=_chance(1, len(hashes), sample))
 
@@ -207,7 +207,7 @@ class _Search:
         if not fitting:
             raise UnsupportedError(
                 f"none of {self.tested} formulas puts the {len(self.sample.values)} keys of {self.key.type_name} into the key groups in "
-                "which they lie (an enum or array among the fields hashes by identity, which no snapshot can tell)",
+                "which they are stored (an enum or array among the fields hashes by identity, which no snapshot can tell)",
                 hint=hint,
             )
         if len(fitting) > 1:

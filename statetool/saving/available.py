@@ -110,7 +110,7 @@ def _check_kryo(serializer: KryoSerializer, release: str) -> None:
         one, other = ("1.x", "2.x") if wrote == 2 else ("2.x", "1.x")
         raise UnsupportedError(
             f"values of {serializer.type_name} that the Kryo of Flink {one} wrote, which Flink {other} cannot read",
-            hint=f"choose a release of {one}, or bootstrap the state anew with another type",
+            hint=f"choose a release of {one}, or bootstrap the state with another type",
         )
 
 

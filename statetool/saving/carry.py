@@ -72,7 +72,7 @@ class FileCarrier:
             file = stat(place.file)
             if file is None:
                 check_deletion(place.metadata_file)
-                raise SnapshotNotFoundError(f"file {place.file} of the snapshot is not there")
+                raise SnapshotNotFoundError(f"file {place.file} of the snapshot does not exist")
             self._sizes[place.file] = file.size_bytes
         size = self._sizes[place.file]
         if is_log:
@@ -82,7 +82,7 @@ class FileCarrier:
             check_deletion(place.metadata_file)
             raise FormatError(
                 f"the file has {size} bytes, the metadata says {place.start + place.size_bytes}",
-                hint="find out what is wrong with statetool verify",
+                hint="run statetool verify to find the damage",
             ).at(file=place.file)
         return place
 

@@ -52,7 +52,7 @@ class Copying:
     """Copy of a snapshot of any kind that does not depend on the original.
 
     Files are staged in the target. The handles of the new metadata are resolved and their lengths compared. Then
-    ``_metadata`` is written last. The state's bytes, ids and properties stay as they are.
+    ``_metadata`` is written last. The state's bytes, ids and properties do not change.
 
     Raises
     ------

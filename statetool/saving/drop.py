@@ -71,5 +71,5 @@ def plan_drop(inventory: Inventory, operators: Iterable[str], states: Mapping[st
         if chosen:
             changes[operator_id] = OperatorChange(without=frozenset(chosen))
     if not rows:
-        raise OptionError("nothing to leave out", hint="name operators, or states of an operator")
+        raise OptionError("nothing to drop", hint="pass operators, or states of an operator")
     return DropPlan(tuple(rows), frozenset(dropped), changes)

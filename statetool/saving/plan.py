@@ -82,7 +82,7 @@ def plan_composition(
             tables = [(b, runner.describe(b)) for b in change.bootstraps]
             old = _find(remaining, name)
             if requested.new and old is not None:
-                raise OptionError(f"operator {name!r} is there already", hint="leave new=True out to change it")
+                raise OptionError(f"operator {name!r} already exists", hint="omit new=True to change it")
             if old is None:
                 if not requested.new and composition.base is not None and _find(base, name) is None:
                     _check_meant(name, requested, composition.base.operators)
@@ -117,7 +117,7 @@ def _check_meant(uid: str, change: OperatorChange, base: Mapping[str, OperatorIn
     if meant:
         raise UnknownNameError(
             f"no operator has the uid {uid!r}, but there is {' and '.join(repr(o.display) for o in meant)}",
-            hint=f"pass {' or '.join(map(repr, meant))} to change it, or new=True to add an operator",
+            hint=f"did you mean {' or '.join(meant)}? To add an operator, call with_operator({uid!r}, ..., new=True)",
         )
 
 
@@ -126,9 +126,9 @@ def _plan_new(
 ) -> PlannedOperator:
     if change.without or change.renames:
         known = [] if composition.base is None else list(composition.base.operators)
-        raise UnknownNameError(f"no operator {uid!r} whose states could be changed", hint=suggest(uid, known))
+        raise UnknownNameError(f"cannot change states of operator {uid!r}: it does not exist", hint=suggest(uid, known))
     if not uid:
-        raise OptionError("an operator without a uid", hint="the uid is what Flink finds the state by")
+        raise OptionError("the uid of an operator is empty", hint="pass the uid by which Flink finds the state")
     max_parallelism = change.max_parallelism or composition.max_parallelism
     parallelism = change.parallelism or min(max_parallelism, runner.parallelism)
     check_max_parallelism(max_parallelism, parallelism)
@@ -149,7 +149,7 @@ def _plan_change(
         raise OptionError(f"operator {operator.label!r} had finished: Flink restores no state of it")
     if (tables or edited) and any(s.finished for s in old.subtasks):
         raise UnsupportedError(
-            "some subtasks had finished, and hold no state from then on",
+            "some subtasks have finished and hold no state",
             hint="let the job finish, or take a savepoint before it does",
         )
     plan = _Plan(operator.label, change, tables, max_parallelism, parallelism, composition.inline_bytes)
@@ -221,12 +221,14 @@ class _Plan:
         in_both = operator.keyed_states.keys() & operator.operator_states.keys()
         for name in in_both & {*change.without, *change.renames, *change.conversions}:
             raise OptionError(
-                f"operator {self.label!r} has a keyed state and an operator state {name!r}, which nothing here tells apart",
-                hint="bootstrap the one that changes anew",
+                f"operator {self.label!r} has a keyed state and an operator state {name!r}: the name is ambiguous",
+                hint="bootstrap the one that changes with its new values",
             )
         for name in change.renames:
             if name in (self.gone if name in operator.keyed_states else change.without | self.element_names):
-                raise OptionError(f"state {name!r} is renamed, and left out or replaced", hint="say one thing of it")
+                raise OptionError(
+                    f"state {name!r} cannot be both renamed and dropped or replaced", hint="give it one change"
+                )
         stay = known - self.gone - self.element_names - change.renames.keys()
         for name in change.renames.values():
             if name in stay or list(change.renames.values()).count(name) > 1:
@@ -346,7 +348,7 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
     if bootstrap.key_group is None and (missing := [name for name in classes if declared.of(name) is None]):
         example = "avro[1, 10]()" if isinstance(classes[missing[0]], AvroSerializer) else "Objects.hash(a, b)"
         raise OptionError(
-            f"the hash code of {', '.join(missing)}, the type of a key, lies in user code",
+            f"the hash code of {', '.join(missing)}, the type of a key, is computed by user code",
             hint=f'declare it, as in hashes={{"{missing[0]}": "{example}"}}, or take it from an operator with like=',
         )
     return declared
@@ -391,7 +393,7 @@ def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> boo
         return False
     if raw - set(gone):
         raise UnsupportedError(
-            f"some of the timers that lie together in raw keyed state: {', '.join(sorted(raw & set(gone)))}",
+            f"only some of the timers in raw keyed state change: {', '.join(sorted(raw & set(gone)))}",
             hint="replace all timers of the operator, or none",
         )
     return True
@@ -430,10 +432,10 @@ def check_moves(
             ).at(operator=operator.label)
         if s.finished and (keyed or parallelism != state.parallelism):
             raise UnsupportedError(
-                f"subtask {s.index} had finished, so its place cannot be given to others", hint=stops
+                f"subtask {s.index} had finished, so its state cannot be redistributed", hint=stops
             ).at(operator=operator.label)
         if s.index in operator.keyed.own_raw_subtasks:
             raise UnsupportedError(
-                "raw keyed state that is no timers: the operator itself wrote it, and only the operator can deal it out again",
-                hint="leave the operator's max parallelism and parallelism as they are",
+                "raw keyed state without timers: only the operator that wrote it can redistribute it",
+                hint="keep the max parallelism and parallelism of the operator",
             ).at(operator=operator.label)

@@ -51,7 +51,7 @@ def _field_type(kind: JavaType, context: TypeContext, enclosing: tuple[str, ...]
         return _Fields(declared, context, enclosing)
     raise OptionError(
         f"{kind} is not a type that DataOutput writes",
-        hint="primitives, String, byte[], Flink's values, declared classes",
+        hint="use a primitive, String, byte[], a Flink value or a declared class",
     )
 
 

@@ -48,7 +48,7 @@ class NullableSerializer(CompositeSerializer):
         if not c.bool():
             return self.nested[0].decode(c)
         if any(c.take(self.padding, "padding")):
-            raise c.fail("padding behind a null is not zero", pos=c.pos - self.padding)
+            raise c.fail("padding after a null is not zero", pos=c.pos - self.padding)
         return None
 
     def encode(self, out: Output, value: Any) -> None:

@@ -196,7 +196,7 @@ class PojoSerializer(Serializer):
         with inside(cls):
             value = serializer.decode(c)
         if value is None:
-            raise c.fail(f"a null behind the name of its class {cls}", pos=start)
+            raise c.fail(f"a null after the name of its class {cls}", pos=start)
         if not isinstance(serializer, PojoSerializer):
             return self._row(cls, {self._name_for(cls, "value", serializer.logical): value})
         columns = serializer._columns

@@ -73,7 +73,7 @@ class BareSerializer(Serializer):
         return self.coder.program
 
     def write_payload(self, out: Output) -> None:
-        raise NotImplementedError("a value without its byte array is no type of a state")
+        raise NotImplementedError("a value without its byte array is not a type of a state")
 
 
 class PythonSerializer(Serializer):

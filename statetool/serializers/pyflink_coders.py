@@ -147,9 +147,7 @@ def unpickle(raw: bytes) -> str:
         value = _Unpickler(io.BytesIO(raw)).load()
         return json.dumps(value, default=repr, ensure_ascii=True)
     except Exception as e:
-        raise DecodeError(
-            f"a pickle that cannot be loaded: {e}", hint="leave unsafe_pickle out to see its bytes"
-        ) from e
+        raise DecodeError(f"a pickle that cannot be loaded: {e}", hint="omit unsafe_pickle to see its bytes") from e
 
 
 class _Unpickler(pickle.Unpickler):
@@ -173,7 +171,7 @@ def _unpickle(c: Cursor) -> str:
 def refuse_pickle(out: Output, value: Any) -> None:
     """Raise an error: a pickle cannot be made from its decoded text."""
     raise EncodeError(
-        "values that were unpickled cannot be written", hint="leave unsafe_pickle out to carry their bytes over"
+        "values that were unpickled cannot be written", hint="omit unsafe_pickle to carry their bytes over"
     )
 
 

@@ -80,7 +80,7 @@ def _read(raw: bytes) -> list[int]:
             raise DecodeError(f"a container of a bitmap that is not {cardinality} ascending values")
         ints += [v - (1 << 32) if v >= 1 << 31 else v for v in (high | x for x in low)]
     if at != len(raw):
-        raise DecodeError(f"{len(raw) - at} bytes trail behind a bitmap")
+        raise DecodeError(f"{len(raw) - at} bytes follow a bitmap")
     return ints
 
 

@@ -15,7 +15,7 @@ from statetool.advice import suggestions
 from statetool.advice.history import Advice
 from statetool.cli.main import cli
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
-from tests.support.trees import JOB, checkpoint_root, replace_file
+from tests.support.snapshots.trees import JOB, checkpoint_root, replace_file
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from statetool.cli.tables import head
 from statetool.connectors.kafka_sink import kafka_tools
 from statetool.connectors.model import PendingCommit
 from statetool.errors import StatetoolError
-from tests.support import build, canonical
+from tests.support.snapshots import build, canonical
 
 #: Colours, a window title, other line ends, a bell, C1 control sequences, a changed text direction.
 _CONTROLS: Final = "\x1b[31m\x1b]0;owned\x07\r\b\x7f\x85\x9b2J\u2028\u202e"

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 import statetool as st
 from statetool.cli.main import cli
 from statetool.errors import UnknownSerializerError
-from tests.support import unreadable
-from tests.support.corpora import HERE, unpack
+from tests.support.corpora.archives import HERE, unpack
+from tests.support.snapshots import unreadable
 
 
 def run(*arguments: str | Path, code: int) -> Result:

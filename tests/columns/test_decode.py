@@ -31,8 +31,8 @@ from statetool.types import (
     TtlType,
 )
 from statetool.types.options import ReadOptions
-from tests.support import build
-from tests.support.arrow_columns import by_kernels, one_by_one, rows_of
+from tests.support.snapshots import build
+from tests.support.values.arrow_columns import by_kernels, one_by_one, rows_of
 
 _DEFAULT = ReadOptions()
 _TEXT = Scalar("string")

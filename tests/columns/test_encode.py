@@ -23,9 +23,9 @@ from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.options import ReadOptions
-from tests.serializer_check import Case
-from tests.support.golden import generated
-from tests.support.strategies import typed_values
+from tests.support.checks.serializer_check import Case
+from tests.support.corpora.golden import generated
+from tests.support.strategies.serializers import typed_values
 
 EXACT = ReadOptions(ttl="raw", nanos="companion", decimals="string")
 

@@ -19,12 +19,12 @@ from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import ClassDeclaration, class_of_fields
-from tests.flink import pairs
-from tests.flink.pair_suites import SUITES
-from tests.statistics.test_statistics import snapshot
-from tests.support import build
-from tests.support import canonical as canonical_state
-from tests.support.corpora import unpack
+from tests.support.corpora.archives import unpack
+from tests.support.flink import pairs
+from tests.support.flink.pair_suites import SUITES
+from tests.support.snapshots import build
+from tests.support.snapshots import canonical as canonical_state
+from tests.support.snapshots.trees import last_snapshot
 
 
 def written(folder: Path, *operators: tuple[str, Any], parallelism: int = 2, **options: Any) -> st.Savepoint:
@@ -87,7 +87,7 @@ def test_the_table_of_pairs_has_todays_verdicts(
         for r in pairs.table()
         if (r.written_by, r.release) == (written_by, release)
     }
-    assert verdicts == in_table, "run python -m tests.flink.pairs, and with --avro DIR"
+    assert verdicts == in_table, "run python -m tests.support.flink.pairs, and with --avro DIR"
 
 
 def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_renamed_state_loses_its_values(tmp_path: Path) -> None:
 
 
 def test_a_release_alone(corpus: Path) -> None:
-    of_1_20 = st.load(snapshot(corpus, "v1_20_5-rocksdb-canonical"))
+    of_1_20 = st.load(last_snapshot(corpus, "v1_20_5-rocksdb-canonical"))
     check = st.check(of_1_20, flink="2.3")
     wrong = {s.name for o in check.operators for s in o.states if s.verdict == "not"}
     assert "money" in wrong
@@ -224,13 +224,13 @@ def test_a_release_alone(corpus: Path) -> None:
 
 
 def test_a_database_goes_to_its_own_backend_only(corpus: Path) -> None:
-    native = st.load(snapshot(corpus, "v2_3_0-rocksdb-native"))
+    native = st.load(last_snapshot(corpus, "v2_3_0-rocksdb-native"))
     assert {o.verdict for o in st.check(native, native).operators} == {"fully", "unknown"}
     check = st.check(native, native, backend="heap")
     assert check.verdict == "not"
     assert any("statetool convert" in o.remedy for o in check.operators)
     # A canonical savepoint of the new job may come from any backend.
-    canonical = st.load(snapshot(corpus, "v2_3_0-hashmap-canonical"))
+    canonical = st.load(last_snapshot(corpus, "v2_3_0-hashmap-canonical"))
     of_orders = {
         backend: next(o for o in st.check(native, canonical, backend=backend).operators if o.uid == "orders")
         for backend in (None, "rocksdb")

@@ -13,12 +13,11 @@ from click.testing import CliRunner
 
 import statetool
 from statetool import flink
-from statetool.api.edits import Edits
 from statetool.cli.main import cli
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
 from statetool.saving.bootstrap import ElementBootstrap
-from tests.connectors.layouts import packed
+from tests.support.connectors.committers import new, paimon
 
 JOB = "0123456789abcdef" * 2
 
@@ -31,21 +30,6 @@ def iceberg(*checkpoints: int) -> list[ElementBootstrap]:
         statetool.bootstrap_list_state("iceberg-files-committer-state", rows, type=kind),
         statetool.bootstrap_list_state("iceberg-flink-job-id", pa.table({"value": [JOB]}), type="STRING"),
     ]
-
-
-def paimon(*identifiers: int) -> list[ElementBootstrap]:
-    """Return the state of Paimon's committer; only the identifier of its committables is read."""
-    elements = [write_versioned(5, packed((8, n), True, (4, 0), b"and more")) for n in identifiers]
-    return [
-        statetool.bootstrap_union_state("commit_user_state", pa.table({"value": ["user-1"]}), type="STRING"),
-        statetool.bootstrap_list_state(
-            COMMITTER_STATE, pa.table({"value": pa.array(elements, pa.binary())}), type="BINARY"
-        ),
-    ]
-
-
-def new(checkpoint_id: int, *states: ElementBootstrap) -> Edits:
-    return statetool.SavepointWriter.new(checkpoint_id=checkpoint_id).with_operator("table", *states, parallelism=1)
 
 
 def rows(*args: str | Path, code: int) -> list[dict[str, Any]]:

@@ -28,9 +28,9 @@ from statetool.formats.metadata.reader import parse_metadata
 from statetool.formats.metadata.writer import write_metadata
 from statetool.io.cursor import Cursor
 from statetool.serializers.table import snapshot_reader
-from tests.connectors.layouts import framed, java_object, packed
-from tests.connectors.test_cdc_versions import ENDS, chunk, log, offset
-from tests.support.build import LONG, STRING, composite
+from tests.support.connectors.cdc import ENDS, chunk, log, offset
+from tests.support.connectors.layouts import framed, java_object, packed
+from tests.support.snapshots.build import LONG, STRING, composite
 
 LEAST = -(1 << 63)
 

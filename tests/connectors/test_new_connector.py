@@ -50,7 +50,7 @@ class TapeDeck(SplitConnector):
 
     def at(self, split: Tape, position: str) -> Tape:
         if position != "rewound" and not position.isdigit():
-            raise OptionError(f"{position!r} is no second of a tape")
+            raise OptionError(f"{position!r} is not a second of a tape")
         return replace(split, seconds=-1 if position == "rewound" else int(position))
 
     def added(self, split_id: str, position: str, others: Any) -> Tape:

@@ -15,7 +15,7 @@ from statetool.cli.main import cli
 from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE, sinks_in, without_committables
 from statetool.connectors.wire import whole_versioned, write_versioned
 from statetool.errors import UnsupportedError
-from tests.connectors.layouts import framed, packed
+from tests.support.connectors.layouts import framed, packed
 
 
 def run(*args: str | Path, code: int) -> list[dict[str, Any]]:

@@ -12,12 +12,11 @@ from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.operator_state import read_operator_header, write_operator_header
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
-from statetool.io.output import Output
 from statetool.serializers.opaque import OpaqueSerializer
-from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
-from tests.support import beam, build, canonical
-from tests.support.stored import streams
+from tests.support.snapshots import beam, build, canonical
+from tests.support.snapshots.headers import header_with, proxied
+from tests.support.snapshots.stored import streams
 
 
 def test_operator_ids_are_hashed_as_flink_does() -> None:
@@ -85,37 +84,6 @@ def test_migration_savepoints_parse_to_the_last_header_byte(migration_savepoints
             except UnknownSerializerError as error:  # pragma: no cover - says which file
                 pytest.fail(f"{path}: {error}")
     assert n > 500
-
-
-def proxied(name: str, payload: bytes = b"", version: int = 3) -> bytes:
-    out = Output()
-    out.i4(2)
-    out.utf(name)
-    out.i4(version)
-    return bytes(out) + payload
-
-
-LONG = "org.apache.flink.api.common.typeutils.base.LongSerializer$LongSerializerSnapshot"
-VOID = "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot"
-
-
-def header_with(unknown: bytes, *, as_key: bool) -> bytes:
-    """Return a header of two states, one with an unknown serializer."""
-    long = snapshot_reader().proxied(Cursor(proxied(LONG)))
-    void = snapshot_reader().proxied(Cursor(proxied(VOID)))
-    states = tuple(
-        StateMetaInfo(
-            name=name,
-            backend_type=0,
-            options={"KEYED_STATE_TYPE": "VALUE"},
-            serializers={"VALUE_SERIALIZER": long, "NAMESPACE_SERIALIZER": void},
-        )
-        for name in ("first", "second")
-    )
-    raw = write_keyed_header(KeyedHeader(version=6, compressed=False, key=long, states=states, size_bytes=0))
-    known = proxied(LONG)
-    at = raw.index(known) if as_key else raw.index(known, raw.index(b"first"))
-    return raw[:at] + unknown + raw[at + len(known) :]
 
 
 @pytest.mark.parametrize("as_key", [True, False])

@@ -20,8 +20,8 @@ from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
 from statetool.kernels import heap as kernel
-from tests.support.build import INT, LONG, NULL_VALUE, STRING, kryo, list_of, map_of, pojo, tuple_of
-from tests.support.canonical import composite_key, encoded, keyed, serializer, snappy, timers
+from tests.support.snapshots.build import INT, LONG, NULL_VALUE, STRING, kryo, list_of, map_of, pojo, tuple_of
+from tests.support.snapshots.canonical import composite_key, encoded, keyed, serializer, snappy, timers
 
 TEXT: Final = serializer(STRING)
 NUMBER: Final = serializer(INT)

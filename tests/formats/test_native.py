@@ -32,10 +32,10 @@ from statetool.io.files import BYTES_READ
 from statetool.kernels.arrays import frozen
 from statetool.kernels.checksums import CRC32C
 from statetool.tables.splits import KeyedSplit
-from tests.support.build import INT, STRING
-from tests.support.canonical import composite_key, encoded, keyed, serializer
-from tests.support.native import Entry, block_options, database
-from tests.support.stored import databases
+from tests.support.snapshots.build import INT, STRING
+from tests.support.snapshots.canonical import composite_key, encoded, keyed, serializer
+from tests.support.snapshots.native import Entry, block_options, database
+from tests.support.snapshots.stored import databases
 
 KEY = serializer(STRING)
 

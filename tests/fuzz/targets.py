@@ -25,8 +25,8 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_stream import read_java_stream
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
-from tests.support.corpora import HERE, unpack
-from tests.support.golden import generated
+from tests.support.corpora.archives import HERE, unpack
+from tests.support.corpora.golden import generated
 
 _JAVA_MAGIC: Final = b"\xac\xed\x00\x05"
 _OPTIONS: Final[dict[str, Any]] = {"nanos": "always", "decimals": "string"}

@@ -21,7 +21,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
-from tests.support import build
+from tests.support.snapshots import build
 
 FLOAT, DOUBLE, BOOLEAN, SHORT = (build.simple(n) for n in ("Float", "Double", "Boolean", "Short"))
 DATE, DECIMAL = build.simple("LocalDate"), build.simple("BigDec")
@@ -246,5 +246,5 @@ def test_conventions_read_as_they_are_written(text: str) -> None:
     "text", ["", "a, b", "hash(a)", "Objects.hash[1, 2](a)", "polynomial(a)", "polynomial[1, 31, odd](a)"]
 )
 def test_other_words_are_refused(text: str) -> None:
-    with pytest.raises(OptionError, match="does not say how a class hashes"):
+    with pytest.raises(OptionError, match="is not a hash formula"):
         parse_convention(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")
+pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are not changed")
 
 _ARENAS = """
 import ctypes, sys, threading

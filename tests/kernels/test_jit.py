@@ -24,9 +24,9 @@ from statetool.kernels.walk import match_range
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import scan_table
-from tests.corpus_check import Case
-from tests.damage_check import check_damage
-from tests.support.incremental import Job
+from tests.support.checks.corpus_check import Case
+from tests.support.checks.damage_check import check_damage
+from tests.support.snapshots.incremental import Job
 
 #: Size above which a comparison would take too long.
 MOST = 70_000

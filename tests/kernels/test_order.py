@@ -13,7 +13,7 @@ from statetool.kernels.deal import deal_groups, pack_groups, reorder_groups
 from statetool.kernels.jit import Kernel
 from statetool.kernels.order import sort_segments
 from statetool.saving.streams.runs import Spill, deal_run, order_of_groups, order_of_keys, pack_run, reorder_run
-from tests.saving.test_gather import batch_of
+from tests.support.snapshots.entry_batches import batch_of
 
 _RECORDS = st.lists(
     st.tuples(

@@ -15,7 +15,7 @@ from statetool import flink
 from statetool.cli.main import cli
 from statetool.errors import UnsupportedError
 from statetool.serializers.rowdata import RowDataSerializer
-from tests.migration.test_migrate import KEYS, NEW, NO_ORDERS, OLD, ORDERS, steps, written
+from tests.support.snapshots.migrations import KEYS, NEW, NO_ORDERS, OLD, ORDERS, steps, written
 
 
 def test_fields_of_sql_aggregates_are_never_mapped_by_position(tmp_path: Path) -> None:

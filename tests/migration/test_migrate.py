@@ -24,15 +24,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.types import StructType
 from statetool.types.declared import TypeContext
-
-KEYS = pa.array([1, 2, 3], pa.int64())
-
-
-def written(path: Path, type: Any, values: Any, **bootstrap: Any) -> statetool.Savepoint:
-    table = pa.table({"key": KEYS, "s": values, "other": ["x", "y", None]})
-    states = {"s": statetool.value(type, **bootstrap), "other": statetool.value("STRING")}
-    writer = statetool.SavepointWriter.new().with_operator("op", statetool.bootstrap_keyed_state(table, states=states))
-    return writer.write(str(path), flink_version="2.3")
+from tests.support.snapshots.migrations import KEYS, NEW, NO_ORDERS, OLD, ORDERS, steps, written
 
 
 def migrated(tmp_path: Path, old: Any, values: Any, new: Any, empty: Any, **options: Any) -> list[Any]:
@@ -46,18 +38,6 @@ def migrated(tmp_path: Path, old: Any, values: Any, new: Any, empty: Any, **opti
     )
     values = savepoint["op"].to_arrow(states=["s"]).sort_by("key")["s"].to_pylist()
     return list(values)
-
-
-def steps(old: Serializer, new: Serializer, **choices: Any) -> list[tuple[str, str, bool]]:
-    compiler = Compiler(Choices(**choices))
-    compiler.value(old, new, "value")
-    return [(s.path, s.change, s.loses) for s in (*compiler.steps, *compiler.unused())]
-
-
-OLD = flink.pojo("com.acme.Order", {"gone": flink.STRING, "n": flink.INT, "town": flink.STRING})
-NEW = flink.pojo("com.acme.Order", {"city": flink.STRING, "extra": flink.INT, "n": flink.LONG})
-ORDERS = pa.array([{"gone": "g", "n": 1, "town": "a"}, {"gone": None, "n": None, "town": ""}, None])
-NO_ORDERS = pa.array([{"city": "", "extra": 1, "n": 2}, None, None])
 
 
 def test_fields_are_renamed_added_widened_and_dropped_by_name(tmp_path: Path) -> None:

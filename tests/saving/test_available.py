@@ -11,7 +11,7 @@ from statetool.saving.available import check_available
 from statetool.saving.versions import parse_release
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
-from tests.support import build
+from tests.support.snapshots import build
 
 
 def state(gen: Literal[2, 5] | None) -> StateMetaInfo:

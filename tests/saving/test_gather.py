@@ -9,26 +9,11 @@ import pytest
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
-from statetool.formats.keyed.entries import EntryBatch
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.output import KeyedStreamWriter
-from statetool.saving.streams.runs import PRESENCE, Spill, cuts, deal_run, entry_batch, order_of_groups, pack_run
-from tests.support.canonical import key_group_bytes
-
-Record = tuple[int, int, bytes, bytes]
-
-
-def batch_of(records: list[Record]) -> EntryBatch:
-    """Return an entry batch of ``(key group, state, key, value)``."""
-    data, rows = bytearray(), []
-    for group, state, key, value in records:
-        at = len(data)
-        data += key + value
-        rows.append((state, group, at, at + len(key), at + len(key), len(data)))
-    state, group, key, key_end, value, value_end = np.array(rows, dtype=np.int64).T
-    return entry_batch(
-        np.frombuffer(bytes(data), dtype=np.uint8), state, group, key, key_end, value, value_end
-    )  # fmt: skip
+from statetool.saving.streams.runs import PRESENCE, Spill, cuts, deal_run, order_of_groups, pack_run
+from tests.support.snapshots.canonical import key_group_bytes
+from tests.support.snapshots.entry_batches import Record, batch_of
 
 
 def gather(

@@ -18,7 +18,7 @@ from statetool.saving.streams.elements import ElementStreams
 from statetool.saving.streams.keyed import CarriedEntries
 from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
-from tests.saving.test_drop_and_convert import stream_bytes
+from tests.support.snapshots.stored import stream_bytes
 
 runner = pytest.importorskip("statetool.spark.runner")
 LOCAL_BYTES = "spark.statetool.localBytes"

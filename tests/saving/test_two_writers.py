@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from statetool.saving.publish import Publication
-from tests.support.store_model import TARGET, Explorer, Search, State, names_in
+from tests.support.failures.store_model import TARGET, Explorer, Search, State, names_in
 
 
 def writer(name: str, take_over: bool) -> Callable[[], None]:

@@ -15,9 +15,9 @@ from statetool.formats.keyed.header import read_keyed_header, write_keyed_header
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED
-from tests.formats.test_headers import header_with
-from tests.support import beam, build, canonical
-from tests.support.beam import coder
+from tests.support.snapshots import beam, build, canonical
+from tests.support.snapshots.beam import coder
+from tests.support.snapshots.headers import header_with
 
 TEXT: Final = coder("StringUtf8")
 VAR_LONG: Final = coder("VarLong")

@@ -21,8 +21,8 @@ from statetool.serializers.table import snapshot_reader
 from statetool.types.avro_java import classes_of_schema
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, from_json, to_json
 from statetool.types.java import from_binary_name, parse_java_type
-from tests.serializers.test_kryo import encoded, of_type
-from tests.support import build
+from tests.support.corpora.kryo_golden import encoded, of_type
+from tests.support.snapshots import build
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ from statetool.serializers.temporal import civil_from_days
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, from_json, to_json
 from statetool.types.java import parse_java_type
 from statetool.types.options import ReadOptions
-from tests.support.arrow_columns import by_kernels, rows_of
+from tests.support.values.arrow_columns import by_kernels, rows_of
 
 VERSIONS: Final = ("1.20.5", "2.3.0")
 _L: Final = "KryoLibraries$"

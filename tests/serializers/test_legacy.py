@@ -14,8 +14,8 @@ from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types import StructType
-from tests.support import beam
-from tests.support.canonical import encoded
+from tests.support.snapshots import beam
+from tests.support.snapshots.canonical import encoded
 
 TYPEUTILS: Final = "org.apache.flink.api.common.typeutils."
 CEP: Final = "org.apache.flink.cep.nfa."

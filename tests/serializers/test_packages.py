@@ -22,8 +22,8 @@ from statetool.serializers.sql_streams import type_object
 from statetool.serializers.sql_types import SqlType, parse_logical_type
 from statetool.serializers.table import FAMILIES, snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
-from tests.formats.test_headers import header_with
-from tests.support import beam, build
+from tests.support.snapshots import beam, build
+from tests.support.snapshots.headers import header_with
 
 #: Real ones first: flink-scala-api, the pipelines of Flink CDC (current and former name), packages of PyFlink and Beam for other classes.
 PACKAGES: Final = (

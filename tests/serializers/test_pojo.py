@@ -13,7 +13,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types import Scalar, StructType
 from statetool.types.options import ReadOptions
-from tests.support import build
+from tests.support.snapshots import build
 
 _TEXT = Scalar("string")
 DOG = build.pojo("Dog", {"age": build.LONG, "name": build.STRING})

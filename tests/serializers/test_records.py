@@ -15,7 +15,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
-from tests.support.arrow_columns import by_kernels, rows_of
+from tests.support.values.arrow_columns import by_kernels, rows_of
 
 VERSIONS: Final = ("1.20.5", "2.3.0")
 #: Values of the job; fields are sorted by name.

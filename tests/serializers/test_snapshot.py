@@ -9,7 +9,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import MAX_DEPTH, write_proxied
 from statetool.serializers.table import FAMILIES, SNAPSHOT_CLASSES, snapshot_reader
 from statetool.types import Field, ListType, MapType, Scalar, StructType
-from tests.support import build
+from tests.support.snapshots import build
 
 _BASE = "org.apache.flink.api.common.typeutils."
 _RUNTIME = "org.apache.flink.api.java.typeutils.runtime."

@@ -16,7 +16,7 @@ from statetool.serializers.sql_streams import serializer_object, type_object
 from statetool.serializers.sql_types import parse_logical_type
 from statetool.serializers.table import snapshot_reader
 from statetool.serializers.table_types import parse_table_type
-from tests.support.logical_types import TYPES, Written, recorded
+from tests.support.flink.logical_types import TYPES, Written, recorded
 
 RECORDED = recorded()
 

@@ -20,7 +20,7 @@ from statetool.errors import OptionError, StatetoolError, UnknownNameError
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.snapshot.uids import find_operator, unique_digits
 from statetool.types.operators import OperatorLabel, display_name
-from tests.support.corpora import HERE, unpack
+from tests.support.corpora.archives import HERE, unpack
 
 #: The aggregation of ``sql_group_agg_hashmap``, which has no uid.
 NAME: Final = "GroupAggregate[4]"

@@ -13,8 +13,8 @@ from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
 from statetool.jobs.follow import main
 from statetool.spark import folding
 from statetool.spark.folding import merge_statement
-from tests.support.data_sources import data_sources
-from tests.support.incremental import Job
+from tests.support.snapshots.incremental import Job
+from tests.support.spark.data_sources import data_sources
 
 pytestmark = pytest.mark.full
 OPTIONS = ("--option", "uids=op")

@@ -14,10 +14,10 @@ from statetool.errors import DecodeError, OptionError, TargetExistsError
 from statetool.spark.export import export_table
 from statetool.spark.guard import reject_unsupported_rows
 from statetool.tables.request import ScanRequest
-from tests.support.corpora import HERE, unpack
-from tests.support.data_sources import data_sources, pushed_filters, rows_of
+from tests.support.corpora.archives import HERE, unpack
 from tests.support.quick import quick
-from tests.support.stored import groups_of
+from tests.support.snapshots.stored import groups_of
+from tests.support.spark.data_sources import data_sources, pushed_filters, rows_of
 
 CASE = "v2_3_0-rocksdb-canonical"
 

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from statetool.cli.main import cli
 from statetool.cli.output import Output
 from statetool.demo import SAVEPOINT
-from tests.support.corpora import HERE, unpack
+from tests.support.corpora.archives import HERE, unpack
 
 EXPECTED: Final = HERE / "cli" / "expected"
 _WIDTH: Final = 80

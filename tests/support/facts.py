@@ -21,7 +21,7 @@ from statetool.io.cursor import Cursor
 from statetool.kernels.program import kernel_only
 from statetool.serializers.base import Serializer
 from statetool.serializers.table import SNAPSHOT_CLASSES, snapshot_reader
-from tests.serializer_check import Case, check, find_cases, read_index
+from tests.support.checks.serializer_check import Case, check, find_cases, read_index
 
 COLUMNS = ("class", "read", "written", "kernel", "versions")
 _VERSION = re.compile(r"(?:flink|generated-|v)?(\d+)[._](\d+)")

@@ -20,9 +20,9 @@ from click.testing import CliRunner
 import statetool as st
 from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
-from tests.support import unreadable
-from tests.support.corpora import HERE, unpack
-from tests.support.trees import JOB, checkpoint_root
+from tests.support.corpora.archives import HERE, unpack
+from tests.support.snapshots import unreadable
+from tests.support.snapshots.trees import JOB, checkpoint_root
 
 EXPECTED: Final = HERE / "cli" / "expected" / "verdicts"
 _UNREADABLE: Final = ("--name-uid", unreadable.GOOD, "--name-uid", unreadable.BAD)

@@ -23,10 +23,10 @@ from statetool.formats.metadata.handles import ByteStreamHandle, ChangelogHandle
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer
-from tests.corpus_check import Case
-from tests.support.build import INT, LONG, STRING, list_of, map_of, simple
-from tests.support.canonical import composite_key, encoded, key_group_bytes, keyed, serializer, timers
-from tests.support.changelog import Change, Log, Model, change, change_set, description, snapshot
+from tests.support.checks.corpus_check import Case
+from tests.support.snapshots.build import INT, LONG, STRING, list_of, map_of, simple
+from tests.support.snapshots.canonical import composite_key, encoded, key_group_bytes, keyed, serializer, timers
+from tests.support.snapshots.changelog import Change, Log, Model, change, change_set, description, snapshot
 
 GROUPS: Final = 8
 STRINGS: Final = serializer(STRING)

@@ -19,7 +19,7 @@ from statetool.tables.request import ScanRequest
 from statetool.tables.scan import scan_table
 from statetool.tables.splits import KeyedSplit
 from statetool.types.options import ShowingOptions
-from tests.support.stored import groups_of, streams
+from tests.support.snapshots.stored import groups_of, streams
 
 CASE = "v2_3_0-rocksdb-canonical"
 

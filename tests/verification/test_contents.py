@@ -10,9 +10,9 @@ import statetool
 from statetool.errors import StatetoolError
 from statetool.formats.metadata.handles import KeyGroupsHandle, OperatorStreamHandle, RelativeFileHandle
 from statetool.verification.channels import offsets_of
-from tests.support.damage import Patient, patched
-from tests.support.problems import errors, move_key, only
-from tests.support.trees import link, replace_file
+from tests.support.failures.damage import Patient, patched
+from tests.support.failures.problems import errors, move_key, only
+from tests.support.snapshots.trees import link, replace_file
 
 
 def test_a_key_in_a_wrong_key_group(patient: Patient) -> None:

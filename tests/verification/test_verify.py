@@ -21,9 +21,9 @@ from statetool.verification import contents
 from statetool.verification.content_plan import ContentPlanner
 from statetool.verification.contents import check_contents
 from statetool.verification.entry_check import ContentTask, EntryCheck
-from tests.support.damage import Patient, patched
-from tests.support.problems import errors, move_key, only
-from tests.support.trees import link, replace_file
+from tests.support.failures.damage import Patient, patched
+from tests.support.failures.problems import errors, move_key, only
+from tests.support.snapshots.trees import link, replace_file
 
 # ---- intact snapshots ---------------------------------------------------------------------------
 

@@ -179,7 +179,7 @@ def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, Sta
         if state_id < 0:
             raise c.fail(f"id {state_id} of state {meta.name!r}", pos=c.pos - 3)
         if _TYPE_CODES.get(code) != meta.backend_type:
-            raise c.fail(f"type {code} behind the description of {meta.name!r}", pos=c.pos - 1)
+            raise c.fail(f"type {code} after the description of {meta.name!r}", pos=c.pos - 1)
     except StatetoolError as error:
         raise error.at(file=file) from None
     return state_id, meta
@@ -200,7 +200,7 @@ def merge_states(
         known = states.setdefault(meta.name, meta)
         if known is not meta and not _same_bytes(known, meta):
             raise FormatError(
-                f"the change log describes state {meta.name!r} as {_type_text(meta)}, what lies below it as {_type_text(known)}",
+                f"the change log describes state {meta.name!r} as {_type_text(meta)}, the materialized state below it as {_type_text(known)}",
                 hint="take a canonical savepoint of the job, which holds one form only",
             ).at(state=meta.name)
     return states

@@ -1,7 +1,7 @@
 """Differences between two databases that share table files, such as an incremental checkpoint and its predecessor.
 
 A key that occurs only in shared files is the same in both databases. Files of only one side are read completely: those of the new side
-contain everything written since, and both together show what a compaction only moved between files, and what it dropped (deleted entries
+contain everything written since, and both together show which entries a compaction only moved between files, and which it dropped (deleted entries
 leave no trace). In shared files, only the blocks that may contain differing keys are read: they contain the old values, and the older
 operands of merges.
 """

@@ -91,7 +91,7 @@ def take_bytes(c: Cursor, serializer: Serializer, *, last: bool = False) -> byte
         raise UnknownSerializerError(
             f"the end of a value of {serializer.type_name} cannot be found in the layout of the heap backend",
             hint=serializer.missing_declaration_hint
-            or "take a canonical savepoint of the job, in which every value has a frame of its own",
+            or "take a canonical savepoint of the job, in which every value has its own frame",
         ).at(offset=c.offset)
     else:
         serializer.skip(c)

@@ -168,5 +168,5 @@ def _check_nested(c: Cursor, timer: TimerSerializer, n: int) -> None:
         if n and nested.needs_frame:
             raise UnknownSerializerError(
                 f"the end of a {step} of {nested.type_name} cannot be found in raw timers",
-                hint="take a canonical savepoint of the job, in which every timer has a frame of its own",
+                hint="take a canonical savepoint of the job, in which every timer has its own frame",
             ).at(offset=c.offset, type_path=step)

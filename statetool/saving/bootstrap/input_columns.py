@@ -81,8 +81,8 @@ def state_mask(
         if state.tells_null and not valid.all():
             row = int(np.argmin(valid))
             raise EncodeError(
-                f"a null in column {state.column!r} of the row with key {key_text(row)}: no state, or a state that holds null",
-                hint=f"say which in a bool column {state.column + PRESENT!r}, as op.keyed_state() shows it",
+                f"a null in column {state.column!r} of the row with key {key_text(row)} is ambiguous: no state, or a state that holds null",
+                hint=f"add a bool column {state.column + PRESENT!r}, as in op.keyed_state()",
             )
         return valid
     flags = coerce(told, Scalar("bool"))
@@ -91,7 +91,7 @@ def state_mask(
         raise EncodeError(
             f"a value in column {state.column!r} of the row with key {key_text(int(wrong[0]))}, which has no state "
             f"as {state.column + PRESENT!r} says",
-            hint="set both alike",
+            hint="set both to the same value",
         )
     has_state: Mask = valid | (as_numpy(flags, null=False) == 1)
     return has_state
@@ -116,7 +116,7 @@ def cell_text(array: pa.Array, row: int) -> str:
     except UnicodeDecodeError as error:
         return repr(error.object)
     except (ValueError, OverflowError):
-        return f"a {array.type} beyond the years of Python's own"
+        return f"a {array.type} outside the years 1 to 9999 of Python"
 
 
 def row_of(key: Serializer, array: pa.Array) -> pa.Array:

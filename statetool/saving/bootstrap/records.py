@@ -132,7 +132,7 @@ class _Rows:
                 hint=(
                     "check the key column: its values are not those that were read"
                     if has_scales(key.logical)
-                    else "leave key_group= out: it is computed"
+                    else "omit key_group=: it is computed"
                 ),
             )
         return groups

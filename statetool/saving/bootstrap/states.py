@@ -214,7 +214,7 @@ def _declared_states(bootstrap: KeyedBootstrap, table: TableSchema) -> list[tupl
         need(schema, columns, "the table")
         declared = {n: infer_state(schema.field(n).type) for n in columns}
     if not isinstance(declared, Mapping):
-        raise OptionError("states= is a mapping of names to types", hint="only with like= may it be a list of names")
+        raise OptionError("states= must be a mapping of names to types", hint="pass like= to give a list of names")
     if not declared and table.timers is None:
         raise OptionError("no states", hint="declare some with states={name: statetool.value(...)}")
     namespace = _namespace(bootstrap, schema)
@@ -266,7 +266,7 @@ def _like_states(bootstrap: KeyedBootstrap, table: TableSchema) -> list[tuple[St
         n for n, m in known.items() if m.namespace is not None and m.namespace.logical == Scalar("null")
     )
     if isinstance(bootstrap.states, Mapping) and not bootstrap.long:
-        raise OptionError("both like= and declared states", hint="with like=, states= is a list of names")
+        raise OptionError("cannot specify both like= and declared states", hint="pass states= as a list of names")
     if bootstrap.states is not None:
         names = list(bootstrap.states)
     else:
@@ -287,7 +287,9 @@ def _like_states(bootstrap: KeyedBootstrap, table: TableSchema) -> list[tuple[St
     need(table.schema, columns, "the table")
     namespaces = {snapshot_bytes(m.namespace) for m in metas if m.namespace is not None}
     if len(namespaces) > 1:
-        raise OptionError("states with namespaces of different types in one table", hint="give each a table of its own")
+        raise OptionError(
+            "states with namespaces of different types in one table", hint="pass one table per namespace type"
+        )
     return list(zip(metas, columns, strict=True))
 
 

@@ -65,7 +65,7 @@ def keyed_job(
     metas: dict[str, StateMetaInfo] = {m.name: m for m in carried.states} if carried is not None else {}
     for meta in (m for p in planned for m in p.all_metas):
         if meta.name in metas:
-            raise OptionError(f"state {meta.name!r} is declared twice", hint="each state comes from one table")
+            raise OptionError(f"state {meta.name!r} is declared twice", hint="declare each state in one table")
         metas[meta.name] = meta
     if len(metas) + len(planned) > _MOST_STATES:
         raise OptionError(f"{len(metas)} states in one operator", hint=f"Flink has place for {_MOST_STATES}")
@@ -168,10 +168,10 @@ def _check_last_access(planned: PlannedTable) -> None:
         return
     if isinstance(bootstrap.states, Mapping) and any(bootstrap.states.values()):
         raise OptionError(
-            "last_access_ms= goes with like=", hint="say it of the state that is declared, as in statetool.value(...)"
+            "last_access_ms= goes with like=", hint="declare it with the state, as in statetool.value(...)"
         )
     if not any(isinstance(StateLayout(m).element.logical, TtlType) for m, _ in planned.metas):
-        raise OptionError("last_access_ms= where no state has a time to live", hint="leave it out")
+        raise OptionError("last_access_ms= without a state that has a time to live", hint="omit it")
 
 
 def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:

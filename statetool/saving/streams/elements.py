@@ -151,7 +151,7 @@ class ElementStreams:
         if twin is not None:
             text = key_to_text(meta.serializers["KEY_SERIALIZER"], _bytes(batch, batch.key, batch.key_end, twin))
             hint = "aggregate the input so that each key comes once"
-            raise EncodeError(f"key {text} is there twice", hint=hint).at(state=meta.name)
+            raise EncodeError(f"key {text} occurs twice", hint=hint).at(state=meta.name)
         yield len(batch).to_bytes(4, "big")
         for i in order.tolist():
             yield _bytes(batch, batch.key, batch.key_end, i)

@@ -131,7 +131,7 @@ class _NewGroups:
         if len(wrong):
             at = int(wrong[0])
             raise FormatError(
-                f"a key of {self.header.key.type_name} lies in key group {int(batch.group[at])}, its hash code says "
+                f"a key of {self.header.key.type_name} is stored in key group {int(batch.group[at])}, but its hash code gives "
                 f"{int(expected[at])}",
                 hint="the job's class has another hashCode(): declare it with hashes=, or choose a divisor of "
                 f"{self.old_max}, which needs none",
@@ -231,10 +231,10 @@ class KeyedStreams:
         meta = header.states[state] if state < len(header.states) else None
         name = None if meta is None else meta.name
         what, serializer = ("timer", meta.value) if meta is not None and meta.kind == "timers" else ("key", header.key)
-        words = f"{what} {key_to_text(serializer, key)} is there twice"
+        words = f"{what} {key_to_text(serializer, key)} occurs twice"
         if self.from_tables:
             return EncodeError(words, hint="aggregate the input so that each key comes once").at(state=name)
-        hint = "two subtasks hold the same keys, which no job leaves behind"
+        hint = "two subtasks hold the same keys, which no job writes"
         return FormatError(words, hint=hint).at(state=name, key_group=group)
 
 

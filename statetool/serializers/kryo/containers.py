@@ -85,7 +85,7 @@ def _elements_5(
     final = element is not None and g.classes.is_final(element)
     flag, n = (False, g.c.varint()) if final and not nullable else wire.read_flagged(g.c)
     if n == 0:
-        raise g.c.fail("a null collection behind its class", pos=start)
+        raise g.c.fail("a null collection after its class", pos=start)
     n -= 1
     header = g.value() if headed else None
     args = element.args if element is not None else ()
@@ -184,7 +184,7 @@ def _read_map(g: ValueReader, name: str, args: Args) -> Any:
     n = g.c.varint()
     if g.gen == 5:
         if n == 0:
-            raise g.c.fail("a null map behind its class", pos=start)
+            raise g.c.fail("a null map after its class", pos=start)
         n -= 1
         header = g.value() if headed else None
     _checked_count(g, n, start)
@@ -231,7 +231,7 @@ def _read_array(g: ValueReader, name: str, args: Args) -> Any:
     start = g.c.pos
     n = g.c.varint()
     if n == 0:
-        raise g.c.fail("a null array behind its class", pos=start)
+        raise g.c.fail("a null array after its class", pos=start)
     _checked_count(g, n - 1, start)
     if element.name == "byte":
         return g.c.take(n - 1, "byte array")

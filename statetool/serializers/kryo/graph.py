@@ -105,7 +105,7 @@ class GraphReader:
         obj = self._objects[index]
         if obj is None:
             raise self.c.fail(
-                "an object that contains itself, which no table can show",
+                "an object that contains itself cannot be shown in a table",
                 pos=start,
                 hint="leave the state out with states=[...], or keep its bytes with on_error='keep_raw'",
             )
@@ -358,7 +358,7 @@ class GraphWriter:
         in_java = (declared is None and container is None) or kryo.by_java(obj.cls)
         if in_java and isinstance(obj.value, bytes):
             if not obj.value.startswith(_JAVA_HEAD):
-                raise EncodeError(f"the {obj.cls} is not a Java stream of its own")
+                raise EncodeError(f"the {obj.cls} is not a complete Java stream")
             self.java(obj.cls if kryo.by_java(obj.cls) else "java.lang.Throwable")
             self.out += obj.value
         elif container is not None:

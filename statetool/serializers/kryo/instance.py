@@ -116,7 +116,7 @@ class KryoInstance:
         custom = self.registry.serializer_of(name)
         if custom is not None and self.custom(name) is not None:
             return UnknownSerializerError(
-                f"values of {name} are written by {custom}, whose format lies in user code",
-                hint=f"{skeleton_of_steps(name, custom)}, or keep the bytes where a value has a frame of its own with on_error='keep_raw'",
+                f"values of {name} are written by {custom}, whose format is defined by user code",
+                hint=f"{skeleton_of_steps(name, custom)}, or keep the bytes of framed values with on_error='keep_raw'",
             )
         return UnknownSerializerError(f"the fields of Kryo class {name} are not known", hint=skeleton(name))

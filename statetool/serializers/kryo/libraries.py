@@ -214,7 +214,7 @@ def _read_wrapped(g: ValueReader, name: str, args: Args) -> Any:
     start = g.c.pos
     kind = g.c.varint()
     if kind >= len(_WRAPPERS) or not name.endswith(_WRAPPERS[kind]):
-        raise g.c.fail(f"kind {kind} of a wrapper behind its class {name}", pos=start)
+        raise g.c.fail(f"kind {kind} of a wrapper after its class {name}", pos=start)
     inner = g.value()
     if inner is None:
         raise g.c.fail("a wrapper of no collection", pos=start)

@@ -44,7 +44,7 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
         reparsed = _from_tree(kind(), tree, pool)
     except (json_format.Error, EncodeError, ValueError, TypeError, KeyError) as e:
         raise DecodeError(
-            f"a {declared.message} that JSON cannot tell: {e}",
+            f"a {declared.message} that JSON cannot represent: {e}",
             hint="give a descriptor of all messages that it packs (protoc --include_imports)",
         ) from e
     if reparsed.SerializePartialToString(deterministic=True) != message.SerializePartialToString(deterministic=True):
@@ -207,5 +207,5 @@ def _message_at(message: Any, path: tuple[Any, ...]) -> Any:
                 message, path = part, tuple(rest if key is None else rest[1:])
                 break
         else:
-            raise EncodeError(f"unknown fields in {name}, which is no message")
+            raise EncodeError(f"unknown fields in {name}, which is not a message")
     return message

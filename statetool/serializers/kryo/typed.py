@@ -84,7 +84,7 @@ def _declared_view(declared: ClassDeclaration, kind: JavaType, kryo: KryoInstanc
 def _other_class_error(what: str, obj: Obj) -> DecodeError:
     return DecodeError(
         f"a {obj.cls} where {what} is declared",
-        hint="correct the declaration: a subclass is declared with extends=[...], and json: in front of a type shows what is there",
+        hint="correct the declaration: a subclass is declared with extends=[...], and json: before a type shows the stored class",
     )
 
 
@@ -166,8 +166,8 @@ def _elements_of(obj: Obj) -> list[Any]:
     if isinstance(value, Headed):
         if isinstance(value.header, Obj):
             raise DecodeError(
-                f"a {obj.cls} with a comparator, which a list or map would not tell",
-                hint="put json: in front of the field's type in its declaration to see it as JSON text",
+                f"a {obj.cls} with a comparator, which a list or map cannot represent",
+                hint="put json: before the field's type in its declaration to see it as JSON text",
             )
         return value.items
     if isinstance(value, Obj) and obj.cls in model.LIST_LIKE | model.MAP_LIKE:
