@@ -175,7 +175,7 @@ def test_a_slip_in_a_uid_adds_no_operator(base: st.Savepoint, tmp_path: Path) ->
     with pytest.raises(UnknownNameError, match="did you mean accounts"):
         named.with_operator("acconuts", other).write(target)
     assert not (tmp_path / "new").exists()
-    with pytest.raises(OptionError, match="operator 'accounts' is there already"):
+    with pytest.raises(OptionError, match="operator 'accounts' already exists"):
         writer.with_operator("accounts", change, new=True).write(target)
     sp = writer.with_operator("acconuts", change, new=True).with_operator("totals", other).write(target)
     assert content(sp["acconuts"])["keyed_state"] == content(base["accounts"])["keyed_state"]

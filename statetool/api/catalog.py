@@ -8,12 +8,14 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from statetool.api.execution import needed_session, shown_records
+from statetool.api.execution import Execution
+from statetool.api.load import load
 from statetool.api.operator import Operator
-from statetool.api.savepoint import Savepoint, load
+from statetool.api.savepoint import Savepoint
 from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_heads, unique_names
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
 from statetool.snapshot.metadata_tables import METADATA_TABLES
+from statetool.tables.request import ScanRequest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,7 +105,7 @@ class Database:
             The table does not exist. The error suggests similar names.
         """
         operator, table = self.place(name)
-        return operator.to_arrow(table, **options) if self._spark is None else operator.table(table, **options)
+        return operator.read(ScanRequest.of(table, **options))
 
     def place(self, name: str) -> tuple[Operator, str]:
         """Return the operator of a table and the table's name within it; errors as for :meth:`table`."""
@@ -212,7 +214,7 @@ class Catalog:
 
     def snapshots(self) -> DataFrame | pa.Table:
         """Return the snapshots: database, path, job, kind, id, version, time."""
-        return shown_records(self._spark, SnapshotHead, [d.head for d in self._databases.values()])
+        return Execution(self._spark).records_to_frame(SnapshotHead, [d.head for d in self._databases.values()])
 
     def operators(self) -> DataFrame | pa.Table:
         """Return the operators of all snapshots."""
@@ -264,7 +266,7 @@ class Catalog:
         from statetool.spark.catalog import make_database
         from statetool.spark.table_source import metadata_sources, state_source
 
-        spark = needed_session(self._spark)
+        spark = Execution(self._spark).require_session()
         chosen = [self[n] for n in names] if names else self._readable()
         if as_name is not None and len(chosen) != 1:
             raise OptionError("as_name= renames one database", hint="name it: register('chk_42', as_name='before')")
@@ -292,7 +294,7 @@ def _metadata_table(spark: SparkSession | None, table: str, databases: Iterable[
         for d in databases
         for r in d.savepoint.metadata_rows(table)
     ]
-    return shown_records(spark, row_type, rows)
+    return Execution(spark).records_to_frame(row_type, rows)
 
 
 def _epoch_ms(time: datetime | str | int | None) -> int:

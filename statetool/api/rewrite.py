@@ -6,10 +6,12 @@ The source snapshot is never changed, an existing target raises ``TargetExistsEr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from statetool.api.execution import runner_of
-from statetool.api.savepoint import Savepoint, load
+from statetool.api.execution import Execution
+from statetool.api.load import inventory_of
+from statetool.api.savepoint import Savepoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +22,75 @@ if TYPE_CHECKING:
     from statetool.saving.rescale import RescalePlan
     from statetool.saving.uids import UidChange
     from statetool.snapshot.inventory import Inventory
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteOptions:
+    """Options that all functions share that write a changed copy of a snapshot.
+
+    Attributes
+    ----------
+    uids, rebase
+        As for :func:`statetool.load`, if the snapshot is given as a path.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running; see :func:`statetool.rescale`.
+    execution
+        Where the streams are written.
+    """
+
+    uids: Iterable[str] = ()
+    rebase: Mapping[str, str] | None = None
+    checkpoint_id: int | None = None
+    dry_run: bool = False
+    take_over: bool = False
+    execution: Execution = field(default_factory=Execution)
+
+    def open(self, src: str | Savepoint, dst: str) -> Inventory:
+        """Return the inventory of a snapshot that is to be written to a target; errors as for :meth:`check_target`."""
+        inventory = inventory_of(src, self.uids, self.rebase)
+        self.check_target(inventory, dst)
+        return inventory
+
+    def check_target(self, base: Inventory, dst: str) -> None:
+        """Check a target before any state is read.
+
+        Raises
+        ------
+        OptionError
+            The target is inside the snapshot ``base``.
+        TargetExistsError
+            The target exists, or another write to it may be going on. A dry run does not check this.
+        """
+        from statetool.saving.overlap import check_outside
+        from statetool.saving.publish import Publication
+
+        if not self.dry_run:
+            Publication.check(dst, take_over=self.take_over)
+        check_outside(dst, base)
+
+    def write(self, base: Inventory, dst: str, *, flink_version: str | None = None, **composition: Any) -> None:
+        """Write a changed copy, unless this is a dry run.
+
+        Parameters
+        ----------
+        flink_version
+            Release that will read it. By default, the metadata version of the base stays.
+        composition
+            The changes: arguments of :class:`statetool.saving.composition.Composition`.
+        """
+        from statetool.saving.compose import write_composition
+        from statetool.saving.composition import Composition
+        from statetool.saving.versions import parse_release
+
+        if self.dry_run:
+            return
+        planned = Composition(base=base, checkpoint_id=self.checkpoint_id, **composition)
+        release = parse_release(flink_version, default=base.metadata.version)
+        write_composition(planned, dst, release, self.execution.runner(), take_over=self.take_over)
 
 
 def rescale(
@@ -73,14 +144,14 @@ def rescale(
     """
     from statetool.saving.rescale import plan_rescale
 
-    inventory = opened(src, uids, rebase)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     plan = plan_rescale(inventory, max_parallelism, parallelism=parallelism, hashes=hashes)
     if on_plan is not None:
         on_plan(plan)
     if not dry_run:
         plan.check()
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=plan.changes)
+        options.write(inventory, dst, changes=plan.changes)
     return plan
 
 
@@ -89,6 +160,7 @@ def convert(
     dst: str,
     *,
     spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
@@ -115,11 +187,10 @@ def convert(
     """
     from statetool.saving.convert import plan_convert
 
-    inventory = opened(src, (), rebase)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     plan = plan_convert(inventory)
-    if not dry_run:
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=plan.changes)
+    options.write(inventory, dst, changes=plan.changes)
     return plan
 
 
@@ -129,6 +200,7 @@ def change_uids(
     changes: Mapping[str, str],
     *,
     spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
@@ -157,11 +229,10 @@ def change_uids(
     from statetool.saving.uids import change_uids as changed
     from statetool.saving.uids import uid_changes
 
-    inventory = opened(src, (), rebase)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     rows = uid_changes(inventory.metadata, changed(inventory.metadata, changes))
-    if not dry_run:
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, uids=changes)
+    options.write(inventory, dst, uids=changes)
     return rows
 
 
@@ -172,6 +243,7 @@ def drop(
     *,
     states: Mapping[str, Iterable[str]] | None = None,
     spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
@@ -200,12 +272,10 @@ def drop(
     """
     from statetool.saving.drop import plan_drop
 
-    inventory = opened(src, (), rebase)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     plan = plan_drop(inventory, operators, states or {})
-    if not dry_run:
-        changes, removed = plan.changes, plan.operators
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=changes, removed=removed)
+    options.write(inventory, dst, changes=plan.changes, removed=plan.operators)
     return plan
 
 
@@ -253,47 +323,8 @@ def copy(
     """
     from statetool.saving.copies import Copying
 
-    inventory = opened(source, (), rebase)
-    check_target(inventory, target, dry_run=False, take_over=take_over)
-    copying = Copying(inventory, target)
+    options = RewriteOptions(rebase=rebase, take_over=take_over, execution=Execution(spark, threads, progress))
+    copying = Copying(options.open(source, target), target)
     if dry_run:
         return copying.plan
-    return copying.run(runner_of(spark, progress, threads), compare=compare, take_over=take_over)
-
-
-def check_target(base: Inventory, dst: str, *, dry_run: bool, take_over: bool) -> None:
-    """Raise an error if the target is inside the snapshot ``base`` or, unless ``dry_run`` is set, already exists. No state is read."""
-    from statetool.saving.overlap import check_outside
-    from statetool.saving.publish import Publication
-
-    if not dry_run:
-        Publication.check(dst, take_over=take_over)
-    check_outside(dst, base)
-
-
-def opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str] | None) -> Inventory:
-    """Return the inventory of a snapshot, given as a path or as an open snapshot."""
-    if isinstance(src, Savepoint):
-        return src.inventory.with_uids(uids) if uids else src.inventory
-    return load(src, uids=uids, rebase=rebase).inventory
-
-
-def write_changed(
-    base: Inventory,
-    dst: str,
-    spark: SparkSession | None,
-    progress: Callable[[int], object] | None,
-    checkpoint_id: int | None,
-    take_over: bool,
-    *,
-    flink_version: str | None = None,
-    **composition: Any,
-) -> None:
-    """Write a snapshot for a release, by default with the metadata version of its base. ``composition`` describes the changes."""
-    from statetool.saving.compose import write_composition
-    from statetool.saving.composition import Composition
-    from statetool.saving.versions import parse_release
-
-    planned = Composition(base=base, checkpoint_id=checkpoint_id, **composition)
-    release = parse_release(flink_version, default=base.metadata.version)
-    write_composition(planned, dst, release, runner_of(spark, progress), take_over=take_over)
+    return copying.run(options.execution.runner(), compare=compare, take_over=take_over)

@@ -32,7 +32,7 @@ from statetool.errors import OptionError, TargetExistsError, several
 from statetool.tables.request import ScanRequest
 
 if TYPE_CHECKING:
-    from statetool.api.inspect import Comparison
+    from statetool.api.comparison import Comparison
     from statetool.compatibility.verdicts import OperatorVerdict, StateVerdict
 
 #: Statistics tables shown in text output, with their columns.

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import statetool
-from statetool.api.execution import remarks
 from statetool.cli.browse import browse
 from statetool.cli.checkpoints import advise, lint
 from statetool.cli.completion import complete_operator, complete_path, complete_table, completion
@@ -52,6 +51,7 @@ from statetool.errors import (
     printable,
     several,
 )
+from statetool.snapshot.state_info import undecoded_reasons
 
 if TYPE_CHECKING:
     from statetool.snapshot.metadata_tables import OperatorRow
@@ -276,7 +276,7 @@ def head(path: str, rebase: tuple[str, ...], form: str, operator: str, table: st
     """Show the first rows of a table; needs no Java."""
     opened_operator = opened(path, rebase)[operator]
     Output(form).rows(_first_rows(opened_operator.plan(asked_for(table)), limit))
-    for remark in remarks(opened_operator.states, table):
+    for remark in undecoded_reasons(opened_operator.states, table):
         Output.say(remark)
 
 

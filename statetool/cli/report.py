@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from statetool.api.execution import Execution
 from statetool.cli.completion import complete_path
-from statetool.cli.options import finding_options, opened_together, rebase_pairs, showing_progress, type_options
+from statetool.cli.options import (
+    finding_options,
+    opened_together,
+    rebase_pairs,
+    session,
+    showing_progress,
+    type_options,
+)
 from statetool.cli.output import Output
 from statetool.cli.resolve_path import is_snapshot, newest_snapshot
 from statetool.errors import several
 
 if TYPE_CHECKING:
-    from statetool.api.report import ReportOptions
     from statetool.report.facts import Facts
 
 #: Maximum number of printed reasons. The page has all.
@@ -51,14 +58,11 @@ def report(path: str, other: str | None, rebase: tuple[str, ...], target: str, o
     """
     if not is_snapshot(path):
         options["history"], path = path, newest_snapshot(path, rebase_pairs(rebase))
-    if on_spark:
-        from statetool.spark.session import local_session
+    from statetool.api.report import write_report
 
-        options["spark"] = local_session()
-    from statetool.api.report import reported
-
+    execution = Execution(session(on_spark), options.pop("threads"))
     first, *others = opened_together([path] if other is None else [path, other], rebase)
-    facts = reported(first.inventory, others[0].inventory if others else None, target, cast("ReportOptions", options))
+    facts = write_report(first.inventory, others[0].inventory if others else None, target, execution, **options)
     for reason in facts.unread[:_MOST_REASONS]:
         Output.say(f"not read: {reason}")
     if len(facts.unread) > _MOST_REASONS:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import click
 
 import statetool
+from statetool.api.execution import Execution
 from statetool.cli.completion import complete_path
 from statetool.cli.options import finding_options, opened, type_options
 from statetool.cli.output import Output
@@ -42,7 +43,7 @@ class _Shell:
     def __init__(self, path: str, rebase: tuple[str, ...]) -> None:
         self.spark = LazySession(self._start)
         # Passing the session to load() would start it.
-        self.sp = statetool.Savepoint(opened(path, rebase).inventory, cast("Any", self.spark))
+        self.sp = opened(path, rebase).with_execution(Execution(cast("Any", self.spark)))
         self.names: dict[str, Any] = {"sp": self.sp, "spark": self.spark, "statetool": statetool}
 
     def _start(self) -> Any:

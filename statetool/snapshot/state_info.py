@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -32,6 +32,12 @@ class StateInfo:
     def _repr_html_(self) -> str:
         """Return the description of the state as HTML, one line per property."""
         return html_table(self.name, (), [(f.name, getattr(self, f.name)) for f in fields(self)])
+
+
+def undecoded_reasons(states: Mapping[str, StateInfo], table: str) -> list[str]:
+    """Return the reasons why states in a table of an operator stay bytes, with the declarations that would decode them."""
+    shown = [s for s in states.values() if s.scope == "keyed"] if table == "keyed_state" else [states.get(table)]
+    return [f"{s.name}: {s.reason}" for s in shown if s is not None and s.reason]
 
 
 def uses_ttl(serializer: Serializer) -> bool:

@@ -13,17 +13,16 @@ from click.testing import CliRunner
 
 import statetool
 from statetool import flink
-from statetool.api.edits import Edits
+from statetool.api.bootstrap import OperatorState
 from statetool.cli.main import cli
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
-from statetool.saving.bootstrap import ElementBootstrap
 from tests.connectors.layouts import packed
 
 JOB = "0123456789abcdef" * 2
 
 
-def iceberg(*checkpoints: int) -> list[ElementBootstrap]:
+def iceberg(*checkpoints: int) -> list[OperatorState]:
     """Return the state of the committer of ``FlinkSink`` for checkpoints without data."""
     rows = pa.table({"value": pa.array([[(n, b"") for n in checkpoints]], pa.map_(pa.int64(), pa.binary()))})
     kind = flink.map_of("BIGINT", "BINARY")
@@ -33,7 +32,7 @@ def iceberg(*checkpoints: int) -> list[ElementBootstrap]:
     ]
 
 
-def paimon(*identifiers: int) -> list[ElementBootstrap]:
+def paimon(*identifiers: int) -> list[OperatorState]:
     """Return the state of Paimon's committer; only the identifier of its committables is read."""
     elements = [write_versioned(5, packed((8, n), True, (4, 0), b"and more")) for n in identifiers]
     return [
@@ -44,7 +43,7 @@ def paimon(*identifiers: int) -> list[ElementBootstrap]:
     ]
 
 
-def new(checkpoint_id: int, *states: ElementBootstrap) -> Edits:
+def new(checkpoint_id: int, *states: OperatorState) -> statetool.SavepointWriter:
     return statetool.SavepointWriter.new(checkpoint_id=checkpoint_id).with_operator("table", *states, parallelism=1)
 
 

@@ -198,7 +198,7 @@ def test_sources_that_are_only_shown_are_refused(connector_cases: Path, tmp_path
     base = case(connector_cases, "v2_3_0-mysql-cdc-binlog")
     with pytest.raises(UnsupportedError, match="positions of mysql-cdc-source cannot be changed"):
         statetool.edit_source(base, str(tmp_path / "new"), "orders", to="earliest")
-    with pytest.raises(OptionError, match="is no source"):
+    with pytest.raises(OptionError, match="is not a source"):
         statetool.edit_source(base, str(tmp_path / "new"), "discard", to="earliest")
 
 
