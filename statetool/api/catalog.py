@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, make_dataclass
 from datetime import datetime, timezone
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from typing_extensions import Unpack
 
 from statetool.api.execution import Execution
 from statetool.api.load import load
 from statetool.api.operator import Operator
 from statetool.api.savepoint import Savepoint
+from statetool.declaring.classes import Declarations, PythonTypes
 from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_heads, unique_names
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
+from statetool.serializers.base import Serializer
 from statetool.snapshot.metadata_tables import METADATA_TABLES
-from statetool.tables.request import ScanRequest
+from statetool.tables.request import ScanOptions, ScanRequest, list_options
+from statetool.types.options import name_list
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +31,17 @@ METADATA: Final = ("operators", "states", "files")
 
 
 def catalog(
-    spark: SparkSession | None, root: str, *, rebase: Mapping[str, str] | None = None, **load_options: Any
+    spark: SparkSession | None,
+    root: str,
+    *,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    key_types: Mapping[str, Operator | Serializer | str] | None = None,
+    declarations: Declarations = (),
+    kryo: Literal[2, 5] | None = None,
+    python: PythonTypes | None = None,
+    unsafe_pickle: bool = False,
+    driver_read_limit: int | None = None,
 ) -> Catalog:
     """Open every snapshot below a directory as a catalog. Only the heads of ``_metadata`` files are read.
 
@@ -36,7 +51,7 @@ def catalog(
         The session of its DataFrames. With ``None``, tables are Arrow tables and no JVM is needed.
     root
         A directory: a local path or any URI that fsspec can list.
-    rebase, load_options
+    uids, rebase, key_types, declarations, kryo, python, unsafe_pickle, driver_read_limit
         As for :func:`statetool.load`, for every snapshot.
 
     Raises
@@ -44,15 +59,27 @@ def catalog(
     SnapshotNotFoundError
         The directory does not exist or cannot be listed.
     """
-    return Catalog(spark, root, {"rebase": rebase, **load_options})
+    opener = partial(
+        load,
+        spark=spark,
+        uids=name_list("uids", uids),
+        rebase=rebase,
+        key_types=key_types,
+        declarations=declarations,
+        kryo=kryo,
+        python=python,
+        unsafe_pickle=unsafe_pickle,
+        driver_read_limit=driver_read_limit,
+    )
+    return Catalog(root, Execution(spark), opener)
 
 
 class Database:
     """A snapshot in a catalog; ``database["summary_keyed_state"]`` is a table."""
 
-    def __init__(self, spark: SparkSession | None, head: SnapshotHead, load_options: Mapping[str, Any]) -> None:
-        self._spark = spark
-        self._options = load_options
+    def __init__(self, head: SnapshotHead, execution: Execution, opener: Callable[[str], Savepoint]) -> None:
+        self._execution = execution
+        self._opener = opener
         self.head = head
 
     @property
@@ -63,7 +90,7 @@ class Database:
     @cached_property
     def savepoint(self) -> Savepoint:
         """The snapshot, opened on first use."""
-        return load(self.head.path, spark=self._spark, **self._options)
+        return self._opener(self.head.path)
 
     @cached_property
     def _places(self) -> dict[str, tuple[Operator, str]]:
@@ -89,14 +116,15 @@ class Database:
     def _ipython_key_completions_(self) -> list[str]:
         return self.tables
 
-    def table(self, name: str, **options: Any) -> DataFrame | pa.Table:
+    @list_options(ScanOptions)
+    def table(self, name: str, **options: Unpack[ScanOptions]) -> DataFrame | pa.Table:
         """Return a table: a DataFrame, or an Arrow table if the catalog has no session.
 
         Parameters
         ----------
         name
             One of :attr:`tables`; ``summary.balances$elements`` is the same as ``summary_balances_elements``.
-        options
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`statetool.Operator.table`.
 
         Raises
@@ -118,15 +146,15 @@ class Database:
 
     def operators(self) -> DataFrame | pa.Table:
         """Return its operators."""
-        return _metadata_table(self._spark, "operators", [self])
+        return _metadata_table(self._execution, "operators", [self])
 
     def states(self) -> DataFrame | pa.Table:
         """Return its states with their types."""
-        return _metadata_table(self._spark, "states", [self])
+        return _metadata_table(self._execution, "states", [self])
 
     def files(self) -> DataFrame | pa.Table:
         """Return every piece of state with its location."""
-        return _metadata_table(self._spark, "files", [self])
+        return _metadata_table(self._execution, "files", [self])
 
     def __repr__(self) -> str:
         return f"Database({self.name!r}, {self.head.path!r})"
@@ -135,11 +163,11 @@ class Database:
 class Catalog:
     """Snapshots by database name, lowest checkpoint id first; see :func:`catalog`."""
 
-    def __init__(self, spark: SparkSession | None, root: str, load_options: Mapping[str, Any]) -> None:
-        self._spark = spark
-        self._options = load_options
+    def __init__(self, root: str, execution: Execution, opener: Callable[[str], Savepoint]) -> None:
+        self._execution = execution
+        self._opener = opener
         self.root = root
-        self._databases = {h.database: Database(spark, h, load_options) for h in snapshot_heads(root)}
+        self._databases = {h.database: Database(h, execution, opener) for h in snapshot_heads(root)}
 
     @property
     def databases(self) -> list[str]:
@@ -172,7 +200,7 @@ class Catalog:
 
     def refresh(self) -> Catalog:
         """Return the catalog for the current contents of the directory."""
-        return Catalog(self._spark, self.root, self._options)
+        return Catalog(self.root, self._execution, self._opener)
 
     def at(self, *, checkpoint_id: int | None = None, time: datetime | str | int | None = None) -> Database:
         """Return the snapshot of a checkpoint id, or the newest at a time.
@@ -193,7 +221,7 @@ class Catalog:
             Neither or both were given, or ``time`` is not a valid time.
         """
         if (checkpoint_id is None) == (time is None):
-            raise OptionError("say either checkpoint_id= or time=")
+            raise OptionError("pass either checkpoint_id= or time=")
         readable = self._readable()
         if checkpoint_id is not None:
             matching = [d for d in readable if d.head.checkpoint_id == checkpoint_id]
@@ -214,19 +242,19 @@ class Catalog:
 
     def snapshots(self) -> DataFrame | pa.Table:
         """Return the snapshots: database, path, job, kind, id, version, time."""
-        return Execution(self._spark).records_to_frame(SnapshotHead, [d.head for d in self._databases.values()])
+        return self._execution.records_to_frame(SnapshotHead, [d.head for d in self._databases.values()])
 
     def operators(self) -> DataFrame | pa.Table:
         """Return the operators of all snapshots."""
-        return _metadata_table(self._spark, "operators", self._readable())
+        return _metadata_table(self._execution, "operators", self._readable())
 
     def states(self) -> DataFrame | pa.Table:
         """Return the states of all snapshots with their types."""
-        return _metadata_table(self._spark, "states", self._readable())
+        return _metadata_table(self._execution, "states", self._readable())
 
     def files(self) -> DataFrame | pa.Table:
         """Return every piece of state of all snapshots with its location."""
-        return _metadata_table(self._spark, "files", self._readable())
+        return _metadata_table(self._execution, "files", self._readable())
 
     def _readable(self) -> list[Database]:
         return [d for d in self._databases.values() if not d.head.problem]
@@ -266,7 +294,7 @@ class Catalog:
         from statetool.spark.catalog import make_database
         from statetool.spark.table_source import metadata_sources, state_source
 
-        spark = Execution(self._spark).require_session()
+        spark = self._execution.require_session()
         chosen = [self[n] for n in names] if names else self._readable()
         if as_name is not None and len(chosen) != 1:
             raise OptionError("as_name= renames one database", hint="name it: register('chk_42', as_name='before')")
@@ -284,7 +312,7 @@ class Catalog:
         return registered
 
 
-def _metadata_table(spark: SparkSession | None, table: str, databases: Iterable[Database]) -> DataFrame | pa.Table:
+def _metadata_table(execution: Execution, table: str, databases: Iterable[Database]) -> DataFrame | pa.Table:
     """Return the rows of each database's metadata table, after a column ``database``."""
     record = METADATA_TABLES[table].record
     columns = fields(record)
@@ -294,7 +322,7 @@ def _metadata_table(spark: SparkSession | None, table: str, databases: Iterable[
         for d in databases
         for r in d.savepoint.metadata_rows(table)
     ]
-    return Execution(spark).records_to_frame(row_type, rows)
+    return execution.records_to_frame(row_type, rows)
 
 
 def _epoch_ms(time: datetime | str | int | None) -> int:

@@ -92,7 +92,6 @@ class Operator(Generic[Writer]):
         self._inventory = inventory
         self._operator = operator
         self._access = access
-        self._execution = access.execution
 
     @property
     def name(self) -> str:
@@ -108,6 +107,11 @@ class Operator(Generic[Writer]):
     def inventory(self) -> OperatorInventory:
         """Everything known about the operator without reading its state: serializers, files, key groups."""
         return self._operator
+
+    @property
+    def execution(self) -> Execution:
+        """Where DataFrame methods run: on the session given to :func:`load`, or in this process."""
+        return self._access.execution
 
     @property
     def operator_id(self) -> str:
@@ -356,7 +360,7 @@ class Operator(Generic[Writer]):
 
     def plan_on_spark(self, request: ScanRequest) -> SparkTable:
         """Plan the request for tasks of the given session or the active one; errors as for :meth:`frame`."""
-        spark = self._execution.require_session()
+        spark = self.execution.require_session()
         from statetool.spark.frames import SparkTable, plan_for_tasks
 
         return SparkTable(spark, plan_for_tasks(spark, self.plan, request), self._access.driver_read_limit)
@@ -366,8 +370,8 @@ class Operator(Generic[Writer]):
 
     def read(self, request: ScanRequest) -> DataFrame | pa.Table:
         """Run the request and return a DataFrame of the given session, or an Arrow table without one."""
-        scan = self._execution.plan(self.plan, request)
-        return self._execution.scan_to_frame(scan, self._access.driver_read_limit)
+        scan = self.execution.plan(self.plan, request)
+        return self.execution.scan_to_frame(scan, self._access.driver_read_limit)
 
     @list_options(ShowingOptions)
     def in_flight(
@@ -406,13 +410,13 @@ class Operator(Generic[Writer]):
         read_options = ReadOptions.of(**options)
         if like is None:
             rows = [r for r in metadata_rows("in_flight", [self._operator]) if side in (None, r.side)]
-            return self._execution.records_to_frame(METADATA_TABLES["in_flight"].record, rows)
+            return self.execution.records_to_frame(METADATA_TABLES["in_flight"].record, rows)
         if side is None:
             raise OptionError("records in flight are read from one side", hint="pass side='input' or side='output'")
         from statetool.tables.scan import scan_in_flight
 
         scan = scan_in_flight(self._operator, side, self._record(like), options=read_options)
-        return self._execution.scan_to_frame(scan, self._access.driver_read_limit)
+        return self.execution.scan_to_frame(scan, self._access.driver_read_limit)
 
     def source_splits(self, connector: str | None = None) -> DataFrame | pa.Table:
         """Return the splits of a source's readers with their positions: a DataFrame, or Arrow without a session.
@@ -445,7 +449,7 @@ class Operator(Generic[Writer]):
         from statetool.connectors.tables import CONNECTOR_TABLES, connector_rows
 
         rows = connector_rows(table, [self._operator], connector)
-        return self._execution.records_to_frame(CONNECTOR_TABLES[table].record, rows)
+        return self.execution.records_to_frame(CONNECTOR_TABLES[table].record, rows)
 
     def lag(self, ends: Mapping[str, int | str] | Any, connector: str | None = None) -> DataFrame | pa.Table:
         """Return the lag of each split of the source's readers; DataFrame or Arrow as for :meth:`source_splits`.
@@ -461,7 +465,7 @@ class Operator(Generic[Writer]):
         from statetool.connectors.sources import require_source
 
         rows = lag_rows(require_source(self._operator, connector), positions_in(ends))
-        return self._execution.records_to_frame(LagRow, rows)
+        return self.execution.records_to_frame(LagRow, rows)
 
     def transactions(self) -> DataFrame | pa.Table:
         """Return the uncommitted transactions and files of a sink: a DataFrame, or Arrow without a session.

@@ -33,7 +33,6 @@ class Savepoint(Generic[Writer]):
     def __init__(self, inventory: Inventory, access: Access[Writer]) -> None:
         self._inventory = inventory
         self._access = access
-        self._execution = access.execution
 
     @property
     def inventory(self) -> Inventory:
@@ -41,9 +40,14 @@ class Savepoint(Generic[Writer]):
         return self._inventory
 
     @property
+    def execution(self) -> Execution:
+        """Where DataFrame methods run: on the session given to :func:`load`, or in this process."""
+        return self._access.execution
+
+    @property
     def spark(self) -> SparkSession | None:
         """The session given to :func:`load`."""
-        return self._execution.spark
+        return self.execution.spark
 
     @property
     def path(self) -> str:
@@ -131,7 +135,7 @@ class Savepoint(Generic[Writer]):
         return metadata_table(table, self.metadata_rows(table))
 
     def _metadata_table(self, table: str) -> DataFrame | pa.Table:
-        return self._execution.to_frame(self.to_arrow(table))
+        return self.execution.to_frame(self.to_arrow(table))
 
     def files(self) -> DataFrame | pa.Table:
         """Return every piece of state with its location: a DataFrame, or an Arrow table if no session was given."""
@@ -170,7 +174,7 @@ class Savepoint(Generic[Writer]):
         from statetool.connectors.rows import SourceRow
 
         rules = BacklogRules(ends=None if ends is None else positions_in(ends), behind=behind, last_source=last_source)
-        return self._execution.records_to_frame(SourceRow, source_rows(self._inventory.operators.values(), rules))
+        return self.execution.records_to_frame(SourceRow, source_rows(self._inventory.operators.values(), rules))
 
     def source_checks(self) -> DataFrame | pa.Table:
         """Return the inconsistencies between readers and enumerators: :class:`statetool.connectors.checks.SourceCheck`."""
@@ -185,7 +189,7 @@ class Savepoint(Generic[Writer]):
         from statetool.connectors.commit_ids import CommitIdRow, commit_id_rows
 
         rows = commit_id_rows(self._inventory.operators.values(), self._inventory.metadata.checkpoint_id)
-        return self._execution.records_to_frame(CommitIdRow, rows)
+        return self.execution.records_to_frame(CommitIdRow, rows)
 
     def connector_rows(self, table: str) -> list[Any]:
         """Return the rows of ``sources``, ``source_splits``, ``enumerators``, ``source_checks``, ``sinks`` or ``transactions``.
@@ -202,7 +206,7 @@ class Savepoint(Generic[Writer]):
     def _connector_table(self, table: str) -> DataFrame | pa.Table:
         from statetool.connectors.tables import CONNECTOR_TABLES
 
-        return self._execution.records_to_frame(CONNECTOR_TABLES[table].record, self.connector_rows(table))
+        return self.execution.records_to_frame(CONNECTOR_TABLES[table].record, self.connector_rows(table))
 
     def stats(
         self,
@@ -419,5 +423,5 @@ class Savepoint(Generic[Writer]):
                 warn(f"no views of the {row.scope} state of {row.operator!r}: {row.reason}", stacklevel=2)
 
         tables = [(o.name, t, o) for o in self.operators.values() for t in o.tables]
-        spark = self._execution.require_session()
+        spark = self.execution.require_session()
         return register_views(spark, prefix, tables, local_bytes=self._access.driver_read_limit)

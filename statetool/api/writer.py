@@ -215,8 +215,8 @@ class SavepointWriter:
         old = self.changes.get(uid, OperatorChange())
         return self._with_change(uid, replace(old, bootstraps=(*old.bootstraps, *bootstraps)))
 
+    @staticmethod
     def _changed_table(
-        self,
         operator: Operator,
         change: Transformation,
         states: Sequence[str] | None,
@@ -234,10 +234,9 @@ class SavepointWriter:
                     "where= goes with expressions",
                     hint="return all rows from the function: keys that it leaves out lose these states",
                 )
-            execution = self._execution()
             table = operator.read(request(states))
             data = change(table)
-            return execution.schema_of(table), execution.schema_of(data), data
+            return operator.execution.schema_of(table), operator.execution.schema_of(data), data
         if states is not None:
             raise OptionError("states= goes with a function", hint="expressions name their states")
         from statetool.spark.transform import change_by_expressions
@@ -353,7 +352,7 @@ class SavepointWriter:
         """Return the execution on the session of the DataFrames, or else on that of the existing savepoint."""
         sessions = [session_of(b) for change in self.changes.values() for b in change.bootstraps]
         given = next((s for s in sessions if s is not None), None)
-        return Execution(given) if given is not None or self.base is None else Execution(self.base.spark)
+        return Execution(given) if given is not None or self.base is None else self.base.execution
 
     def _open(self, target: str) -> Savepoint[SavepointWriter]:
         """Open the written savepoint, with names for operators whose uid was given but is not stored."""
