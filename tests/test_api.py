@@ -77,7 +77,8 @@ def test_earlier_names_still_work() -> None:
     assert statetool.forget_transactions is statetool.drop_transactions
     assert statetool.kafka_ends is statetool.kafka_end_offsets
     assert statetool.folded is statetool.read_folded
-    assert statetool.Operator.planned is statetool.Operator.plan_on_spark
+    operator: Any = statetool.Operator
+    assert operator.planned is operator.plan_on_spark
     assert MigrationPlan.saying is MigrationPlan.with_choices
     assert statetool.verify(SAVEPOINT, most=5).ok
     assert statetool.verify(SAVEPOINT, max_problems=5).ok

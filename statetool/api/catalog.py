@@ -226,17 +226,17 @@ class Catalog:
         if checkpoint_id is not None:
             matching = [d for d in readable if d.head.checkpoint_id == checkpoint_id]
             if len(matching) != 1:
-                near = ", ".join(d.name for d in matching or readable[-5:]) or "nothing"
+                near = ", ".join(d.name for d in matching or readable[-5:]) or "no snapshot"
                 raise UnknownNameError(
                     f"{len(matching) or 'no'} snapshots below {self.root} have the id {checkpoint_id}",
-                    hint=f"there is {near}",
+                    hint=f"found {near}",
                 )
             return matching[0]
         limit = _epoch_ms(time)
         before = [d for d in readable if d.head.modified_ms is not None and d.head.modified_ms <= limit]
         if not before:
             oldest = min((d.head.modified_ms for d in readable if d.head.modified_ms is not None), default=None)
-            hint = "there is none" if oldest is None else f"the oldest is of {_utc(oldest)}"
+            hint = "none has a time" if oldest is None else f"the oldest was written at {_utc(oldest)}"
             raise UnknownNameError(f"no snapshot below {self.root} is as old as {_utc(limit)}", hint=hint)
         return max(before, key=lambda d: (d.head.modified_ms or 0, d.head.checkpoint_id or 0))
 
@@ -297,7 +297,9 @@ class Catalog:
         spark = self._execution.require_session()
         chosen = [self[n] for n in names] if names else self._readable()
         if as_name is not None and len(chosen) != 1:
-            raise OptionError("as_name= renames one database", hint="name it: register('chk_42', as_name='before')")
+            raise OptionError(
+                "as_name= renames one database", hint="pass its name: register('chk_42', as_name='before')"
+            )
         registered = []
         for database in chosen:
             sources = metadata_sources(database.savepoint.inventory)
@@ -334,7 +336,7 @@ def _epoch_ms(time: datetime | str | int | None) -> int:
         moment = None
     if not isinstance(moment, datetime):
         raise OptionError(
-            f"time={time!r} is no time", hint="write 2026-01-31T12:00:00Z, a datetime or epoch milliseconds"
+            f"time={time!r} is not a valid time", hint="pass 2026-01-31T12:00:00Z, a datetime or epoch milliseconds"
         )
     return int((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
 

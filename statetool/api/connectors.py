@@ -51,6 +51,8 @@ def edit_source(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     uid
         The source, by uid or operator id.
     positions
@@ -64,7 +66,14 @@ def edit_source(
     upgrade_enumerator
         Write a newer version of enumerator state if the stored version has no positions of unassigned splits (Kafka's 1 and 2 become 3).
     connector
-        Name of the connector, if the bytes do not identify it. Others as for :func:`statetool.rescale`.
+        Name of the connector, if the bytes do not identify it.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
+
+    Returns
+    -------
+    EditedSource
+        The changed splits, and the new state of readers and enumerator.
 
     Raises
     ------
@@ -105,12 +114,14 @@ def to_kafka_source(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     uid
         The consumer, by uid or operator id. The source of the new job has the same uid.
     enumerator_version
         Version of the enumerator state to write: 1, which every release of the connector reads, 2 or 3.
-
-    Others as for :func:`statetool.rescale`.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Raises
     ------
@@ -152,10 +163,14 @@ def to_kafka_consumer(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     uid
         The source, by uid or operator id. The consumer of the new job has the same uid.
     connector
-        Name of the connector, if the bytes do not identify it. Others as for :func:`statetool.rescale`.
+        Name of the connector, if the bytes do not identify it.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Raises
     ------
@@ -210,12 +225,14 @@ def drop_transactions(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     uid
-        The operator that holds them (see ``transactions``), by uid or operator id.
+        The operator that holds them (see :meth:`statetool.Operator.transactions`), by uid or operator id.
     names
         The names of the transactions, which confirms the loss of each.
-
-    Others as for :func:`statetool.rescale`.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Returns
     -------
@@ -238,10 +255,10 @@ def drop_transactions(
     known = {r.name for r in rows if r.status != "open" and r.undecoded is None}
     for name in sorted(dropped):
         if name not in known:
-            hint = "it is open, and aborted on restore" if any(r.name == name for r in rows) else suggest(name, known)
-            raise UnknownNameError(f"nothing that could be forgotten is called {name!r}", hint=hint).at(operator=uid)
+            hint = "it is open: a restore aborts it" if any(r.name == name for r in rows) else suggest(name, known)
+            raise UnknownNameError(f"no transaction {name!r} that a restore would commit", hint=hint).at(operator=uid)
     if not dropped:
-        raise OptionError("nothing to forget", hint="name what is to be lost")
+        raise OptionError("no transactions to drop", hint="pass their names: op.transactions() lists them")
     elements = without_committables(sink, dropped)
     options.write(inventory, dst, changes={uid: OperatorChange(elements=elements)})
     return [r for r in rows if r.name in dropped and r.status != "open"]

@@ -29,6 +29,8 @@ def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
 
     Parameters
     ----------
+    src
+        The snapshot: its path, or an open one.
     to
         A savepoint of the new job. Its state may be empty, but must be registered.
 
@@ -49,7 +51,7 @@ def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
 
 
 def write_plan(plan: MigrationPlan, path: str) -> None:
-    """Write a plan as JSON into a new file.
+    """Write a plan as JSON into a new file, in which you can correct it before :func:`read_plan`.
 
     Raises
     ------
@@ -67,6 +69,13 @@ def write_plan(plan: MigrationPlan, path: str) -> None:
 
 def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
     """Read a plan for a snapshot and derive its steps again.
+
+    Parameters
+    ----------
+    path
+        A file that :func:`write_plan` wrote: a local path or any URI that fsspec can open.
+    src
+        The snapshot that the plan is for: its path, or an open one.
 
     Raises
     ------
@@ -103,6 +112,8 @@ def migrate(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     to, plan
         Either a savepoint of the new job, or a plan (or its file, see :func:`write_plan`).
     accept
@@ -112,7 +123,12 @@ def migrate(
     flink_version
         Flink release that will read it. Defaults to the metadata version of the new job.
     spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
-        As in :func:`statetool.rescale`.
+        As for :func:`statetool.rescale`.
+
+    Returns
+    -------
+    MigrationPlan
+        The plan that was, or in a dry run would be, carried out.
 
     Raises
     ------

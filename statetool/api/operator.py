@@ -284,7 +284,7 @@ class Operator(Generic[Writer]):
         OptionError
             Operators of this kind do not buffer elements.
         """
-        return self._view(WAITING, "no queue of elements that wait", keys, options)
+        return self._view(WAITING, "no queue of buffered elements", keys, options)
 
     @list_options(KeyedOptions)
     def matches(self, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]) -> DataFrame:
@@ -309,7 +309,7 @@ class Operator(Generic[Writer]):
         OptionError
             The operator does not match patterns.
         """
-        return self._view(MATCHES, "no matches of patterns", keys, options)
+        return self._view(MATCHES, "no pattern matches", keys, options)
 
     @list_options(KeyedOptions)
     def windows(
@@ -333,7 +333,7 @@ class Operator(Generic[Writer]):
             The operator has no windows, or the namespace of the state is not a window.
         """
         if name is None:
-            return self._view(WINDOWS, "no state that is kept by window", keys, options)
+            return self._view(WINDOWS, "no state per window", keys, options)
         if name in self._operator.listed_keyed:
             namespace = self._operator.listed_keyed[name][1].namespace
             if namespace is None or not is_window(namespace):
@@ -343,9 +343,7 @@ class Operator(Generic[Writer]):
     def _view(self, table: str, nothing: str, keys: Sequence[Key] | None, options: KeyedOptions) -> DataFrame:
         if table not in self._operator.views:
             self._operator.check_listed("keyed", "operator")
-            raise OptionError(
-                f"operator {self._operator.label!r} has {nothing}", hint="op.tables are those that it has"
-            )
+            raise OptionError(f"operator {self._operator.label!r} has {nothing}", hint="op.tables lists its tables")
         return self.frame(ScanRequest.of(table, keys=keys, **options))
 
     def frame(self, request: ScanRequest) -> DataFrame:
@@ -412,7 +410,7 @@ class Operator(Generic[Writer]):
             rows = [r for r in metadata_rows("in_flight", [self._operator]) if side in (None, r.side)]
             return self.execution.records_to_frame(METADATA_TABLES["in_flight"].record, rows)
         if side is None:
-            raise OptionError("records in flight are read from one side", hint="pass side='input' or side='output'")
+            raise OptionError("like= needs a side of the channels", hint="pass side='input' or side='output'")
         from statetool.tables.scan import scan_in_flight
 
         scan = scan_in_flight(self._operator, side, self._record(like), options=read_options)
@@ -538,7 +536,7 @@ class Operator(Generic[Writer]):
                 return self._inventory.operator(like.operator).value_serializer(like.name)
             case (Operator() as other, str(name)):
                 return other._operator.value_serializer(name)
-        raise OptionError(f"like={like!r} is neither a state nor (operator, state name) nor a Java type")
+        raise OptionError(f"like={like!r} is not a state, (operator, state name) or Java type")
 
     def columns_from_plan(self, plan: str, *, node: int | None = None) -> dict[str, list[str]]:
         """Return field names for the rows of a SQL operator, to pass as ``columns=``.

@@ -111,10 +111,14 @@ def rescale(
 ) -> RescalePlan:
     """Write a copy of a snapshot with another max parallelism. Values are not decoded.
 
+    Each key moves to the key group that its hash code has at the new max parallelism, as ``KeyGroupRangeAssignment`` of Flink assigns it.
+
     Parameters
     ----------
-    src, dst
-        The snapshot's path, or an open one (:func:`statetool.load` accepts type declarations), and the directory of the new savepoint.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     max_parallelism
         One number for all operators, or ``{uid: number}`` by uid or operator id.
     parallelism
@@ -132,13 +136,22 @@ def rescale(
     take_over
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
-    progress, on_plan
-        Callbacks: ``progress`` gets numbers of processed bytes (not on Spark), and ``on_plan`` gets the plan before anything is written.
+    progress
+        Called with the number of bytes processed (not on Spark).
+    on_plan
+        Called with the plan before anything is written.
+
+    Returns
+    -------
+    RescalePlan
+        The changes of each operator, with the hash formula of its keys, and ``refusals``.
 
     Raises
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
+    OptionError, UnknownNameError
+        Flink does not accept a number, or an operator does not exist.
     UnsupportedError
         Keys with an unknown hash code, in-flight records, or raw keyed state of user code. A dry run reports these in its plan.
     """
@@ -171,7 +184,10 @@ def convert(
 
     Incremental and full checkpoints, native savepoints and the heap backend's layout become canonical. Everything else is copied.
 
-    Parameters as for :func:`rescale`.
+    Parameters
+    ----------
+    src, dst, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Returns
     -------
@@ -211,8 +227,12 @@ def change_uids(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     changes
         New uid by old uid. Either may be the 32 hex digits of an operator id (``setUidHash``).
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Returns
     -------
@@ -254,10 +274,14 @@ def drop(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     operators
         Operators to drop, by uid or operator id.
     states
         States to drop from other operators: ``{uid: [state, ...]}``.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Returns
     -------
@@ -268,7 +292,10 @@ def drop(
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
-    UnknownNameError, OptionError, UnsupportedError, FormatError
+    UnknownNameError, OptionError
+        An operator or state does not exist, or nothing would be dropped.
+    UnsupportedError, FormatError
+        State of an operator that loses some of its states cannot be read.
     """
     from statetool.saving.drop import plan_drop
 
@@ -305,12 +332,17 @@ def copy(
         As for :func:`rescale`.
     rebase
         ``{old prefix: new prefix}`` for absolute paths of files that were moved.
-    spark
-        Copy in tasks of a cluster. Without a session, ``threads`` of this process are used (by default one per core).
+    spark, threads
+        Copy in tasks of a cluster. Without a session, this many threads of this process are used, by default one per core.
     compare
         Read every copied file back and compare it with the original.
     progress
         Called with the number of bytes of each copied file.
+
+    Returns
+    -------
+    SnapshotCopy
+        The copied files.
 
     Raises
     ------

@@ -73,7 +73,7 @@ class Savepoint(Generic[Writer]):
         if not isinstance(name, str):
             raise UnknownNameError(
                 f"{name!r} is not the name of an operator",
-                hint="sp['uid'] is an operator by uid or operator id, and sp['uid'].table(name) a table of it",
+                hint="sp['uid'] returns an operator by uid or operator id, and sp['uid'].table(name) one of its tables",
             )
         return Operator(self._inventory, self._inventory.operator(name), self._access)
 
@@ -330,7 +330,7 @@ class Savepoint(Generic[Writer]):
                 return other.inventory
             case str():
                 return Inventory(other, rebase=self._inventory.rebase, types=self._inventory.types)
-        raise OptionError(f"{other!r} is neither a savepoint nor a path", hint="sp.diff(statetool.load(path))")
+        raise OptionError(f"{other!r} is neither a savepoint nor a path", hint="pass statetool.load(path) or the path")
 
     def report(
         self,

@@ -117,7 +117,7 @@ class SavepointWriter:
         change = self.changes.get(uid, OperatorChange())
         if change.bootstraps:
             raise OptionError(
-                f"operator {uid!r} is named twice", hint="give all of its state in one with_operator(...)"
+                f"operator {uid!r} was already given", hint="pass all of its states to one with_operator(...)"
             )
         if max_parallelism is not None:
             check_max_parallelism(max_parallelism, parallelism or 1)
@@ -345,7 +345,7 @@ class SavepointWriter:
                 if wanted is not None and wanted != existing:
                     raise OptionError(
                         f"operator {old.inventory.label!r} has {number} {existing}, not {wanted}",
-                        hint="statetool.rescale changes it; leave it out here",
+                        hint="omit it, and change it with statetool.rescale(...)",
                     )
 
     def _execution(self) -> Execution:

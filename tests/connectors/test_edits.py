@@ -246,7 +246,7 @@ def test_what_is_open_or_unknown_is_not_forgotten(connector_cases: Path, tmp_pat
         statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", ["ledger/0/2"])
     with pytest.raises(UnknownNameError, match="did you mean ledger/0/1 or ledger/0/0"):
         statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", ["ledger/0/9"])
-    with pytest.raises(OptionError, match="nothing to forget"):
+    with pytest.raises(OptionError, match="no transactions to drop"):
         statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", [])
 
 
