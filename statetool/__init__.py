@@ -19,14 +19,24 @@ if TYPE_CHECKING:
         bootstrap_union_state,
     )
     from statetool.api.catalog import Catalog, Database, catalog
-    from statetool.api.changes import fold_into, folded
-    from statetool.api.connector_tables import kafka_ends
-    from statetool.api.connectors import convert_consumer, convert_source, edit_source, forget_transactions
-    from statetool.api.inspect import growth
+    from statetool.api.changes import fold_into, folded, read_folded
+    from statetool.api.connectors import (
+        convert_consumer,
+        convert_source,
+        drop_transactions,
+        edit_source,
+        forget_transactions,
+        kafka_end_offsets,
+        kafka_ends,
+        to_kafka_consumer,
+        to_kafka_source,
+    )
+    from statetool.api.inspect import check, growth, verify
+    from statetool.api.load import load, register
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
     from statetool.api.operator import Operator
     from statetool.api.rewrite import change_uids, convert, copy, drop, rescale
-    from statetool.api.savepoint import Savepoint, check, load, register, verify
+    from statetool.api.savepoint import Savepoint
     from statetool.api.writer import SavepointWriter
     from statetool.declaring import flink_types as flink
     from statetool.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
@@ -68,12 +78,14 @@ __all__ = [
     "declare_protobuf",
     "declare_thrift",
     "drop",
+    "drop_transactions",
     "edit_source",
     "flink",
     "fold_into",
     "folded",
     "forget_transactions",
     "growth",
+    "kafka_end_offsets",
     "kafka_ends",
     "lint",
     "list_of",
@@ -83,11 +95,14 @@ __all__ = [
     "migrate",
     "orphans",
     "plan_migration",
+    "read_folded",
     "read_java",
     "read_plan",
     "reducing",
     "register",
     "rescale",
+    "to_kafka_consumer",
+    "to_kafka_source",
     "uids_in",
     "value",
     "verify",
@@ -95,69 +110,59 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-#: The module of each public name.
-_MODULES: Final = {
-    "Catalog": "statetool.api.catalog",
-    "ClassDeclaration": "statetool.types.declared",
-    "Database": "statetool.api.catalog",
-    "Operator": "statetool.api.operator",
-    "Savepoint": "statetool.api.savepoint",
-    "SavepointWriter": "statetool.api.writer",
-    "StatetoolError": "statetool.errors",
-    "advise": "statetool.advice.advise",
-    "aggregating": "statetool.declaring.states",
-    "bootstrap_broadcast_state": "statetool.api.bootstrap",
-    "bootstrap_keyed_state": "statetool.api.bootstrap",
-    "bootstrap_list_state": "statetool.api.bootstrap",
-    "bootstrap_state": "statetool.api.bootstrap",
-    "bootstrap_union_state": "statetool.api.bootstrap",
-    "catalog": "statetool.api.catalog",
-    "chain": "statetool.directories.chain",
-    "change_uids": "statetool.api.rewrite",
-    "check": "statetool.api.savepoint",
-    "convert": "statetool.api.rewrite",
-    "convert_consumer": "statetool.api.connectors",
-    "convert_source": "statetool.api.connectors",
-    "copy": "statetool.api.rewrite",
-    "declare": "statetool.declaring.classes",
-    "declare_from": "statetool.declaring.classes",
-    "declare_protobuf": "statetool.declaring.classes",
-    "declare_thrift": "statetool.declaring.classes",
-    "drop": "statetool.api.rewrite",
-    "edit_source": "statetool.api.connectors",
-    "flink": "statetool.declaring.flink_types",
-    "fold_into": "statetool.api.changes",
-    "folded": "statetool.api.changes",
-    "forget_transactions": "statetool.api.connectors",
-    "growth": "statetool.api.inspect",
-    "kafka_ends": "statetool.api.connector_tables",
-    "lint": "statetool.advice.lint",
-    "list_of": "statetool.declaring.states",
-    "list_snapshots": "statetool.directories.snapshots",
-    "load": "statetool.api.savepoint",
-    "map_of": "statetool.declaring.states",
-    "migrate": "statetool.api.migrate",
-    "orphans": "statetool.directories.orphans",
-    "plan_migration": "statetool.api.migrate",
-    "read_java": "statetool.serializers.java_values",
-    "read_plan": "statetool.api.migrate",
-    "reducing": "statetool.declaring.states",
-    "register": "statetool.api.savepoint",
-    "rescale": "statetool.api.rewrite",
-    "uids_in": "statetool.snapshot.uid_search",
-    "value": "statetool.declaring.states",
-    "verify": "statetool.api.savepoint",
-    "write_plan": "statetool.api.migrate",
+#: The public names of each module.
+_NAMES: Final = {
+    "statetool.advice.advise": ("advise",),
+    "statetool.advice.lint": ("lint",),
+    "statetool.api.bootstrap": (
+        "bootstrap_broadcast_state",
+        "bootstrap_keyed_state",
+        "bootstrap_list_state",
+        "bootstrap_state",
+        "bootstrap_union_state",
+    ),
+    "statetool.api.catalog": ("Catalog", "Database", "catalog"),
+    "statetool.api.changes": ("fold_into", "folded", "read_folded"),
+    "statetool.api.connectors": (
+        "convert_consumer",
+        "convert_source",
+        "drop_transactions",
+        "edit_source",
+        "forget_transactions",
+        "kafka_end_offsets",
+        "kafka_ends",
+        "to_kafka_consumer",
+        "to_kafka_source",
+    ),
+    "statetool.api.inspect": ("check", "growth", "verify"),
+    "statetool.api.load": ("load", "register"),
+    "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
+    "statetool.api.operator": ("Operator",),
+    "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rescale"),
+    "statetool.api.savepoint": ("Savepoint",),
+    "statetool.snapshot.uid_search": ("uids_in",),
+    "statetool.api.writer": ("SavepointWriter",),
+    "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
+    "statetool.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),
+    "statetool.directories.chain": ("chain",),
+    "statetool.directories.orphans": ("orphans",),
+    "statetool.directories.snapshots": ("list_snapshots",),
+    "statetool.errors": ("StatetoolError",),
+    "statetool.serializers.java_values": ("read_java",),
+    "statetool.types.declared": ("ClassDeclaration",),
 }
+_MODULES: Final = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name == "flink":
+        found: Any = import_module("statetool.declaring.flink_types")
+    elif name in _MODULES:
+        found = getattr(import_module(_MODULES[name]), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(_MODULES[name])
-    value = module if name == "flink" else getattr(module, name)
-    globals()[name] = value
-    return value
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -70,7 +70,7 @@ def test_time_travel(root: Path) -> None:
     assert cat.at(time=1_700_003_600_000).name == "chk_3"
     assert cat.at(time=1_700_003_599_999).name == SAVEPOINT
     assert cat.at(time="2030-01-01T00:00:00Z").name == "chk_4"
-    with pytest.raises(UnknownNameError, match="the oldest is of 2023-11-14T22:13:20Z"):
+    with pytest.raises(UnknownNameError, match="the oldest was written at 2023-11-14T22:13:20Z"):
         cat.at(time="2020-01-01")
     for far in (-(10**18), -(10**30)):
         with pytest.raises(UnknownNameError, match=f"as old as {far} epoch milliseconds"):

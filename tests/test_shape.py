@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -39,6 +40,26 @@ ROOMS: Final = (
     ("cli",),
     ("jobs",),
 )
+#: Modules that import each other, if only for annotations. This list only shrinks.
+KNOWN_CIRCLES: Final = {
+    frozenset({"migration.plan", "migration.text"}),
+    frozenset(
+        f"saving.{name}"
+        for name in (
+            "bootstrap",
+            "bootstrap.input_columns",
+            "bootstrap.recipe",
+            "bootstrap.records",
+            "composition",
+            "streams.elements",
+            "streams.keyed",
+        )
+    ),
+    frozenset(
+        f"serializers.kryo.{name}"
+        for name in ("containers", "graph", "libraries", "registry", "scala", "scalars", "steps", "times")
+    ),
+}
 MOST_LINES: Final = 800
 MOST_FUNCTION_LINES: Final = 60
 #: Names of stored forms of keyed state.
@@ -58,20 +79,11 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imported(name: str) -> set[str]:
-    """Return the modules that a module imports, also inside functions; not those that only annotations need."""
-    file = modules()[name]
-    tree = ast.parse(file.read_text())
-    typing_only = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        for inner in ast.walk(node)
-    }
+@cache
+def imported(name: str) -> frozenset[str]:
+    """Return the modules that a module imports, also inside functions and for annotations only."""
     found = set()
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
+    for node in ast.walk(ast.parse(modules()[name].read_text())):
         names = []
         if isinstance(node, ast.Import):
             names = [a.name for a in node.names]
@@ -86,7 +98,7 @@ def imported(name: str) -> set[str]:
                 target = target.rpartition(".")[0]
             if target != name:
                 found.add(target)
-    return found
+    return frozenset(found)
 
 
 def room(name: str) -> str:
@@ -115,17 +127,48 @@ def test_no_import_goes_up_or_sideways() -> None:
 
 
 def test_no_circle() -> None:
-    done: set[str] = set()
+    circles = {frozenset(members) for members in circles_of({name: imported(name) for name in modules()})}
+    assert circles == KNOWN_CIRCLES
 
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        assert name not in path, " -> ".join((*path[path.index(name) :], name))
-        if name not in done:
-            for target in imported(name):
-                visit(target, (*path, name))
-            done.add(name)
 
-    for name in modules():
-        visit(name, ())
+def circles_of(graph: Mapping[str, Collection[str]]) -> list[set[str]]:
+    """Return the sets of modules that import each other, directly or through others (strongly connected components)."""
+    index: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: list[str] = []
+    found = []
+
+    def visit(name: str) -> None:
+        index[name] = lowest[name] = len(index)
+        path.append(name)
+        for target in graph[name]:
+            if target not in index:
+                visit(target)
+            if target in path:
+                lowest[name] = min(lowest[name], lowest[target])
+        if lowest[name] == index[name]:
+            members = set(path[path.index(name) :])
+            del path[path.index(name) :]
+            if len(members) > 1:
+                found.append(members)
+
+    for name in graph:
+        if name not in index:
+            visit(name)
+    return found
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a", "f"}, "f": {"e"}}
+    assert circles_of(graph) == [{"b", "c"}, {"e", "f"}]
+
+
+def test_public_classes_inherit_from_the_api_only() -> None:
+    for name in statetool.__all__:
+        public = getattr(statetool, name)
+        if isinstance(public, type) and public.__module__.startswith("statetool.api."):
+            bases = {base.__module__ for base in public.__mro__ if base.__module__.startswith("statetool.")}
+            assert all(base.startswith("statetool.api.") for base in bases), (name, bases)
 
 
 def test_stored_forms_are_named_in_their_own_modules() -> None:
@@ -142,7 +185,7 @@ def test_modules_can_be_held_in_mind() -> None:
 
 
 def test_functions_can_be_held_in_mind() -> None:
-    """Kernels have separate limits (``tests/kernels/test_shape.py``)."""
+    """Without their docstrings. Kernels have separate limits (``tests/kernels/test_shape.py``)."""
     long = {}
     for name, file in modules().items():
         if room(name) == "kernels":
@@ -150,6 +193,9 @@ def test_functions_can_be_held_in_mind() -> None:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
                 lines = node.end_lineno - node.lineno + 1
+                if ast.get_docstring(node) is not None:
+                    described = node.body[0]
+                    lines -= (described.end_lineno or 0) - described.lineno + 1
                 if lines > MOST_FUNCTION_LINES:
                     long[f"{name}.{node.name}"] = lines
     assert not long

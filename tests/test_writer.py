@@ -13,6 +13,7 @@ import statetool as st
 from statetool import flink
 from statetool.errors import EncodeError, OptionError, TargetExistsError, UnknownNameError, UnsupportedError
 from statetool.io import targets
+from statetool.pyflink import Types
 from tests.support.values.tables import accounts
 
 
@@ -369,3 +370,43 @@ def test_a_type_that_no_snapshot_serves_for_all_releases_needs_one(tmp_path: Pat
     for release in ("1.13", "1.20", "2.3"):
         sp = new.write(str(tmp_path / release), flink_version=release)
         assert sp["a"].to_arrow().to_pylist() == [{"key": 1, "m": {"f0": [[("a", 1)]], "_kind": "+I"}}]
+
+
+def test_an_operator_may_have_to_exist_or_to_be_new(tmp_path: Path) -> None:
+    base = written(tmp_path, st.bootstrap_keyed_state(accounts(), key="id"))
+    writer = st.SavepointWriter.from_existing(st.load(str(tmp_path / "sp")))
+    state = st.bootstrap_list_state("offsets", pa.table({"value": [1]}))
+    with pytest.raises(UnknownNameError, match="no operator 'totals'"):
+        writer.with_operator("totals", state, new=False).write(str(tmp_path / "no"))
+    with pytest.raises(
+        UnknownNameError, match=r"no operator 'opp', but 'op'.* A typo in the uid .*'opp', ..., new=True"
+    ):
+        writer.with_operator("opp", state).write(str(tmp_path / "no"))
+    with pytest.raises(OptionError, match="operator 'op' already exists"):
+        writer.with_operator("op", state, new=True).write(str(tmp_path / "no"))
+    with pytest.raises(UnknownNameError, match="no operator 'op'"):
+        st.SavepointWriter.new().with_operator("op", state, new=False).write(str(tmp_path / "no"))
+    assert not (tmp_path / "no").exists()
+    for number, (uid, new) in enumerate([("totals", None), ("totals", True), ("opp", True)]):
+        sp = writer.with_operator(uid, state, new=new).write(str(tmp_path / str(number)))
+        assert list(sp) == [base.name, uid]
+    changed = writer.with_operator("op", state, new=False).write(str(tmp_path / "changed"))
+    assert rows(changed["op"]) == rows(base)
+    assert rows(changed["op"], "offsets") == [{"value": 1}]
+
+
+def test_a_changed_copy_keeps_the_declared_types_of_its_base(tmp_path: Path) -> None:
+    numbers = pa.table({"id": [1, 2], "v": [5, 6]})
+    written(tmp_path, st.bootstrap_keyed_state(numbers, key="id", states={"v": st.value(Types.LONG())}))
+    base = st.load(str(tmp_path / "sp"), python={"v": Types.LONG()})
+    copy = st.SavepointWriter.from_existing(base).change_uid("op", "other").write(str(tmp_path / "copy"))
+    assert rows(copy["other"]) == rows(base["op"]) != rows(st.load(copy.path, uids=["other"])["other"])
+
+
+def test_a_table_is_changed_where_the_savepoint_was_opened(tmp_path: Path) -> None:
+    written(tmp_path, st.bootstrap_keyed_state(accounts(), key="id"))
+    op = st.load(str(tmp_path / "sp"))["op"]
+    with pytest.raises(OptionError, match="the function returns int, not a table"):
+        op.transform(lambda table: 1)
+    new = op.transform(lambda table: table).with_checkpoint_id(7).write(str(tmp_path / "new"))
+    assert (new.checkpoint_id, rows(new["op"])) == (7, rows(op))

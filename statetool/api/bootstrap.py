@@ -7,14 +7,73 @@ job that will read the state.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
+from statetool.api.execution import Execution
 from statetool.api.operator import Operator
+from statetool.declaring.job_code import java_of_elements, java_of_keyed, python_of_keyed
 from statetool.declaring.states import StateType
+from statetool.saving.bootstrap import ElementBootstrap, KeyedBootstrap, TableSchema
+from statetool.saving.bootstrap.states import key_type as key_serializer
+from statetool.saving.bootstrap.states import plan_table, python_states
+from statetool.saving.bootstrap.tables import element_metas
 from statetool.serializers.base import Serializer
+from statetool.serializers.pyflink import PYTHON_STATE
 
-if TYPE_CHECKING:
-    from statetool.api.bootstrap_state import KeyedState, OperatorState
+
+@dataclass(frozen=True, slots=True)
+class KeyedState:
+    """Keyed state from a table; see :func:`statetool.bootstrap_keyed_state` and :func:`statetool.bootstrap_state`."""
+
+    bootstrap: KeyedBootstrap
+
+    def describe(self) -> str:
+        """Return the code by which a job declares this state: Java, or Python if types of PyFlink were given.
+
+        Undeclared types follow from the columns or, with ``like=``, from the serializers. Only the table's schema and, for timers,
+        the names of their services are read.
+
+        Raises
+        ------
+        OptionError, UnknownNameError
+            The types are incompatible or columns are missing. Writing raises the same errors.
+        """
+        table = _describe_table(self.bootstrap)
+        key = key_serializer(self.bootstrap, table)
+        planned = plan_table(self.bootstrap, table, key)
+        python = python_states(self.bootstrap)
+        if python:
+            return python_of_keyed((name.removeprefix(PYTHON_STATE), state) for name, state in python)
+        return java_of_keyed(key, planned.all_metas)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorState:
+    """A list, union or broadcast state from a table; see :func:`statetool.bootstrap_list_state` and its siblings."""
+
+    bootstrap: ElementBootstrap
+
+    def describe(self) -> str:
+        """Return the Java code by which a job declares this state.
+
+        Raises
+        ------
+        OptionError, UnknownNameError
+            The types are incompatible or columns are missing. Writing raises the same errors.
+        """
+        (meta,) = element_metas([(self.bootstrap, _describe_table(self.bootstrap))])
+        return java_of_elements(meta)
+
+
+def _describe_table(bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
+    return Execution(session_of(bootstrap)).runner().describe(bootstrap)
+
+
+def session_of(bootstrap: KeyedBootstrap | ElementBootstrap) -> Any:
+    """Return the Spark session of a bootstrap's DataFrames, ``None`` if it has only Arrow tables."""
+    tables: tuple[Any, ...] = (bootstrap.data, getattr(bootstrap, "timers", None))
+    return next((t.sparkSession for t in tables if hasattr(t, "sparkSession")), None)
 
 
 def bootstrap_keyed_state(
@@ -62,9 +121,7 @@ def bootstrap_keyed_state(
     last_access_ms
         With ``like``: last access of all values with a TTL. Their columns then hold only values.
     """
-    from statetool.api.bootstrap_state import KeyedState
-
-    return KeyedState(
+    bootstrap = KeyedBootstrap(
         data=data,
         key=(key,) if isinstance(key, str) else tuple(key),
         key_type=key_type,
@@ -77,6 +134,7 @@ def bootstrap_keyed_state(
         hashes=hashes or {},
         last_access_ms=last_access_ms,
     )
+    return KeyedState(bootstrap)
 
 
 def bootstrap_state(
@@ -109,9 +167,7 @@ def bootstrap_state(
 
     Others as for :func:`bootstrap_keyed_state`.
     """
-    from statetool.api.bootstrap_state import KeyedState
-
-    return KeyedState(
+    bootstrap = KeyedBootstrap(
         data=data,
         key=(key,) if isinstance(key, str) else tuple(key),
         key_type=key_type,
@@ -124,6 +180,7 @@ def bootstrap_state(
         last_access_ms=last_access_ms,
         long=True,
     )
+    return KeyedState(bootstrap)
 
 
 def bootstrap_list_state(
@@ -173,6 +230,5 @@ def bootstrap_broadcast_state(
 
 
 def _elements(name: str, kind: str, data: Any, like: Operator | None, **declared: Any) -> OperatorState:
-    from statetool.api.bootstrap_state import OperatorState
-
-    return OperatorState(name=name, kind=kind, data=data, like=None if like is None else like.inventory, **declared)
+    like_inventory = None if like is None else like.inventory
+    return OperatorState(ElementBootstrap(name=name, kind=kind, data=data, like=like_inventory, **declared))

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, make_dataclass
 from datetime import datetime, timezone
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, Literal
 
-from statetool.api.execution import needed_session, shown_records
+from typing_extensions import Unpack
+
+from statetool.api.execution import Execution
+from statetool.api.load import load
 from statetool.api.operator import Operator
-from statetool.api.savepoint import Savepoint, load
+from statetool.api.savepoint import Savepoint
+from statetool.declaring.classes import Declarations, PythonTypes
 from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_heads, unique_names
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
+from statetool.serializers.base import Serializer
 from statetool.snapshot.metadata_tables import METADATA_TABLES
 from statetool.snapshot.uids import find_all
+from statetool.tables.request import ScanOptions, ScanRequest, list_options
 from statetool.types.operators import OperatorLabel
+from statetool.types.options import name_list
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +33,17 @@ METADATA: Final = ("operators", "states", "files")
 
 
 def catalog(
-    spark: SparkSession | None, root: str, *, rebase: Mapping[str, str] | None = None, **load_options: Any
+    spark: SparkSession | None,
+    root: str,
+    *,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    key_types: Mapping[str, Operator | Serializer | str] | None = None,
+    declarations: Declarations = (),
+    kryo: Literal[2, 5] | None = None,
+    python: PythonTypes | None = None,
+    unsafe_pickle: bool = False,
+    driver_read_limit: int | None = None,
 ) -> Catalog:
     """Open every snapshot below a directory as a catalog. Only the heads of ``_metadata`` files are read.
 
@@ -36,7 +53,7 @@ def catalog(
         The session of its DataFrames. With ``None``, tables are Arrow tables and no JVM is needed.
     root
         A directory: a local path or any URI that fsspec can list.
-    rebase, load_options
+    uids, rebase, key_types, declarations, kryo, python, unsafe_pickle, driver_read_limit
         As for :func:`statetool.load`, for every snapshot.
 
     Raises
@@ -44,15 +61,27 @@ def catalog(
     SnapshotNotFoundError
         The directory does not exist or cannot be listed.
     """
-    return Catalog(spark, root, {"rebase": rebase, **load_options})
+    opener = partial(
+        load,
+        spark=spark,
+        uids=name_list("uids", uids),
+        rebase=rebase,
+        key_types=key_types,
+        declarations=declarations,
+        kryo=kryo,
+        python=python,
+        unsafe_pickle=unsafe_pickle,
+        driver_read_limit=driver_read_limit,
+    )
+    return Catalog(root, Execution(spark), opener)
 
 
 class Database:
     """A snapshot in a catalog; ``database["summary_keyed_state"]`` is a table."""
 
-    def __init__(self, spark: SparkSession | None, head: SnapshotHead, load_options: Mapping[str, Any]) -> None:
-        self._spark = spark
-        self._options = load_options
+    def __init__(self, head: SnapshotHead, execution: Execution, opener: Callable[[str], Savepoint]) -> None:
+        self._execution = execution
+        self._opener = opener
         self.head = head
 
     @property
@@ -63,7 +92,7 @@ class Database:
     @cached_property
     def savepoint(self) -> Savepoint:
         """The snapshot, opened on first use."""
-        return load(self.head.path, spark=self._spark, **self._options)
+        return self._opener(self.head.path)
 
     @cached_property
     def _places(self) -> dict[str, tuple[Operator, str]]:
@@ -89,7 +118,8 @@ class Database:
     def _ipython_key_completions_(self) -> list[str]:
         return self.tables
 
-    def table(self, name: str, **options: Any) -> DataFrame | pa.Table:
+    @list_options(ScanOptions)
+    def table(self, name: str, **options: Unpack[ScanOptions]) -> DataFrame | pa.Table:
         """Return a table: a DataFrame, or an Arrow table if the catalog has no session.
 
         Parameters
@@ -97,7 +127,7 @@ class Database:
         name
             One of :attr:`tables`; ``summary.balances$elements`` is the same as ``summary_balances_elements``. It may begin with the name
             of the operator or a prefix of its id (at least 4 hex digits) instead of the uid, if that is unique.
-        options
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`statetool.Operator.table`.
 
         Raises
@@ -106,7 +136,7 @@ class Database:
             The table does not exist. The error suggests similar names.
         """
         operator, table = self.place(name)
-        return operator.to_arrow(table, **options) if self._spark is None else operator.table(table, **options)
+        return operator.read(ScanRequest.of(table, **options))
 
     def place(self, name: str) -> tuple[Operator, str]:
         """Return the operator of a table and the table's name within it; errors as for :meth:`table`."""
@@ -135,21 +165,21 @@ class Database:
                 tables.append(name)
         if len(tables) > 1:
             raise OptionError(
-                f"{len(tables)} tables are called {plain!r}", hint=f"give a uid or an operator id: {', '.join(tables)}"
+                f"{len(tables)} tables are called {plain!r}", hint=f"pass a uid or an operator id: {', '.join(tables)}"
             )
         return tables[0] if tables else None
 
     def operators(self) -> DataFrame | pa.Table:
         """Return its operators."""
-        return _metadata_table(self._spark, "operators", [self])
+        return _metadata_table(self._execution, "operators", [self])
 
     def states(self) -> DataFrame | pa.Table:
         """Return its states with their types."""
-        return _metadata_table(self._spark, "states", [self])
+        return _metadata_table(self._execution, "states", [self])
 
     def files(self) -> DataFrame | pa.Table:
         """Return every piece of state with its location."""
-        return _metadata_table(self._spark, "files", [self])
+        return _metadata_table(self._execution, "files", [self])
 
     def __repr__(self) -> str:
         return f"Database({self.name!r}, {self.head.path!r})"
@@ -158,11 +188,11 @@ class Database:
 class Catalog:
     """Snapshots by database name, lowest checkpoint id first; see :func:`catalog`."""
 
-    def __init__(self, spark: SparkSession | None, root: str, load_options: Mapping[str, Any]) -> None:
-        self._spark = spark
-        self._options = load_options
+    def __init__(self, root: str, execution: Execution, opener: Callable[[str], Savepoint]) -> None:
+        self._execution = execution
+        self._opener = opener
         self.root = root
-        self._databases = {h.database: Database(spark, h, load_options) for h in snapshot_heads(root)}
+        self._databases = {h.database: Database(h, execution, opener) for h in snapshot_heads(root)}
 
     @property
     def databases(self) -> list[str]:
@@ -195,7 +225,7 @@ class Catalog:
 
     def refresh(self) -> Catalog:
         """Return the catalog for the current contents of the directory."""
-        return Catalog(self._spark, self.root, self._options)
+        return Catalog(self.root, self._execution, self._opener)
 
     def at(self, *, checkpoint_id: int | None = None, time: datetime | str | int | None = None) -> Database:
         """Return the snapshot of a checkpoint id, or the newest at a time.
@@ -216,40 +246,40 @@ class Catalog:
             Neither or both were given, or ``time`` is not a valid time.
         """
         if (checkpoint_id is None) == (time is None):
-            raise OptionError("say either checkpoint_id= or time=")
+            raise OptionError("pass either checkpoint_id= or time=")
         readable = self._readable()
         if checkpoint_id is not None:
             matching = [d for d in readable if d.head.checkpoint_id == checkpoint_id]
             if len(matching) != 1:
-                near = ", ".join(d.name for d in matching or readable[-5:]) or "nothing"
+                near = ", ".join(d.name for d in matching or readable[-5:]) or "no snapshot"
                 raise UnknownNameError(
                     f"{len(matching) or 'no'} snapshots below {self.root} have the id {checkpoint_id}",
-                    hint=f"there is {near}",
+                    hint=f"found {near}",
                 )
             return matching[0]
         limit = _epoch_ms(time)
         before = [d for d in readable if d.head.modified_ms is not None and d.head.modified_ms <= limit]
         if not before:
             oldest = min((d.head.modified_ms for d in readable if d.head.modified_ms is not None), default=None)
-            hint = "there is none" if oldest is None else f"the oldest is of {_utc(oldest)}"
+            hint = "none has a time" if oldest is None else f"the oldest was written at {_utc(oldest)}"
             raise UnknownNameError(f"no snapshot below {self.root} is as old as {_utc(limit)}", hint=hint)
         return max(before, key=lambda d: (d.head.modified_ms or 0, d.head.checkpoint_id or 0))
 
     def snapshots(self) -> DataFrame | pa.Table:
         """Return the snapshots: database, path, job, kind, id, version, time."""
-        return shown_records(self._spark, SnapshotHead, [d.head for d in self._databases.values()])
+        return self._execution.records_to_frame(SnapshotHead, [d.head for d in self._databases.values()])
 
     def operators(self) -> DataFrame | pa.Table:
         """Return the operators of all snapshots."""
-        return _metadata_table(self._spark, "operators", self._readable())
+        return _metadata_table(self._execution, "operators", self._readable())
 
     def states(self) -> DataFrame | pa.Table:
         """Return the states of all snapshots with their types."""
-        return _metadata_table(self._spark, "states", self._readable())
+        return _metadata_table(self._execution, "states", self._readable())
 
     def files(self) -> DataFrame | pa.Table:
         """Return every piece of state of all snapshots with its location."""
-        return _metadata_table(self._spark, "files", self._readable())
+        return _metadata_table(self._execution, "files", self._readable())
 
     def _readable(self) -> list[Database]:
         return [d for d in self._databases.values() if not d.head.problem]
@@ -289,10 +319,12 @@ class Catalog:
         from statetool.spark.catalog import make_database
         from statetool.spark.table_source import metadata_sources, state_source
 
-        spark = needed_session(self._spark)
+        spark = self._execution.require_session()
         chosen = [self[n] for n in names] if names else self._readable()
         if as_name is not None and len(chosen) != 1:
-            raise OptionError("as_name= renames one database", hint="name it: register('chk_42', as_name='before')")
+            raise OptionError(
+                "as_name= renames one database", hint="pass its name: register('chk_42', as_name='before')"
+            )
         registered = []
         for database in chosen:
             sources = metadata_sources(database.savepoint.inventory)
@@ -307,7 +339,7 @@ class Catalog:
         return registered
 
 
-def _metadata_table(spark: SparkSession | None, table: str, databases: Iterable[Database]) -> DataFrame | pa.Table:
+def _metadata_table(execution: Execution, table: str, databases: Iterable[Database]) -> DataFrame | pa.Table:
     """Return the rows of each database's metadata table, after a column ``database``."""
     record = METADATA_TABLES[table].record
     columns = fields(record)
@@ -317,7 +349,7 @@ def _metadata_table(spark: SparkSession | None, table: str, databases: Iterable[
         for d in databases
         for r in d.savepoint.metadata_rows(table)
     ]
-    return shown_records(spark, row_type, rows)
+    return execution.records_to_frame(row_type, rows)
 
 
 def _epoch_ms(time: datetime | str | int | None) -> int:
@@ -329,7 +361,7 @@ def _epoch_ms(time: datetime | str | int | None) -> int:
         moment = None
     if not isinstance(moment, datetime):
         raise OptionError(
-            f"time={time!r} is no time", hint="write 2026-01-31T12:00:00Z, a datetime or epoch milliseconds"
+            f"time={time!r} is not a valid time", hint="pass 2026-01-31T12:00:00Z, a datetime or epoch milliseconds"
         )
     return int((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
 

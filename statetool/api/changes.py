@@ -19,7 +19,7 @@ def fold_into(
     Parameters
     ----------
     target
-        For ``parquet``, a dedicated directory that holds versions of the table. Read it with :func:`folded`. Each batch rewrites all rows.
+        For ``parquet``, a dedicated directory that holds versions of the table. Read it with :func:`read_folded`. Each batch rewrites all rows.
         For ``delta`` and ``iceberg``, the name of a table, created if it does not exist. Each batch is one ``MERGE``, and
         ``checkpoint_id`` is the checkpoint of each row's last change. The session needs the packages of the format.
     key
@@ -38,7 +38,7 @@ def fold_into(
     return fold(target, key, format)
 
 
-def folded(spark: Any, target: str) -> Any:
+def read_folded(spark: Any, target: str) -> Any:
     """Return the last complete version of a table that was folded into a directory of Parquet files, as a DataFrame.
 
     The version that is the last when the frame is created stays readable until the second batch after it.
@@ -51,3 +51,7 @@ def folded(spark: Any, target: str) -> Any:
     from statetool.spark.folding import folded as rows
 
     return rows(spark, target)
+
+
+#: Earlier name.
+folded = read_folded

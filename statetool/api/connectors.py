@@ -6,17 +6,19 @@ The source snapshot is never changed, an existing target raises ``TargetExistsEr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from statetool.api.connector_tables import needed_source
-from statetool.api.rewrite import check_target, opened, write_changed
+from statetool.api.execution import Execution
+from statetool.api.operator import Operator
+from statetool.api.rewrite import RewriteOptions
 from statetool.api.savepoint import Savepoint
 from statetool.connectors import conversion, edits
 from statetool.connectors.conversion import OLDEST, ConvertedConsumer, ConvertedSource
 from statetool.connectors.rows import TransactionRow, transaction_rows
-from statetool.connectors.sinks import sink_of, without_committables
-from statetool.connectors.sources import READER_STATE
+from statetool.connectors.sinks import require_sink, without_committables
+from statetool.connectors.sources import READER_STATE, require_source
 from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.saving.bootstrap import ElementBootstrap
 from statetool.saving.composition import OperatorChange
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ def edit_source(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     uid
         The source, by uid or operator id.
     positions
@@ -62,7 +66,14 @@ def edit_source(
     upgrade_enumerator
         Write a newer version of enumerator state if the stored version has no positions of unassigned splits (Kafka's 1 and 2 become 3).
     connector
-        Name of the connector, if the bytes do not identify it. Others as for :func:`statetool.rescale`.
+        Name of the connector, if the bytes do not identify it.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
+
+    Returns
+    -------
+    EditedSource
+        The changed splits, and the new state of readers and enumerator.
 
     Raises
     ------
@@ -71,21 +82,20 @@ def edit_source(
     UnknownNameError, OptionError, UnsupportedError
         The split or position does not exist, the operator is not a source, or statetool does not know or cannot write its connector.
     """
-    inventory = opened(src, uids, rebase)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     uid = inventory.existing_name(uid)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     given, added = _texts(positions), _texts(add)
     edit = edits.SourceEdit(
         positions=given, everywhere=to, removed=frozenset(remove), added=added, upgrade=upgrade_enumerator
     )
-    plan = edits.edit_source(needed_source(inventory.operator(uid), connector), edit)
-    if not dry_run:
-        change = OperatorChange(elements=plan.elements, coordinator=plan.coordinator)
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes={uid: change})
+    plan = edits.edit_source(require_source(inventory.operator(uid), connector), edit)
+    change = OperatorChange(elements=plan.elements, coordinator=plan.coordinator)
+    options.write(inventory, dst, changes={uid: change})
     return plan
 
 
-def convert_consumer(
+def to_kafka_source(
     src: str | Savepoint,
     dst: str,
     uid: str,
@@ -105,12 +115,14 @@ def convert_consumer(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     uid
         The consumer, by uid or operator id. The source of the new job has the same uid.
     enumerator_version
         Version of the enumerator state to write: 1, which every release of the connector reads, 2 or 3.
-
-    Others as for :func:`statetool.rescale`.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Raises
     ------
@@ -119,21 +131,20 @@ def convert_consumer(
     OptionError, UnsupportedError
         The operator is not such a consumer, or it has not determined the offset of a partition yet.
     """
-    from statetool.api.bootstrap import bootstrap_list_state
-
-    inventory = opened(src, uids, rebase)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     uid = inventory.existing_name(uid)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
-    plan = conversion.convert_consumer(needed_source(inventory.operator(uid), None), enumerator_version)
-    if not dry_run:
-        rows = [(subtask, value) for subtask, values in sorted(plan.readers.items()) for value in values]
-        readers = bootstrap_list_state(READER_STATE, _by_subtask(rows), type="BINARY", subtask="subtask")
-        change = OperatorChange(bootstraps=(readers,), without=plan.states, coordinator=plan.coordinator)
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes={uid: change})
+    plan = conversion.convert_consumer(require_source(inventory.operator(uid), None), enumerator_version)
+    rows = [(subtask, value) for subtask, values in sorted(plan.readers.items()) for value in values]
+    readers = ElementBootstrap(
+        name=READER_STATE, kind="list", data=_by_subtask(rows), value_type="BINARY", subtask="subtask"
+    )
+    change = OperatorChange(bootstraps=(readers,), dropped_states=plan.states, coordinator=plan.coordinator)
+    options.write(inventory, dst, changes={uid: change})
     return plan
 
 
-def convert_source(
+def to_kafka_consumer(
     src: str | Savepoint,
     dst: str,
     uid: str,
@@ -149,15 +160,19 @@ def convert_source(
 ) -> ConvertedSource:
     """Write a copy of a snapshot that has ``FlinkKafkaConsumer`` state instead of ``KafkaSource`` state, under the same uid.
 
-    This is the inverse of :func:`convert_consumer`, for a job that goes back to the consumer (Flink 1.x). The consumer resumes from the
+    This is the inverse of :func:`to_kafka_source`, for a job that goes back to the consumer (Flink 1.x). The consumer resumes from the
     same records: the source stores the next offset, the consumer the offset of the last record read.
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     uid
         The source, by uid or operator id. The consumer of the new job has the same uid.
     connector
-        Name of the connector, if the bytes do not identify it. Others as for :func:`statetool.rescale`.
+        Name of the connector, if the bytes do not identify it.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Raises
     ------
@@ -167,19 +182,19 @@ def convert_source(
         The operator is not a Kafka source, a partition has a stopping offset or starts where the job's settings say, the splits
         contradict the enumerator, or the snapshot is of Flink 2.
     """
-    from statetool.api.bootstrap import bootstrap_union_state
     from statetool.connectors.legacy_kafka import KafkaConsumer, state_type, stored_element
 
-    inventory = opened(src, uids, rebase)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     uid = inventory.existing_name(uid)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
-    plan = conversion.convert_source(needed_source(inventory.operator(uid), connector), inventory.metadata.version)
-    if not dry_run:
-        # Tasks do not know the class, so elements are passed as bytes.
-        stored = _by_subtask([(subtask, stored_element(p)) for subtask, p in plan.partitions])
-        state = bootstrap_union_state(KafkaConsumer.state, stored, type=state_type(), subtask="subtask")
-        change = OperatorChange(bootstraps=(state,), without=plan.states, coordinator=b"")
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes={uid: change})
+    plan = conversion.convert_source(require_source(inventory.operator(uid), connector), inventory.metadata.version)
+    # Tasks do not know the class, so elements are passed as bytes.
+    stored = _by_subtask([(subtask, stored_element(p)) for subtask, p in plan.partitions])
+    state = ElementBootstrap(
+        name=KafkaConsumer.state, kind="union", data=stored, value_type=state_type(), subtask="subtask"
+    )
+    change = OperatorChange(bootstraps=(state,), dropped_states=plan.states, coordinator=b"")
+    options.write(inventory, dst, changes={uid: change})
     return plan
 
 
@@ -195,7 +210,7 @@ def _texts(positions: Mapping[str, int | str] | None) -> dict[str, str]:
     return {name: str(position) for name, position in (positions or {}).items()}
 
 
-def forget_transactions(
+def drop_transactions(
     src: str | Savepoint,
     dst: str,
     uid: str,
@@ -213,12 +228,14 @@ def forget_transactions(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     uid
-        The operator that holds them (see ``transactions``), by uid or operator id.
+        The operator that holds them (see :meth:`statetool.Operator.transactions`), by uid or operator id.
     names
         The names of the transactions, which confirms the loss of each.
-
-    Others as for :func:`statetool.rescale`.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Returns
     -------
@@ -233,23 +250,57 @@ def forget_transactions(
         The name does not exist, the transaction is open (and thus never committed), the operator is not a sink, or statetool does
         not know its connector.
     """
-    inventory = opened(src, uids, rebase)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     uid = inventory.existing_name(uid)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
-    sink = sink_of(inventory.operator(uid))
-    if sink is None:
-        raise OptionError(f"operator {uid!r} is no sink", hint="statetool sinks list shows them")
-    to_forget = frozenset(names)
+    sink = require_sink(inventory.operator(uid))
+    dropped = frozenset(names)
     rows = list(transaction_rows(sink))
     known = {r.name for r in rows if r.status != "open" and r.undecoded is None}
-    for name in sorted(to_forget):
+    for name in sorted(dropped):
         if name not in known:
-            hint = "it is open, and aborted on restore" if any(r.name == name for r in rows) else suggest(name, known)
-            raise UnknownNameError(f"nothing that could be forgotten is called {name!r}", hint=hint).at(operator=uid)
-    if not to_forget:
-        raise OptionError("nothing to forget", hint="name what is to be lost")
-    elements = without_committables(sink, to_forget)
-    if not dry_run:
-        changes = {uid: OperatorChange(elements=elements)}
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=changes)
-    return [r for r in rows if r.name in to_forget and r.status != "open"]
+            hint = "it is open: a restore aborts it" if any(r.name == name for r in rows) else suggest(name, known)
+            raise UnknownNameError(f"no transaction {name!r} that a restore would commit", hint=hint).at(operator=uid)
+    if not dropped:
+        raise OptionError("no transactions to drop", hint="pass their names: op.transactions() lists them")
+    elements = without_committables(sink, dropped)
+    options.write(inventory, dst, changes={uid: OperatorChange(elements=elements)})
+    return [r for r in rows if r.name in dropped and r.status != "open"]
+
+
+def kafka_end_offsets(operator: Operator, bootstrap_servers: str, **settings: Any) -> dict[str, int]:
+    """Return the end offsets in a running Kafka of the partitions that a source holds, for :meth:`statetool.Operator.lag`.
+
+    Parameters
+    ----------
+    operator
+        A Kafka source.
+    bootstrap_servers
+        Brokers as ``host:port``, separated by commas.
+    settings
+        Further consumer settings of ``kafka-python`` (the extra ``kafka``), such as ``security_protocol="SSL"``.
+
+    Returns
+    -------
+    dict of str to int
+        Offsets by ``topic:partition``. Partitions that do not exist in Kafka are omitted.
+
+    Raises
+    ------
+    OptionError
+        The operator is not a Kafka source, or ``kafka-python`` does not know a setting.
+    ConnectionFailedError
+        Kafka did not answer, or refused the connection.
+    MissingDependencyError
+        ``kafka-python`` is not installed.
+    """
+    from statetool.connectors.kafka_ends import kafka_ends as end_offsets
+
+    return end_offsets(require_source(operator.inventory), bootstrap_servers, settings)
+
+
+#: Earlier names.
+convert_consumer = to_kafka_source
+convert_source = to_kafka_consumer
+forget_transactions = drop_transactions
+kafka_ends = kafka_end_offsets

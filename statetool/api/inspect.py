@@ -1,72 +1,119 @@
-"""Analysis of whole snapshots: large state, growth, differences, compatibility. Heavy packages are imported at first use."""
+"""Analysis of whole snapshots: damage, compatibility with a job, growth. Heavy packages are imported at first use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal
 
-from typing_extensions import Unpack
-
-from statetool.api.execution import needed_session
-from statetool.errors import UNREAD
-from statetool.io.threads import in_threads
-from statetool.snapshot.inventory import Inventory
-from statetool.tables.option_text import Key
-from statetool.types.options import name_list, refuse_unknown, whole_number
+from statetool.api.execution import Execution
+from statetool.api.load import inventory_of
+from statetool.api.savepoint import Savepoint
+from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from statetool.comparison.compare import UnitCounts
-    from statetool.comparison.plan import ComparisonPlan
-    from statetool.comparison.records import DifferenceCounts, StructureDifference
     from statetool.compatibility.verdicts import Check
     from statetool.statistics.records import GrowthRow
-    from statetool.statistics.statistics import Statistics
-
-T = TypeVar("T")
-R = TypeVar("R")
+    from statetool.verification.verify import Verification
 
 
-class StatisticsOptions(TypedDict, total=False):
-    """Options of :meth:`statetool.Savepoint.stats`."""
+def verify(
+    src: str | Savepoint,
+    *,
+    deep: bool = False,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    threads: int | None = None,
+    max_problems: int = 1000,
+    allow_unread: bool = False,
+    most: int | None = None,
+) -> Verification:
+    """Check that a snapshot is complete and undamaged.
 
-    operators: Sequence[str] | None
-    largest: int
-    parallelism: int | None
-    ttl_ms: int | None
-    now_ms: int | None
-    bandwidth_mib: float
-    latency_ms: float
-    spark: SparkSession | None
-    threads: int | None
+    The checks:
+
+    * Every handle resolves, and lengths match.
+    * Each key group exists exactly once.
+    * Offsets are valid, and every entry can be parsed.
+    * Every key is in the key group of its hash code. If ``hashCode()`` is user code, statetool uses a formula that a sample of the keys
+      proves, and a key in another key group is a warning.
+
+    Memory use does not grow with the size of the state. A changed letter or digit inside a value cannot be detected where Flink writes no
+    checksum.
+
+    Parameters
+    ----------
+    src
+        The snapshot's path, or an open one.
+    deep
+        Also decode every value to its last byte, and compare checksums.
+    spark, threads
+        Check the contents in tasks of a cluster. Without a session, this many threads of this process are used, by default one per core.
+    uids, rebase
+        As for :func:`load`.
+    max_problems
+        Stop after about this many problems. ``most`` is its earlier name.
+    allow_unread
+        Accept keyed or operator state that cannot be read (serializers that statetool does not know). Otherwise a snapshot with
+        such state is not ``ok``.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        The snapshot does not exist.
+    FormatError
+        The metadata is damaged.
+    """
+    from statetool.verification.verify import verify_inventory
+
+    limit = whole_number("max_problems", max_problems if most is None else most, least=1)
+    inventory, each = inventory_of(src, uids, rebase), Execution(spark, threads).map
+    return verify_inventory(inventory, each, deep=deep, most=limit, allow_unread=allow_unread)
 
 
-def measured(inventory: Inventory, **options: Unpack[StatisticsOptions]) -> Statistics:
-    """Measure operators; see :meth:`statetool.Savepoint.stats`."""
-    from statetool.statistics.statistics import (
-        BANDWIDTH_MIB,
-        LATENCY_MS,
-        MOST_LARGEST,
-        StatisticsRequest,
-        statistics_of,
-    )
+def check(
+    a: str | Savepoint,
+    b: str | Savepoint | None = None,
+    *,
+    flink: str | None = None,
+    backend: Literal["heap", "rocksdb"] | None = None,
+) -> Check:
+    """Check whether a job would restore from a snapshot, and return the verdict.
 
-    refuse_unknown(options, list(StatisticsOptions.__annotations__))
-    request = StatisticsRequest.of(
-        largest=options.get("largest", MOST_LARGEST),
-        parallelism=options.get("parallelism"),
-        ttl_ms=options.get("ttl_ms"),
-        now_ms=options.get("now_ms"),
-        bandwidth_mib=options.get("bandwidth_mib", BANDWIDTH_MIB),
-        latency_ms=options.get("latency_ms", LATENCY_MS),
-    )
-    names = _optional_names("operators", options.get("operators"))
-    operators = list(inventory.operators.values()) if names is None else [inventory.operator(n) for n in names]
-    return statistics_of(operators, request, each_of(options.get("spark"), options.get("threads")))
+    Only headers are read. For states with POJOs the values are read too, unless they are stored in RocksDB databases.
+
+    Parameters
+    ----------
+    a
+        The snapshot to restore.
+    b
+        A snapshot of the new job: start the job empty and take a savepoint. State that the job registers later, and subclasses that it has
+        not seen yet, are unchecked or unknown.
+    flink
+        The Flink release that restores, such as ``"2.3"``. Defaults to 1.20 or 2.3, depending on the metadata of ``b``. Without ``b``,
+        only support by this release is checked.
+    backend
+        The state backend of the new job. Defaults to the backend of ``b``. If ``b`` does not determine it, the check covers all backends.
+
+    Returns
+    -------
+    Check
+        ``verdict`` is ``fully``, ``after_migration`` (Flink converts values when it restores or reads them), ``unknown`` or ``not``.
+        ``operators`` and their ``states`` each have a verdict, a reason and a remedy. ``warnings`` list losses and possible changes
+        despite a successful restore. ``ok`` summarizes the result.
+
+    Raises
+    ------
+    OptionError
+        Neither ``b`` nor ``flink`` was given, or the release or backend is not known.
+    FormatError
+        A header is damaged. An operator with undamaged state that statetool cannot read is ``unknown`` instead.
+    """
+    from statetool.compatibility.check import check_inventories
+
+    return check_inventories(inventory_of(a), None if b is None else inventory_of(b), flink, backend)
 
 
 def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int | None = None) -> list[GrowthRow]:
@@ -90,172 +137,4 @@ def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int |
     """
     from statetool.statistics.growth import growth_rows
 
-    return growth_rows(root, tuple((rebase or {}).items()), each_of(None, threads))
-
-
-class Comparison:
-    """Differences between two snapshots: in their metadata and headers, in counts, and key by key.
-
-    Until you request counts or differences, only headers are read.
-    """
-
-    def __init__(self, plan: ComparisonPlan, spark: SparkSession | None, threads: int | None) -> None:
-        self._plan = plan
-        self._spark = spark
-        self._each = each_of(spark, threads)
-        #: Number of differences that are retained per compared unit during counting.
-        self._kept_by_unit = 100
-
-    @property
-    def structure(self) -> tuple[StructureDifference, ...]:
-        """Differing operators, states, kinds and types (severity ``difference``), and differences that do not affect values (``note``)."""
-        return self._plan.structure
-
-    @cached_property
-    def _counted(self) -> list[UnitCounts]:
-        from statetool.comparison.compare import CountTask, count_differences
-
-        return list(self._each(count_differences, [CountTask(unit, self._kept_by_unit) for unit in self._plan.units]))
-
-    def summary(self) -> list[DifferenceCounts]:
-        """Compare everything and return counts by operator and state, those with differences first.
-
-        Raises
-        ------
-        FormatError, DecodeError
-            Bytes are damaged. Undamaged state that statetool cannot read is listed in :attr:`unread` instead.
-        """
-        from statetool.comparison.compare import sum_counts
-
-        return sum_counts(self._counted)
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """Reasons why some state could not be compared; errors as for :meth:`summary`."""
-        reasons = [*map(str, self._plan.unread), *(c.unread for c in self._counted if c.unread)]
-        return tuple(dict.fromkeys(reasons))
-
-    @property
-    def equal(self) -> bool:
-        """Whether everything was compared and there are no differences other than notes; errors as for :meth:`summary`."""
-        structure = any(s.severity == "difference" for s in self.structure)
-        return not structure and not self.unread and not any(s.added + s.removed + s.changed for s in self.summary())
-
-    def first(self, limit: int) -> pa.Table:
-        """Return the first differences, found during counting; errors as for :meth:`summary`. :meth:`to_arrow` returns all."""
-        import pyarrow as pa
-
-        from statetool.comparison.compare import rows_of
-
-        if limit > self._kept_by_unit:
-            self._kept_by_unit = limit
-            self.__dict__.pop("_counted", None)
-        return pa.concat_tables([*(rows_of(c) for c in self._counted), _no_differences()]).slice(0, limit)
-
-    def batches(self, *, skip_unread: bool = False) -> Iterator[pa.RecordBatch]:
-        """Compare in this process and yield differences: ``operator``, ``state``, ``key_group``, ``key``, ``namespace``, ``map_key``,
-        ``list_index``, ``change`` (``added``, ``removed``, ``changed``), ``before``, ``after``.
-
-        Keys and values are text. Nested values are JSON, and bytes are ``0x`` and hex. A changed list has one row per differing element.
-
-        Parameters
-        ----------
-        skip_unread
-            Skip state that statetool cannot read and list it in :attr:`unread`.
-
-        Raises
-        ------
-        FormatError, DecodeError
-            Bytes are damaged.
-        UnknownSerializerError, UnsupportedError
-            Statetool cannot read some state, and ``skip_unread`` is not set.
-        """
-        from statetool.comparison.compare import differences
-
-        if not skip_unread:
-            self._refuse_unread()
-        for unit in self._plan.units:
-            with suppress(*UNREAD) if skip_unread else nullcontext():
-                yield from differences(unit)
-
-    def _refuse_unread(self) -> None:
-        for error in self._plan.unread:
-            raise error
-
-    def to_arrow(self) -> pa.Table:
-        """Read all differences into memory; columns and errors as for :meth:`batches`."""
-        import pyarrow as pa
-
-        return pa.Table.from_batches(self.batches(), schema=_no_differences().schema)
-
-    def frame(self) -> DataFrame:
-        """Return all differences as a DataFrame, without a shuffle; columns as for :meth:`batches`.
-
-        Each partition holds some key groups.
-
-        Raises
-        ------
-        MissingDependencyError
-            There is no session.
-        UnknownSerializerError, UnsupportedError
-            Statetool cannot read some state. If only tasks find out, the query fails.
-        """
-        from statetool.spark.differences import differences_frame
-
-        self._refuse_unread()
-        return differences_frame(needed_session(self._spark), self._plan.units)
-
-
-def _no_differences() -> pa.Table:
-    from statetool.comparison.records import DIFFERENCES
-
-    return DIFFERENCES.empty_table()
-
-
-def checked(old: Inventory, new: Inventory | None, flink: str | None, backend: str | None) -> Check:
-    """Check whether a job would restore from a snapshot; see :func:`statetool.check`."""
-    from statetool.compatibility.check import check_inventories
-
-    return check_inventories(old, new, flink, backend)
-
-
-class ComparisonOptions(TypedDict, total=False):
-    """Options of :meth:`statetool.Savepoint.diff`."""
-
-    operators: Sequence[str] | None
-    states: Sequence[str] | None
-    keys: Sequence[Key] | None
-    access_times: bool
-    threads: int | None
-
-
-def compared(
-    before: Inventory, after: Inventory, spark: SparkSession | None, **options: Unpack[ComparisonOptions]
-) -> Comparison:
-    """Compare two snapshots; see :meth:`statetool.Savepoint.diff`."""
-    from statetool.comparison.plan import ComparisonRequest, plan_comparison
-
-    refuse_unknown(options, list(ComparisonOptions.__annotations__))
-    keys = options.get("keys")
-    request = ComparisonRequest(
-        operators=_optional_names("operators", options.get("operators")),
-        states=_optional_names("states", options.get("states")),
-        keys=None if keys is None else tuple(keys),
-        access_times=options.get("access_times", True),
-    )
-    return Comparison(plan_comparison(before, after, request), spark, options.get("threads"))
-
-
-def _optional_names(option: str, names: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else name_list(option, names)
-
-
-def each_of(spark: SparkSession | None, threads: int | None) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R]]:
-    """Return a function that maps another function over many items, in tasks of a session or in threads of this process."""
-    if threads is not None:
-        whole_number("threads", threads, least=1)
-    if spark is None:
-        return partial(in_threads, threads=threads)
-    from statetool.spark.tasks import run_tasks
-
-    return partial(run_tasks, spark)
+    return growth_rows(root, tuple((rebase or {}).items()), Execution(threads=threads).map)

@@ -9,14 +9,17 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from statetool.api.rewrite import check_target, opened, write_changed
-from statetool.api.savepoint import Savepoint, load
+from statetool.api.execution import Execution
+from statetool.api.load import inventory_of
+from statetool.api.rewrite import RewriteOptions
+from statetool.api.savepoint import Savepoint
 from statetool.errors import FormatError, OptionError, TargetExistsError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statetool.migration.plan import MigrationPlan
+    from statetool.snapshot.inventory import Inventory
 
 
 def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
@@ -26,6 +29,8 @@ def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
 
     Parameters
     ----------
+    src
+        The snapshot: its path, or an open one.
     to
         A savepoint of the new job. Its state may be empty, but must be registered.
 
@@ -40,14 +45,13 @@ def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
     FormatError, UnknownSerializerError
         A header cannot be read.
     """
-    from statetool.migration.plan import plan_migration as planned
+    from statetool.migration.plan import plan_migration as plan_inventories
 
-    old, new = (load(s) if isinstance(s, str) else s for s in (src, to))
-    return planned(old.inventory, new.inventory)
+    return plan_inventories(inventory_of(src), inventory_of(to))
 
 
 def write_plan(plan: MigrationPlan, path: str) -> None:
-    """Write a plan as JSON into a new file.
+    """Write a plan as JSON into a new file, in which you can correct it before :func:`read_plan`.
 
     Raises
     ------
@@ -60,11 +64,18 @@ def write_plan(plan: MigrationPlan, path: str) -> None:
         with open(path, "x", encoding="utf-8") as f:
             f.write(json.dumps(plan_record(plan), indent=2, ensure_ascii=False) + "\n")
     except FileExistsError as e:
-        raise TargetExistsError(f"{path} is there already", hint="name a new file") from e
+        raise TargetExistsError(f"{path} already exists", hint="name a new file") from e
 
 
 def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
     """Read a plan for a snapshot and derive its steps again.
+
+    Parameters
+    ----------
+    path
+        A file that :func:`write_plan` wrote: a local path or any URI that fsspec can open.
+    src
+        The snapshot that the plan is for: its path, or an open one.
 
     Raises
     ------
@@ -73,16 +84,7 @@ def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
     UnknownNameError
         The snapshot does not have an operator or a state of the plan.
     """
-    from statetool.io.files import InputFile
-    from statetool.migration.text import read_plan as parsed
-
-    with InputFile(path) as f:
-        raw = bytes(f.read_at(0, f.size))
-    try:
-        document = json.loads(raw)
-    except (ValueError, RecursionError) as e:
-        raise FormatError(f"{path} is no JSON: {e}") from e
-    return parsed(document, (load(src) if isinstance(src, str) else src).inventory)
+    return _read_plan(path, inventory_of(src))
 
 
 def migrate(
@@ -95,6 +97,7 @@ def migrate(
     renames: Mapping[str, str] | None = None,
     flink_version: str | None = None,
     spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
@@ -109,6 +112,8 @@ def migrate(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     to, plan
         Either a savepoint of the new job, or a plan (or its file, see :func:`write_plan`).
     accept
@@ -117,8 +122,13 @@ def migrate(
         Old field names by new ones: ``{"orders.totals.value.city": "town"}``.
     flink_version
         Flink release that will read it. Defaults to the metadata version of the new job.
-    spark, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
-        As in :func:`statetool.rescale`.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
+        As for :func:`statetool.rescale`.
+
+    Returns
+    -------
+    MigrationPlan
+        The plan that was, or in a dry run would be, carried out.
 
     Raises
     ------
@@ -129,37 +139,49 @@ def migrate(
     EncodeError
         The new type cannot hold a value exactly. The error names the value's key.
     """
-    base = Savepoint(opened(src, (), rebase))
-    new = load(to) if isinstance(to, str) else to
-    for source in (base, new):
-        if source is not None:
-            check_target(source.inventory, dst, dry_run=dry_run, take_over=take_over)
-    migration = _planned(base, new, plan).renaming(renames or {}).accepting(tuple(accept))
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    base = options.open(src, dst)
+    new_job = None if to is None else inventory_of(to)
+    if new_job is not None:
+        options.check_target(new_job, dst)
+    migration = _plan(base, new_job, plan).renaming(renames or {}).accepting(tuple(accept))
     if on_plan is not None:
         on_plan(migration)
     if not dry_run:
         migration.check()
-        version = flink_version or _release(migration, base)
-        changes = migration.changes
-        write_changed(
-            base.inventory, dst, spark, progress, checkpoint_id, take_over, flink_version=version, changes=changes
-        )
+        release = flink_version or _release(migration, base)
+        options.write(base, dst, flink_version=release, changes=migration.changes)
     return migration
 
 
-def _planned(base: Savepoint, to: str | Savepoint | None, plan: str | MigrationPlan | None) -> MigrationPlan:
-    if (to is None) == (plan is None):
-        raise OptionError("a migration needs either a snapshot of the new job or a plan", hint="give to= or plan=")
-    if to is not None:
-        return plan_migration(base, to)
+def _plan(base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan | None) -> MigrationPlan:
+    from statetool.migration.plan import plan_migration as plan_inventories
+
+    if (new_job is None) == (plan is None):
+        raise OptionError("a migration needs either a snapshot of the new job or a plan", hint="pass to= or plan=")
+    if new_job is not None:
+        return plan_inventories(base, new_job)
     assert plan is not None
-    return read_plan(plan, base) if isinstance(plan, str) else plan
+    return _read_plan(plan, base) if isinstance(plan, str) else plan
 
 
-def _release(plan: MigrationPlan, base: Savepoint) -> str | None:
+def _read_plan(path: str, base: Inventory) -> MigrationPlan:
+    from statetool.io.files import InputFile
+    from statetool.migration.text import read_plan as parse_plan
+
+    with InputFile(path) as f:
+        raw = bytes(f.read_at(0, f.size))
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError) as e:
+        raise FormatError(f"{path} is not valid JSON: {e}") from e
+    return parse_plan(document, base)
+
+
+def _release(plan: MigrationPlan, base: Inventory) -> str | None:
     """Return the last release with the new job's metadata version, ``None`` if the old job has the same version."""
     from statetool.saving.versions import RELEASES
 
-    if plan.metadata_version == base.metadata_version:
+    if plan.metadata_version == base.metadata.version:
         return None
     return next((r for r, (version, _) in reversed(RELEASES.items()) if version == plan.metadata_version), None)

@@ -5,14 +5,14 @@ Without a session, ``to_arrow`` and the ``..._batches`` methods return the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
-from typing_extensions import Unpack
+from typing_extensions import Self, TypeVar, Unpack
 
-from statetool.api.connector_tables import lag_table, source_table, transactions_table
-from statetool.api.execution import ShownMapping, needed_session, remarks, shown_records
-from statetool.api.inspect import StatisticsOptions, measured
+from statetool.api.execution import Execution
+from statetool.declaring.states import StateType
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
 from statetool.io.cursor import Cursor
@@ -21,47 +21,78 @@ from statetool.serializers.java_types import serializer_snapshot
 from statetool.serializers.table import snapshot_reader
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
+from statetool.snapshot.notebook import HtmlMapping
 from statetool.snapshot.operator import OperatorInventory
-from statetool.snapshot.state_info import StateInfo
+from statetool.snapshot.state_info import StateInfo, undecoded_reasons
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.snapshot.views import MATCHES, WAITING, WINDOWS, is_window
 from statetool.tables.option_text import Key
-from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions
+from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions, list_options
 from statetool.types.java import parse_java_type
-from statetool.types.options import ReadOptions, ShowingOptions, refuse_unknown, whole_number
+from statetool.types.options import DecimalsMode, ReadOptions, ShowingOptions, refuse_unknown, whole_number
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from statetool.api.edits import Edits
-    from statetool.api.savepoint import Savepoint
-    from statetool.api.transform import Transformation, TransformOptions
     from statetool.spark.frames import SparkTable
     from statetool.statistics.statistics import Statistics
     from statetool.tables.rows import Rows
     from statetool.tables.scan import TableScan
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
+#: A change of state values: SQL expressions by state, or a function from a table to a table.
+Transformation: TypeAlias = "Mapping[str, str] | Callable[[Any], Any]"
 
 
-class Operator:
-    """One operator of a savepoint: a namespace of tables."""
+class Edits(Protocol):
+    """The part of :class:`statetool.SavepointWriter` that an operator uses."""
 
-    def __init__(
+    def transform(
         self,
-        inventory: Inventory,
-        operator: OperatorInventory,
-        spark: SparkSession | None,
-        local_bytes: int | None = None,
-        savepoint: Savepoint | None = None,
-    ) -> None:
+        uid: str,
+        change: Transformation,
+        *,
+        states: Sequence[str] | None = None,
+        where: str | None = None,
+        types: Mapping[str, StateType] | None = None,
+        decimals: DecimalsMode = "decimal",
+    ) -> Self:
+        """Return the edits with a change of state values."""
+        ...
+
+
+#: The class that edits snapshots: :class:`statetool.SavepointWriter`. It opens what it writes, so it is above this module.
+Writer = TypeVar("Writer", bound=Edits, default=Any)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access(Generic[Writer]):
+    """How an open snapshot and its operators are read and edited.
+
+    Attributes
+    ----------
+    execution
+        Where DataFrame methods and analyses run.
+    driver_read_limit
+        DataFrame methods read tables of up to this many bytes on disk at once, on the driver; see :func:`statetool.load`.
+    edit
+        Starts edits of a snapshot.
+    """
+
+    execution: Execution
+    edit: Callable[[Inventory, Access[Writer]], Writer]
+    driver_read_limit: int | None = None
+
+
+class Operator(Generic[Writer]):
+    """One operator of a savepoint: a namespace of tables. :meth:`statetool.Savepoint.__getitem__` returns it."""
+
+    def __init__(self, inventory: Inventory, operator: OperatorInventory, access: Access[Writer]) -> None:
         self._inventory = inventory
-        self._savepoint = savepoint
         self._operator = operator
-        self._spark = spark
-        self._local_bytes = local_bytes
+        self._access = access
 
     @property
     def name(self) -> str:
@@ -79,6 +110,11 @@ class Operator:
         return self._operator
 
     @property
+    def execution(self) -> Execution:
+        """Where DataFrame methods run: on the session given to :func:`load`, or in this process."""
+        return self._access.execution
+
+    @property
     def operator_id(self) -> str:
         """The 32 hex digits of the operator id."""
         return self._operator.state.operator_id
@@ -94,13 +130,13 @@ class Operator:
         return self._operator.state.max_parallelism
 
     @property
-    def states(self) -> ShownMapping[StateInfo]:
+    def states(self) -> HtmlMapping[StateInfo]:
         """States by name, with kind, types, and whether they can be decoded.
 
         If keyed and operator state share a name, the name is that of the state's table.
         """
         table_of = {state: table for table, state in self._operator.state_tables.items()}
-        return ShownMapping(
+        return HtmlMapping(
             {table_of.get((s.scope, s.name), s.name): s for s in self._operator.states}, self._repr_html_
         )
 
@@ -128,6 +164,7 @@ class Operator:
 
         return operator_html(self._operator, self.tables)
 
+    @list_options(ScanOptions)
     def head(self, n: int = 5, table: str | None = None, **options: Unpack[ScanOptions]) -> Rows:
         """Read the first rows of a table in this process, without Spark. Notebooks show them as a table.
 
@@ -145,10 +182,11 @@ class Operator:
         whole_number("n", n, least=1)
         name = (self.tables or [KEYED_STATE])[0] if table is None else table
         rows = first_rows(self.scan(name, **options), n)
-        return Rows(rows, f"{self.name}: {name}", remarks(self.states, name))
+        return Rows(rows, f"{self.name}: {name}", undecoded_reasons(self.states, name))
 
     # ---- Spark --------------------------------------------------------------------------------
 
+    @list_options(KeyedOptions)
     def keyed_state(
         self, states: Sequence[str] | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
@@ -200,6 +238,7 @@ class Operator:
         """
         return self.frame(ScanRequest.of(KEYED_STATE, states=states, keys=keys, **options))
 
+    @list_options(StateOptions)
     def state(self, name: str, *, keys: Sequence[Key] | None = None, **options: Unpack[StateOptions]) -> DataFrame:
         """Return one state in long form.
 
@@ -219,6 +258,7 @@ class Operator:
         tables = [t for t, (_, n) in names.items() if n == name]
         return self.frame(ScanRequest.of(tables[0] if len(tables) == 1 else name, keys=keys, **options))
 
+    @list_options(ScanOptions)
     def table(self, name: str, **options: Unpack[ScanOptions]) -> DataFrame:
         """Return one of :attr:`tables`.
 
@@ -229,6 +269,7 @@ class Operator:
         """
         return self.frame(ScanRequest.of(name, **options))
 
+    @list_options(KeyedOptions)
     def timers(
         self, *, states: Sequence[str] | None = None, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
@@ -246,6 +287,7 @@ class Operator:
         """
         return self.frame(ScanRequest.of(TIMERS, states=states, keys=keys, **options))
 
+    @list_options(KeyedOptions)
     def waiting(self, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]) -> DataFrame:
         """Return the elements that an operator has buffered.
 
@@ -263,8 +305,9 @@ class Operator:
         OptionError
             Operators of this kind do not buffer elements.
         """
-        return self._view(WAITING, "no queue of elements that wait", keys, options)
+        return self._view(WAITING, "no queue of buffered elements", keys, options)
 
+    @list_options(KeyedOptions)
     def matches(self, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]) -> DataFrame:
         """Return the started matches of complex event processing, one row per match.
 
@@ -287,8 +330,9 @@ class Operator:
         OptionError
             The operator does not match patterns.
         """
-        return self._view(MATCHES, "no matches of patterns", keys, options)
+        return self._view(MATCHES, "no pattern matches", keys, options)
 
+    @list_options(KeyedOptions)
     def windows(
         self, name: str | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
@@ -310,7 +354,7 @@ class Operator:
             The operator has no windows, or the namespace of the state is not a window.
         """
         if name is None:
-            return self._view(WINDOWS, "no state that is kept by window", keys, options)
+            return self._view(WINDOWS, "no state per window", keys, options)
         if name in self._operator.listed_keyed:
             namespace = self._operator.listed_keyed[name][1].namespace
             if namespace is None or not is_window(namespace):
@@ -320,9 +364,7 @@ class Operator:
     def _view(self, table: str, nothing: str, keys: Sequence[Key] | None, options: KeyedOptions) -> DataFrame:
         if table not in self._operator.views:
             self._operator.check_listed("keyed", "operator")
-            raise OptionError(
-                f"operator {self._operator.label!r} has {nothing}", hint="op.tables are those that it has"
-            )
+            raise OptionError(f"operator {self._operator.label!r} has {nothing}", hint="op.tables lists its tables")
         return self.frame(ScanRequest.of(table, keys=keys, **options))
 
     def frame(self, request: ScanRequest) -> DataFrame:
@@ -333,15 +375,24 @@ class Operator:
         MissingDependencyError
             There is no session.
         """
-        return self.planned(request).frame()
+        return self.plan_on_spark(request).frame()
 
-    def planned(self, request: ScanRequest) -> SparkTable:
+    def plan_on_spark(self, request: ScanRequest) -> SparkTable:
         """Plan the request for tasks of the given session or the active one; errors as for :meth:`frame`."""
-        spark = needed_session(self._spark)
+        spark = self.execution.require_session()
         from statetool.spark.frames import SparkTable, plan_for_tasks
 
-        return SparkTable(spark, plan_for_tasks(spark, self.plan, request), self._local_bytes)
+        return SparkTable(spark, plan_for_tasks(spark, self.plan, request), self._access.driver_read_limit)
 
+    #: Earlier name of :meth:`plan_on_spark`.
+    planned = plan_on_spark
+
+    def read(self, request: ScanRequest) -> DataFrame | pa.Table:
+        """Run the request and return a DataFrame of the given session, or an Arrow table without one."""
+        scan = self.execution.plan(self.plan, request)
+        return self.execution.scan_to_frame(scan, self._access.driver_read_limit)
+
+    @list_options(ShowingOptions)
     def in_flight(
         self, side: Side | None = None, like: Record | None = None, **options: Unpack[ShowingOptions]
     ) -> DataFrame | pa.Table:
@@ -378,19 +429,13 @@ class Operator:
         read_options = ReadOptions.of(**options)
         if like is None:
             rows = [r for r in metadata_rows("in_flight", [self._operator]) if side in (None, r.side)]
-            return shown_records(self._spark, METADATA_TABLES["in_flight"].record, rows)
+            return self.execution.records_to_frame(METADATA_TABLES["in_flight"].record, rows)
         if side is None:
-            raise OptionError("records in flight are read from one side", hint="pass side='input' or side='output'")
+            raise OptionError("like= needs a side of the channels", hint="pass side='input' or side='output'")
         from statetool.tables.scan import scan_in_flight
 
         scan = scan_in_flight(self._operator, side, self._record(like), options=read_options)
-        if self._spark is not None:
-            from statetool.spark.frames import SparkTable
-
-            return SparkTable(self._spark, scan, self._local_bytes).frame()
-        import pyarrow as pa
-
-        return pa.Table.from_batches(scan.batches(), schema=scan.schema)
+        return self.execution.scan_to_frame(scan, self._access.driver_read_limit)
 
     def source_splits(self, connector: str | None = None) -> DataFrame | pa.Table:
         """Return the splits of a source's readers with their positions: a DataFrame, or Arrow without a session.
@@ -407,11 +452,23 @@ class Operator:
         UnknownNameError, FormatError
             The connector does not exist, or the bytes are damaged or of another connector.
         """
-        return source_table(self._spark, "source_splits", self._operator, connector)
+        return self._source_table("source_splits", connector)
 
     def enumerator(self, connector: str | None = None) -> DataFrame | pa.Table:
         """Return the splits of a source's enumerator, and whether they are assigned; otherwise as for :meth:`source_splits`."""
-        return source_table(self._spark, "enumerators", self._operator, connector)
+        return self._source_table("enumerators", connector)
+
+    def _source_table(self, table: str, connector: str | None) -> DataFrame | pa.Table:
+        from statetool.connectors.sources import require_source
+
+        require_source(self._operator, connector)
+        return self._connector_table(table, connector)
+
+    def _connector_table(self, table: str, connector: str | None = None) -> DataFrame | pa.Table:
+        from statetool.connectors.tables import CONNECTOR_TABLES, connector_rows
+
+        rows = connector_rows(table, [self._operator], connector)
+        return self.execution.records_to_frame(CONNECTOR_TABLES[table].record, rows)
 
     def lag(self, ends: Mapping[str, int | str] | Any, connector: str | None = None) -> DataFrame | pa.Table:
         """Return the lag of each split of the source's readers; DataFrame or Arrow as for :meth:`source_splits`.
@@ -422,7 +479,12 @@ class Operator:
             End offsets by ``topic:partition`` or by split id: a mapping, or a table (Arrow or DataFrame) with the columns ``topic``,
             ``partition``, ``offset``, or ``split``, ``position``.
         """
-        return lag_table(self._spark, self._operator, ends, connector)
+        from statetool.connectors.lag import LagRow, lag_rows
+        from statetool.connectors.positions import positions_in
+        from statetool.connectors.sources import require_source
+
+        rows = lag_rows(require_source(self._operator, connector), positions_in(ends))
+        return self.execution.records_to_frame(LagRow, rows)
 
     def transactions(self) -> DataFrame | pa.Table:
         """Return the uncommitted transactions and files of a sink: a DataFrame, or Arrow without a session.
@@ -432,21 +494,58 @@ class Operator:
         OptionError
             The operator is not a sink.
         """
-        return transactions_table(self._spark, self._operator)
+        from statetool.connectors.sinks import require_sink
 
-    def stats(self, **options: Unpack[StatisticsOptions]) -> Statistics:
-        """Measure sizes, skew and ages of the state; parameters, result and errors as for :meth:`Savepoint.stats`."""
-        options.setdefault("operators", [self.name])
-        return measured(self._inventory, **options)
+        require_sink(self._operator)
+        return self._connector_table("transactions")
 
-    def transform(self, change: Transformation, **options: Unpack[TransformOptions]) -> Edits:
-        """Change values of states. Call ``.preview()`` to show the differences, or ``.write(target)`` to write the savepoint.
+    def stats(
+        self,
+        *,
+        largest: int = 10,
+        parallelism: int | None = None,
+        ttl_ms: int | None = None,
+        now_ms: int | None = None,
+        bandwidth_mib: float = 100.0,
+        latency_ms: float = 20.0,
+        spark: SparkSession | None = None,
+        threads: int | None = None,
+    ) -> Statistics:
+        """Measure sizes, skew and ages of the operator's state; parameters, result and errors as for :meth:`Savepoint.stats`."""
+        from statetool.statistics.statistics import StatisticsRequest, statistics_of
 
-        Parameters and errors as for :meth:`statetool.api.edits.Edits.transform`.
+        request = StatisticsRequest.of(
+            largest=largest,
+            parallelism=parallelism,
+            ttl_ms=ttl_ms,
+            now_ms=now_ms,
+            bandwidth_mib=bandwidth_mib,
+            latency_ms=latency_ms,
+        )
+        return statistics_of([self._operator], request, Execution(spark, threads).map)
+
+    def transform(
+        self,
+        change: Transformation,
+        *,
+        states: Sequence[str] | None = None,
+        where: str | None = None,
+        types: Mapping[str, StateType] | None = None,
+        decimals: DecimalsMode = "decimal",
+    ) -> Writer:
+        """Change state values of this operator by SQL expressions or by a function. Everything else keeps its bytes.
+
+        Call ``.preview()`` on the result to show the differences, or ``.write(target)`` to write the savepoint.
+
+        Parameters and errors as for :meth:`statetool.SavepointWriter.transform`.
+
+        Returns
+        -------
+        SavepointWriter
+            Edits of the whole savepoint, to which others can be added.
         """
-        from statetool.api.edits import Edits
-
-        return Edits(base=self._savepoint).transform(self.name, change, **options)
+        edits = self._access.edit(self._inventory, self._access)
+        return edits.transform(self.name, change, states=states, where=where, types=types, decimals=decimals)
 
     def _record(self, like: Record) -> Serializer:
         """Return the serializer that ``like`` of :meth:`in_flight` selects."""
@@ -458,7 +557,7 @@ class Operator:
                 return self._inventory.operator(like.operator).value_serializer(like.name)
             case (Operator() as other, str(name)):
                 return other._operator.value_serializer(name)
-        raise OptionError(f"like={like!r} is neither a state nor (operator, state name) nor a Java type")
+        raise OptionError(f"like={like!r} is not a state, (operator, state name) or Java type")
 
     def columns_from_plan(self, plan: str, *, node: int | None = None) -> dict[str, list[str]]:
         """Return field names for the rows of a SQL operator, to pass as ``columns=``.
@@ -468,7 +567,7 @@ class Operator:
         plan
             Path or URI of the job's ``COMPILE PLAN`` JSON.
         node
-            Id of the operator's node in the plan. Defaults to the number at the start of the uid (``4_group-aggregate``), the node
+            Id of the operator's node in the plan. Defaults to the number at the start of the uid (``4_group-aggregate``), or the node
             with a uid that hashes to the operator id, or the number in the name (``GroupAggregate[4]``).
 
         Raises
@@ -481,6 +580,7 @@ class Operator:
 
     # ---- Arrow --------------------------------------------------------------------------------
 
+    @list_options(ScanOptions)
     def scan(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> TableScan:
         """Plan a table: its Arrow schema and the splits for tasks; options as for :meth:`table`."""
         return self.plan(ScanRequest.of(table, **options))
@@ -491,16 +591,19 @@ class Operator:
 
         return scan_table(self._operator, request)
 
+    @list_options(ScanOptions)
     def batches(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> Iterator[pa.RecordBatch]:
         """Read a table in this process, batch by batch, without a JVM; options as for :meth:`table`."""
         return self.scan(table, **options).batches()
 
+    @list_options(KeyedOptions)
     def keyed_state_batches(
         self, states: Sequence[str] | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> Iterator[pa.RecordBatch]:
         """Read ``keyed_state`` in this process, batch by batch, without a JVM; parameters as for :meth:`keyed_state`."""
         return self.batches(KEYED_STATE, states=states, keys=keys, **options)
 
+    @list_options(ScanOptions)
     def to_arrow(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pa.Table:
         """Read a whole table into memory, without a JVM.
 
@@ -524,6 +627,7 @@ class Operator:
         scan = self.scan(table, **options)
         return pa.Table.from_batches(scan.batches(), schema=scan.schema)
 
+    @list_options(ScanOptions)
     def to_pandas(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pd.DataFrame:
         """Read a whole table as a pandas frame; otherwise as for :meth:`to_arrow`.
 

@@ -1,12 +1,15 @@
-"""Collect all findings about a snapshot and write them as one HTML page."""
+"""Findings about a snapshot, collected and written as one HTML page."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
+from typing import Literal, TypeVar
 
-from statetool.api.inspect import StatisticsOptions, checked, compared, each_of, growth, measured
+from statetool.api.comparison import Comparison
+from statetool.api.execution import Execution
+from statetool.comparison.plan import ComparisonRequest, plan_comparison
+from statetool.compatibility.check import check_inventories
 from statetool.connectors.tables import connector_rows
 from statetool.directories.snapshots import chain_of, list_snapshots
 from statetool.errors import NO_FINDING, OptionError, StatetoolError, TargetExistsError, UnknownNameError
@@ -16,70 +19,62 @@ from statetool.report.facts import Answer, Connections, Differences, Facts
 from statetool.report.page import page
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
-from statetool.types.options import refuse_unknown
-from statetool.verification.verify import Verification, verify_inventory
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from statetool.statistics.records import GrowthRow
+from statetool.statistics.growth import growth_rows
+from statetool.statistics.records import GrowthRow
+from statetool.statistics.statistics import MOST_LARGEST, StatisticsRequest, statistics_of
+from statetool.verification.verify import verify_inventory
 
 T = TypeVar("T")
 
 
-class ReportOptions(TypedDict, total=False):
-    """Options of :meth:`statetool.Savepoint.report`."""
+def write_report(
+    inventory: Inventory,
+    other: Inventory | None,
+    target: str,
+    execution: Execution,
+    *,
+    history: str | None = None,
+    deep: bool = False,
+    allow_unread: bool = False,
+    flink: str | None = None,
+    backend: Literal["heap", "rocksdb"] | None = None,
+    largest: int = MOST_LARGEST,
+    parallelism: int | None = None,
+    ttl_ms: int | None = None,
+    now_ms: int | None = None,
+) -> Facts:
+    """Collect all findings and write them to a page; see :meth:`statetool.Savepoint.report`.
 
-    deep: bool
-    allow_unread: bool
-    history: str | None
-    flink: str | None
-    backend: Literal["heap", "rocksdb"] | None
-    largest: int
-    parallelism: int | None
-    ttl_ms: int | None
-    now_ms: int | None
-    spark: SparkSession | None
-    threads: int | None
-
-
-def reported(inventory: Inventory, other: Inventory | None, target: str, options: ReportOptions) -> Facts:
-    """Write a report; see :meth:`statetool.Savepoint.report`."""
-    refuse_unknown(options, list(ReportOptions.__annotations__))
+    A failed analysis yields its error as the finding and does not affect the others.
+    """
     file = files.canonical(target)
     if files.exists(file):
-        raise TargetExistsError(f"{target} is there already", hint="name a new file; nothing is overwritten")
-    facts = _facts(inventory, other, options)
-    put_new(file, page(facts).encode())
-    return facts
-
-
-def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions) -> Facts:
-    """Collect all findings. A failed analysis yields its error as the finding and does not affect the others."""
-    spark, threads, history = options.get("spark"), options.get("threads"), options.get("history")
-    now_ms = options.get("now_ms")
-    if now_ms is None:
-        now_ms = time.time_ns() // 1_000_000
-    operators = inventory.operators.values()
-    flink = options.get("flink")
-    judged = other is not None or flink is not None
-    return Facts(
+        raise TargetExistsError(f"{target} already exists", hint="name a new file; nothing is overwritten")
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    request = StatisticsRequest.of(largest=largest, parallelism=parallelism, ttl_ms=ttl_ms, now_ms=now_ms)
+    operators = list(inventory.operators.values())
+    facts = Facts(
         path=inventory.path,
         checkpoint_id=inventory.metadata.checkpoint_id,
         metadata_version=inventory.metadata.version,
         now_ms=now_ms,
         operators=metadata_rows("operators", operators),
         states=_attempt(lambda: metadata_rows("states", operators)),
-        statistics=_attempt(lambda: measured(inventory, **_measuring(options, now_ms))),
-        verification=_attempt(lambda: _verified(inventory, options)),
+        statistics=_attempt(lambda: statistics_of(operators, request, execution.map)),
+        # Facts.unread counts unread state here, as for other findings.
+        verification=_attempt(lambda: verify_inventory(inventory, execution.map, deep=deep, allow_unread=True)),
         connections=_attempt(lambda: _connections(inventory)),
-        growth=None if history is None else _attempt(lambda: _growth(history, inventory, threads)),
+        growth=None if history is None else _attempt(lambda: _growth(history, inventory, execution)),
         against=" and ".join(t for t in (other.path if other else "", f"Flink {flink}" if flink else "") if t),
         other="" if other is None else other.path,
-        check=_attempt(lambda: checked(inventory, other, flink, options.get("backend"))) if judged else None,
-        differences=None if other is None else _attempt(lambda: _differences(inventory, other, spark, threads)),
-        allow_unread=options.get("allow_unread", False),
+        check=None
+        if other is None and flink is None
+        else _attempt(lambda: check_inventories(inventory, other, flink, backend)),
+        differences=None if other is None else _attempt(lambda: _differences(inventory, other, execution)),
+        allow_unread=allow_unread,
     )
+    put_new(file, page(facts).encode())
+    return facts
 
 
 def _attempt(answer: Callable[[], T]) -> Answer[T]:
@@ -95,19 +90,6 @@ def _attempt(answer: Callable[[], T]) -> Answer[T]:
         return error
 
 
-def _measuring(options: ReportOptions, now_ms: int) -> StatisticsOptions:
-    measuring = StatisticsOptions(now_ms=now_ms)
-    for name in StatisticsOptions.__annotations__.keys() & options.keys() - {"now_ms"}:
-        measuring[name] = options[name]  # type: ignore[literal-required]
-    return measuring
-
-
-def _verified(inventory: Inventory, options: ReportOptions) -> Verification:
-    each = each_of(options.get("spark"), options.get("threads"))
-    # Facts.unread counts unread state here, as for other findings.
-    return verify_inventory(inventory, each, deep=options.get("deep", False), allow_unread=True)
-
-
 def _connections(inventory: Inventory) -> Connections:
     operators = inventory.operators.values()
     return Connections(
@@ -117,18 +99,18 @@ def _connections(inventory: Inventory) -> Connections:
     )
 
 
-def _growth(root: str, inventory: Inventory, threads: int | None) -> list[GrowthRow]:
+def _growth(root: str, inventory: Inventory, execution: Execution) -> list[GrowthRow]:
     """Return the growth over the snapshots of the same job below a directory."""
-    rebase = dict(inventory.rebase)
-    snapshots = list_snapshots(root, rebase=rebase)
+    snapshots = list_snapshots(root, rebase=dict(inventory.rebase))
     folder = files.parent(inventory.metadata_file)
     jobs = {chain_of(s) for s in snapshots if files.canonical(s.path) == folder}
     same = {s.path for s in snapshots if not jobs or chain_of(s) in jobs}
-    return [row for row in growth(root, rebase=rebase, threads=threads) if row.path in same]
+    in_process = Execution(threads=execution.threads)
+    return [row for row in growth_rows(root, inventory.rebase, in_process.map) if row.path in same]
 
 
-def _differences(before: Inventory, after: Inventory, spark: SparkSession | None, threads: int | None) -> Differences:
-    comparison = compared(before, after, spark, threads=threads)
+def _differences(before: Inventory, after: Inventory, execution: Execution) -> Differences:
+    comparison = Comparison(plan_comparison(before, after, ComparisonRequest()), execution)
     return Differences(
         equal=comparison.equal, structure=comparison.structure, counts=comparison.summary(), unread=comparison.unread
     )

@@ -6,10 +6,12 @@ The source snapshot is never changed, an existing target raises ``TargetExistsEr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from statetool.api.execution import runner_of
-from statetool.api.savepoint import Savepoint, load
+from statetool.api.execution import Execution
+from statetool.api.load import inventory_of
+from statetool.api.savepoint import Savepoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +22,75 @@ if TYPE_CHECKING:
     from statetool.saving.rescale import RescalePlan
     from statetool.saving.uids import UidChange
     from statetool.snapshot.inventory import Inventory
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteOptions:
+    """Options that all functions share that write a changed copy of a snapshot.
+
+    Attributes
+    ----------
+    uids, rebase
+        As for :func:`statetool.load`, if the snapshot is given as a path.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running; see :func:`statetool.rescale`.
+    execution
+        Where the streams are written.
+    """
+
+    uids: Iterable[str] = ()
+    rebase: Mapping[str, str] | None = None
+    checkpoint_id: int | None = None
+    dry_run: bool = False
+    take_over: bool = False
+    execution: Execution = field(default_factory=Execution)
+
+    def open(self, src: str | Savepoint, dst: str) -> Inventory:
+        """Return the inventory of a snapshot that is to be written to a target; errors as for :meth:`check_target`."""
+        inventory = inventory_of(src, self.uids, self.rebase)
+        self.check_target(inventory, dst)
+        return inventory
+
+    def check_target(self, base: Inventory, dst: str) -> None:
+        """Check a target before any state is read.
+
+        Raises
+        ------
+        OptionError
+            The target is inside the snapshot ``base``.
+        TargetExistsError
+            The target exists, or another write to it may be going on. A dry run does not check this.
+        """
+        from statetool.saving.overlap import check_outside
+        from statetool.saving.publish import Publication
+
+        if not self.dry_run:
+            Publication.check(dst, take_over=self.take_over)
+        check_outside(dst, base)
+
+    def write(self, base: Inventory, dst: str, *, flink_version: str | None = None, **composition: Any) -> None:
+        """Write a changed copy, unless this is a dry run.
+
+        Parameters
+        ----------
+        flink_version
+            Release that will read it. By default, the metadata version of the base stays.
+        composition
+            The changes: arguments of :class:`statetool.saving.composition.Composition`.
+        """
+        from statetool.saving.compose import write_composition
+        from statetool.saving.composition import Composition
+        from statetool.saving.versions import parse_release
+
+        if self.dry_run:
+            return
+        planned = Composition(base=base, checkpoint_id=self.checkpoint_id, **composition)
+        release = parse_release(flink_version, default=base.metadata.version)
+        write_composition(planned, dst, release, self.execution.runner(), take_over=self.take_over)
 
 
 def rescale(
@@ -40,10 +111,14 @@ def rescale(
 ) -> RescalePlan:
     """Write a copy of a snapshot with another max parallelism. Values are not decoded.
 
+    Each key moves to the key group that its hash code has at the new max parallelism, as ``KeyGroupRangeAssignment`` of Flink assigns it.
+
     Parameters
     ----------
-    src, dst
-        The snapshot's path, or an open one (:func:`statetool.load` accepts type declarations), and the directory of the new savepoint.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     max_parallelism
         One number for all operators, or ``{uid: number}`` by uid or operator id.
     parallelism
@@ -61,26 +136,35 @@ def rescale(
     take_over
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
-    progress, on_plan
-        Callbacks: ``progress`` gets numbers of processed bytes (not on Spark), and ``on_plan`` gets the plan before anything is written.
+    progress
+        Called with the number of bytes processed (not on Spark).
+    on_plan
+        Called with the plan before anything is written.
+
+    Returns
+    -------
+    RescalePlan
+        The changes of each operator, with the hash formula of its keys, and ``refusals``.
 
     Raises
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
+    OptionError, UnknownNameError
+        Flink does not accept a number, or an operator does not exist.
     UnsupportedError
         Keys with an unknown hash code, in-flight records, or raw keyed state of user code. A dry run reports these in its plan.
     """
     from statetool.saving.rescale import plan_rescale
 
-    inventory = opened(src, uids, rebase)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     plan = plan_rescale(inventory, max_parallelism, parallelism=parallelism, hashes=hashes)
     if on_plan is not None:
         on_plan(plan)
     if not dry_run:
         plan.check()
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=plan.changes)
+        options.write(inventory, dst, changes=plan.changes)
     return plan
 
 
@@ -89,6 +173,7 @@ def convert(
     dst: str,
     *,
     spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
@@ -99,7 +184,10 @@ def convert(
 
     Incremental and full checkpoints, native savepoints and the heap backend's layout become canonical. Everything else is copied.
 
-    Parameters as for :func:`rescale`.
+    Parameters
+    ----------
+    src, dst, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Returns
     -------
@@ -115,11 +203,10 @@ def convert(
     """
     from statetool.saving.convert import plan_convert
 
-    inventory = opened(src, (), rebase)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     plan = plan_convert(inventory)
-    if not dry_run:
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=plan.changes)
+    options.write(inventory, dst, changes=plan.changes)
     return plan
 
 
@@ -129,6 +216,7 @@ def change_uids(
     changes: Mapping[str, str],
     *,
     spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
@@ -139,8 +227,12 @@ def change_uids(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     changes
         New uid by old uid, name or id prefix. Either may be the 32 hex digits of an operator id (``setUidHash``).
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Returns
     -------
@@ -157,11 +249,10 @@ def change_uids(
     from statetool.saving.uids import change_uids as changed
     from statetool.saving.uids import uid_changes
 
-    inventory = opened(src, (), rebase)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     rows = uid_changes(inventory.metadata, changed(inventory.metadata, changes))
-    if not dry_run:
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, uids=changes)
+    options.write(inventory, dst, uids=changes)
     return rows
 
 
@@ -172,6 +263,7 @@ def drop(
     *,
     states: Mapping[str, Iterable[str]] | None = None,
     spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
@@ -182,10 +274,14 @@ def drop(
 
     Parameters
     ----------
+    src, dst
+        As for :func:`statetool.rescale`.
     operators
         Operators to drop, by uid or operator id.
     states
         States to drop from other operators: ``{uid: [state, ...]}``.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
 
     Returns
     -------
@@ -196,16 +292,17 @@ def drop(
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
-    UnknownNameError, OptionError, UnsupportedError, FormatError
+    UnknownNameError, OptionError
+        An operator or state does not exist, or nothing would be dropped.
+    UnsupportedError, FormatError
+        State of an operator that loses some of its states cannot be read.
     """
     from statetool.saving.drop import plan_drop
 
-    inventory = opened(src, (), rebase)
-    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
     plan = plan_drop(inventory, operators, states or {})
-    if not dry_run:
-        changes, removed = plan.changes, plan.operators
-        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=changes, removed=removed)
+    options.write(inventory, dst, changes=plan.changes, removed=plan.operators)
     return plan
 
 
@@ -235,12 +332,17 @@ def copy(
         As for :func:`rescale`.
     rebase
         ``{old prefix: new prefix}`` for absolute paths of files that were moved.
-    spark
-        Copy in tasks of a cluster. Without a session, ``threads`` of this process are used (by default one per core).
+    spark, threads
+        Copy in tasks of a cluster. Without a session, this many threads of this process are used, by default one per core.
     compare
         Read every copied file back and compare it with the original.
     progress
         Called with the number of bytes of each copied file.
+
+    Returns
+    -------
+    SnapshotCopy
+        The copied files.
 
     Raises
     ------
@@ -253,47 +355,8 @@ def copy(
     """
     from statetool.saving.copies import Copying
 
-    inventory = opened(source, (), rebase)
-    check_target(inventory, target, dry_run=False, take_over=take_over)
-    copying = Copying(inventory, target)
+    options = RewriteOptions(rebase=rebase, take_over=take_over, execution=Execution(spark, threads, progress))
+    copying = Copying(options.open(source, target), target)
     if dry_run:
         return copying.plan
-    return copying.run(runner_of(spark, progress, threads), compare=compare, take_over=take_over)
-
-
-def check_target(base: Inventory, dst: str, *, dry_run: bool, take_over: bool) -> None:
-    """Raise an error if the target is inside the snapshot ``base`` or, unless ``dry_run`` is set, already exists. No state is read."""
-    from statetool.saving.overlap import check_outside
-    from statetool.saving.publish import Publication
-
-    if not dry_run:
-        Publication.check(dst, take_over=take_over)
-    check_outside(dst, base)
-
-
-def opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str] | None) -> Inventory:
-    """Return the inventory of a snapshot, given as a path or as an open snapshot."""
-    if isinstance(src, Savepoint):
-        return src.inventory.with_uids(uids) if uids else src.inventory
-    return load(src, uids=uids, rebase=rebase).inventory
-
-
-def write_changed(
-    base: Inventory,
-    dst: str,
-    spark: SparkSession | None,
-    progress: Callable[[int], object] | None,
-    checkpoint_id: int | None,
-    take_over: bool,
-    *,
-    flink_version: str | None = None,
-    **composition: Any,
-) -> None:
-    """Write a snapshot for a release, by default with the metadata version of its base. ``composition`` describes the changes."""
-    from statetool.saving.compose import write_composition
-    from statetool.saving.composition import Composition
-    from statetool.saving.versions import parse_release
-
-    planned = Composition(base=base, checkpoint_id=checkpoint_id, **composition)
-    release = parse_release(flink_version, default=base.metadata.version)
-    write_composition(planned, dst, release, runner_of(spark, progress), take_over=take_over)
+    return copying.run(options.execution.runner(), compare=compare, take_over=take_over)

@@ -1,4 +1,4 @@
-"""Open, inspect and verify savepoints.
+"""An open savepoint or checkpoint.
 
 With a Spark session, tables are Spark DataFrames. Without one, ``to_arrow`` and the ``..._batches`` methods return the same rows in this
 process, without a JVM.
@@ -6,219 +6,35 @@ process, without a JVM.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
-from typing_extensions import Unpack
-
-from statetool.api.connector_tables import connector_table, split_ends
-from statetool.api.execution import ShownMapping, needed_session, shown_records
-from statetool.api.inspect import Comparison, ComparisonOptions, StatisticsOptions, checked, compared, each_of, measured
-from statetool.api.operator import Operator
-from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
-from statetool.declaring.flink_types import parse_type
+from statetool.api.comparison import Comparison
+from statetool.api.execution import Execution
+from statetool.api.operator import Access, Operator, Writer
 from statetool.errors import OptionError, UnknownNameError, warn
-from statetool.serializers.base import Serializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
+from statetool.snapshot.notebook import HtmlMapping
 from statetool.snapshot.table_info import TableInfo, table_infos
-from statetool.types.declared import TypeContext
-from statetool.types.options import name_list, whole_number
+from statetool.tables.option_text import Key
+from statetool.types.options import name_list
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from statetool.api.report import ReportOptions
-    from statetool.compatibility.verdicts import Check
     from statetool.statistics.statistics import Statistics
     from statetool.tables.rows import Rows
-    from statetool.verification.verify import Verification
 
 
-def load(
-    path: str,
-    spark: SparkSession | None = None,
-    *,
-    uids: Iterable[str] = (),
-    rebase: Mapping[str, str] | None = None,
-    key_types: Mapping[str, Operator | Serializer | str] | None = None,
-    declarations: Declarations = (),
-    kryo: Literal[2, 5] | None = None,
-    python: PythonTypes | None = None,
-    unsafe_pickle: bool = False,
-    columns_from_plan: str | None = None,
-    local_bytes: int | None = None,
-) -> Savepoint:
-    """Open a savepoint or checkpoint.
+class Savepoint(Generic[Writer]):
+    """An open snapshot. ``sp["uid"]`` is an operator, and iteration yields operator names. :func:`statetool.load` opens it."""
 
-    Parameters
-    ----------
-    path
-        Directory or metadata file of the snapshot: a local path or any URI that fsspec can open.
-    spark
-        Session for the DataFrame methods. Everything else works without one. On PySpark 4 this also registers the data sources.
-    uids
-        Uids of operators, for snapshots before Flink 2.0, which store only hashes of uids.
-    rebase
-        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
-    key_types
-        ``{operator: type}``: a SQL type (``"DOUBLE"``), a type of :mod:`statetool.flink`, or any operator with keys of the same type.
-        Only needed for a changelog without a materialized base, if its bytes fit several key types, or no common one.
-    declarations
-        Declarations of classes that the snapshot does not describe: :class:`ClassDeclaration` objects, Avro schema files (``*.avsc``)
-        or folders of them. Declarations by :func:`declare` take precedence.
-    kryo
-        2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), if the metadata version does not determine it.
-    python
-        Types of the states of a PyFlink job, by their names in the job (:mod:`statetool.pyflink`, or text): ``{"count": Types.LONG(),
-        "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"}``. A plain type declares a value, reducing or
-        aggregating state. ``operator.count`` is the state of one operator. Undeclared states are byte arrays, each with several values.
-    unsafe_pickle
-        Load the pickles of ``PICKLED_BYTE_ARRAY`` states and show them as JSON. This executes code in the pickles: use it only for
-        snapshots that you trust.
-    columns_from_plan
-        The SQL job's compiled plan (``COMPILE PLAN``), a local path or URI. All tables get its names for the fields of rows. ``columns=``
-        of a read takes precedence. Reading an operator that the plan does not fit raises an error.
-    local_bytes
-        DataFrame methods read tables of up to this many bytes on disk at once, on the driver, so that queries need no Python worker
-        (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB.
-
-    Raises
-    ------
-    SnapshotNotFoundError, FormatError
-        The snapshot does not exist, or its metadata is damaged.
-    """
-    keys = {
-        name: other._operator.keyed.needed_key() if isinstance(other, Operator) else parse_type(other)
-        for name, other in (key_types or {}).items()
-    }
-    classes = (*declared_classes(), *read_declarations(declarations))
-    types = TypeContext(kryo=kryo, classes=classes, python=python_types(python or {}), unsafe_pickle=unsafe_pickle)
-    names, moved = name_list("uids", uids), tuple((rebase or {}).items())
-    inventory = Inventory(
-        path, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan
-    )
-    if spark is not None:
-        _prepare(spark, sources=True)
-    return Savepoint(inventory, spark, local_bytes)
-
-
-def _prepare(spark: SparkSession, *, sources: bool) -> None:
-    from statetool.spark.session import prepare
-
-    prepare(spark, sources=sources)
-
-
-def verify(
-    src: str | Savepoint,
-    *,
-    deep: bool = False,
-    spark: SparkSession | None = None,
-    uids: Iterable[str] = (),
-    rebase: Mapping[str, str] | None = None,
-    threads: int | None = None,
-    most: int = 1000,
-    allow_unread: bool = False,
-) -> Verification:
-    """Check that a snapshot is complete and undamaged.
-
-    The checks:
-
-    * Every handle resolves, and lengths match.
-    * Each key group exists exactly once.
-    * Offsets are valid, and every entry can be parsed.
-    * Every key is in the key group of its hash code. If ``hashCode()`` is user code, statetool uses a formula that a sample of the keys
-      proves, and a key in another key group is a warning.
-
-    Memory use does not grow with the size of the state. A changed letter or digit inside a value cannot be detected where Flink writes no
-    checksum.
-
-    Parameters
-    ----------
-    src
-        The snapshot's path, or an open one.
-    deep
-        Also decode every value to its last byte, and compare checksums.
-    spark
-        Check the contents in tasks of a cluster. Without a session, ``threads`` of this process are used (by default one per core).
-    uids, rebase
-        As for :func:`load`.
-    most
-        Stop after about this many problems.
-    allow_unread
-        Accept keyed or operator state that cannot be read (serializers that statetool does not know). Otherwise a snapshot with
-        such state is not ``ok``.
-
-    Raises
-    ------
-    SnapshotNotFoundError
-        The snapshot does not exist.
-    FormatError
-        The metadata is damaged.
-    """
-    from statetool.verification.verify import verify_inventory
-
-    whole_number("most", most, least=1)
-    savepoint = load(src, rebase=rebase) if isinstance(src, str) else src
-    savepoint = savepoint.with_uids(uids) if uids else savepoint
-    return verify_inventory(
-        savepoint.inventory, each_of(spark, threads), deep=deep, most=most, allow_unread=allow_unread
-    )
-
-
-def check(
-    a: str | Savepoint,
-    b: str | Savepoint | None = None,
-    *,
-    flink: str | None = None,
-    backend: Literal["heap", "rocksdb"] | None = None,
-) -> Check:
-    """Check whether a job would restore from a snapshot, and return the verdict.
-
-    Only headers are read. For states with POJOs the values are read too, unless they are stored in RocksDB databases.
-
-    Parameters
-    ----------
-    a
-        The snapshot to restore.
-    b
-        A snapshot of the new job: start the job empty and take a savepoint. State that the job registers later, and subclasses that it has
-        not seen yet, are unchecked or unknown.
-    flink
-        The Flink release that restores, such as ``"2.3"``. Defaults to 1.20 or 2.3, depending on the metadata of ``b``. Without ``b``,
-        only support by this release is checked.
-    backend
-        The state backend of the new job. Defaults to the backend of ``b``. If ``b`` does not determine it, the check covers all backends.
-
-    Returns
-    -------
-    Check
-        ``verdict`` is ``fully``, ``after_migration`` (Flink converts values when it restores or reads them), ``unknown`` or ``not``.
-        ``operators`` and their ``states`` each have a verdict, a reason and a remedy. ``warnings`` list losses and possible changes
-        despite a successful restore. ``ok`` summarizes the result.
-
-    Raises
-    ------
-    OptionError
-        Neither ``b`` nor ``flink`` was given, or the release or backend is not known.
-    FormatError
-        A header is damaged. An operator with undamaged state that statetool cannot read is ``unknown`` instead.
-    """
-    old, new = (load(s) if isinstance(s, str) else s for s in (a, a if b is None else b))
-    return checked(old.inventory, None if b is None else new.inventory, flink, backend)
-
-
-class Savepoint:
-    """An open snapshot. ``sp["uid"]`` is an operator, and iteration yields uids.
-
-    Operators without a uid are listed by operator id. A unique name or a unique prefix of the id (at least 4 hex digits) selects one too.
-    """
-
-    def __init__(self, inventory: Inventory, spark: SparkSession | None = None, local_bytes: int | None = None) -> None:
+    def __init__(self, inventory: Inventory, access: Access[Writer]) -> None:
         self._inventory = inventory
-        self._spark = spark
-        self._local_bytes = local_bytes
+        self._access = access
 
     @property
     def inventory(self) -> Inventory:
@@ -226,9 +42,14 @@ class Savepoint:
         return self._inventory
 
     @property
+    def execution(self) -> Execution:
+        """Where DataFrame methods run: on the session given to :func:`load`, or in this process."""
+        return self._access.execution
+
+    @property
     def spark(self) -> SparkSession | None:
         """The session given to :func:`load`."""
-        return self._spark
+        return self.execution.spark
 
     @property
     def path(self) -> str:
@@ -246,9 +67,9 @@ class Savepoint:
         return self._inventory.metadata.version
 
     @property
-    def operators(self) -> ShownMapping[Operator]:
+    def operators(self) -> HtmlMapping[Operator[Writer]]:
         """Operators by uid, or by hex id if the uid is not known."""
-        return ShownMapping({name: self[name] for name in self._inventory.operators}, self._repr_html_)
+        return HtmlMapping({name: self[name] for name in self._inventory.operators}, self._repr_html_)
 
     @property
     def tables(self) -> Rows:
@@ -261,13 +82,13 @@ class Savepoint:
         ]
         return Rows(records_table(TableInfo, infos), f"Tables of {self.path}")
 
-    def __getitem__(self, name: str) -> Operator:
+    def __getitem__(self, name: str) -> Operator[Writer]:
         if not isinstance(name, str):
             raise UnknownNameError(
                 f"{name!r} is not the name of an operator",
-                hint="sp['uid'] is an operator by uid, name or id prefix, and sp['uid'].table(name) a table of it",
+                hint="sp['uid'] returns an operator by uid, name or id prefix, and sp['uid'].table(name) one of its tables",
             )
-        return Operator(self._inventory, self._inventory.operator(name), self._spark, self._local_bytes, self)
+        return Operator(self._inventory, self._inventory.operator(name), self._access)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._inventory.operators)
@@ -287,7 +108,7 @@ class Savepoint:
         """Return the completions of ``sp["``."""
         return list(self)
 
-    def with_uids(self, uids: Iterable[str]) -> Savepoint:
+    def with_uids(self, uids: Iterable[str]) -> Savepoint[Writer]:
         """Return the savepoint with uids for operators known only by id. Each uid is hashed as in Flink.
 
         Raises
@@ -295,15 +116,20 @@ class Savepoint:
         UnknownNameError
             No operator has the uid.
         """
-        return Savepoint(self._inventory.with_uids(uids), self._spark, self._local_bytes)
+        return Savepoint(self._inventory.with_uids(uids), self._access)
 
-    def with_session(self, spark: SparkSession) -> Savepoint:
+    def with_session(self, spark: SparkSession) -> Savepoint[Writer]:
         """Return the savepoint with a session for its DataFrame methods.
 
         Unlike :func:`load`, this does not register the data sources. Call :func:`statetool.register` to do so.
         """
-        _prepare(spark, sources=False)
-        return Savepoint(self._inventory, spark, self._local_bytes)
+        execution = Execution(spark)
+        execution.prepare_session(sources=False)
+        return self.with_execution(execution)
+
+    def with_execution(self, execution: Execution) -> Savepoint[Writer]:
+        """Return the savepoint with another execution, whose session, if any, is not prepared."""
+        return Savepoint(self._inventory, replace(self._access, execution=execution))
 
     def metadata_rows(self, table: str) -> list[Any]:
         """Return the rows of ``operators``, ``states``, ``files``, ``key_groups`` or ``in_flight`` as records.
@@ -322,11 +148,7 @@ class Savepoint:
         return metadata_table(table, self.metadata_rows(table))
 
     def _metadata_table(self, table: str) -> DataFrame | pa.Table:
-        if self._spark is None:
-            return self.to_arrow(table)
-        from statetool.spark.tables import arrow_frame
-
-        return arrow_frame(self._spark, self.to_arrow(table))
+        return self.execution.to_frame(self.to_arrow(table))
 
     def files(self) -> DataFrame | pa.Table:
         """Return every piece of state with its location: a DataFrame, or an Arrow table if no session was given."""
@@ -361,25 +183,26 @@ class Savepoint:
             Only one of ``ends`` and ``behind`` was given, or a number is not valid or negative.
         """
         from statetool.connectors.backlog import BacklogRules, source_rows
+        from statetool.connectors.positions import positions_in
         from statetool.connectors.rows import SourceRow
 
-        rules = BacklogRules(ends=None if ends is None else split_ends(ends), behind=behind, last_source=last_source)
-        return shown_records(self._spark, SourceRow, source_rows(self._inventory.operators.values(), rules))
+        rules = BacklogRules(ends=None if ends is None else positions_in(ends), behind=behind, last_source=last_source)
+        return self.execution.records_to_frame(SourceRow, source_rows(self._inventory.operators.values(), rules))
 
     def source_checks(self) -> DataFrame | pa.Table:
         """Return the inconsistencies between readers and enumerators: :class:`statetool.connectors.checks.SourceCheck`."""
-        return connector_table(self._spark, "source_checks", self._inventory.operators.values())
+        return self._connector_table("source_checks")
 
     def sinks(self) -> DataFrame | pa.Table:
         """Return every operator of a sink, with its amount of uncommitted data: :class:`statetool.connectors.rows.SinkRow`."""
-        return connector_table(self._spark, "sinks", self._inventory.operators.values())
+        return self._connector_table("sinks")
 
     def commit_ids(self) -> DataFrame | pa.Table:
         """Return the sinks that commit by checkpoint id: :class:`statetool.connectors.commit_ids.CommitIdRow`."""
         from statetool.connectors.commit_ids import CommitIdRow, commit_id_rows
 
         rows = commit_id_rows(self._inventory.operators.values(), self._inventory.metadata.checkpoint_id)
-        return shown_records(self._spark, CommitIdRow, rows)
+        return self.execution.records_to_frame(CommitIdRow, rows)
 
     def connector_rows(self, table: str) -> list[Any]:
         """Return the rows of ``sources``, ``source_splits``, ``enumerators``, ``source_checks``, ``sinks`` or ``transactions``.
@@ -393,7 +216,24 @@ class Savepoint:
 
         return connector_rows(table, self._inventory.operators.values())
 
-    def stats(self, **options: Unpack[StatisticsOptions]) -> Statistics:
+    def _connector_table(self, table: str) -> DataFrame | pa.Table:
+        from statetool.connectors.tables import CONNECTOR_TABLES
+
+        return self.execution.records_to_frame(CONNECTOR_TABLES[table].record, self.connector_rows(table))
+
+    def stats(
+        self,
+        *,
+        operators: Sequence[str] | None = None,
+        largest: int = 10,
+        parallelism: int | None = None,
+        ttl_ms: int | None = None,
+        now_ms: int | None = None,
+        bandwidth_mib: float = 100.0,
+        latency_ms: float = 20.0,
+        spark: SparkSession | None = None,
+        threads: int | None = None,
+    ) -> Statistics:
         """Measure sizes, skew and ages of the state. Values are decoded only if their size is not enough.
 
         Parameters
@@ -411,8 +251,8 @@ class Savepoint:
         bandwidth_mib, latency_ms
             MiB per second that a subtask reads, and milliseconds of latency per request, for estimating the restore time. Default to 100
             and 20.
-        spark
-            Measure in tasks of a cluster. Without a session, ``threads`` of this process are used (by default one per core).
+        spark, threads
+            Measure in tasks of a cluster. Without a session, this many threads of this process are used, by default one per core.
 
         Returns
         -------
@@ -428,9 +268,29 @@ class Savepoint:
         FormatError, DecodeError
             Bytes are damaged. Undamaged state that statetool cannot read is counted as ``unread`` instead.
         """
-        return measured(self._inventory, **options)
+        from statetool.statistics.statistics import StatisticsRequest, statistics_of
 
-    def diff(self, other: Savepoint | str, **options: Unpack[ComparisonOptions]) -> Comparison:
+        request = StatisticsRequest.of(
+            largest=largest,
+            parallelism=parallelism,
+            ttl_ms=ttl_ms,
+            now_ms=now_ms,
+            bandwidth_mib=bandwidth_mib,
+            latency_ms=latency_ms,
+        )
+        names = list(self) if operators is None else name_list("operators", operators)
+        return statistics_of([self._inventory.operator(n) for n in names], request, Execution(spark, threads).map)
+
+    def diff(
+        self,
+        other: Savepoint | str,
+        *,
+        operators: Sequence[str] | None = None,
+        states: Sequence[str] | None = None,
+        keys: Sequence[Key] | None = None,
+        access_times: bool = True,
+        threads: int | None = None,
+    ) -> Comparison:
         """Compare with another snapshot, key by key. This snapshot is ``before``.
 
         Backend, format, release, parallelism and max parallelism of the two may differ. Equal bytes are not decoded. Equal values with
@@ -465,9 +325,18 @@ class Savepoint:
             A header is damaged. Undamaged state that statetool cannot read is listed in :attr:`Comparison.unread` instead, and the two
             snapshots are not ``equal``.
         """
-        return compared(self._inventory, self._opened(other), self._spark, **options)
+        from statetool.comparison.plan import ComparisonRequest, plan_comparison
 
-    def _opened(self, other: Savepoint | str) -> Inventory:
+        request = ComparisonRequest(
+            operators=None if operators is None else name_list("operators", operators),
+            states=None if states is None else name_list("states", states),
+            keys=None if keys is None else tuple(keys),
+            access_times=access_times,
+        )
+        execution = Execution(self.spark, threads)
+        return Comparison(plan_comparison(self._inventory, self._open_other(other), request), execution)
+
+    def _open_other(self, other: Savepoint | str) -> Inventory:
         """Return the inventory of another snapshot. A path is opened with the same types and ``rebase`` as this snapshot."""
         match other:
             case Savepoint():
@@ -475,9 +344,25 @@ class Savepoint:
             case str():
                 mine = self._inventory
                 return Inventory(other, rebase=mine.rebase, types=mine.types, columns_from_plan=mine.columns_from_plan)
-        raise OptionError(f"{other!r} is neither a savepoint nor a path", hint="sp.diff(statetool.load(path))")
+        raise OptionError(f"{other!r} is neither a savepoint nor a path", hint="pass statetool.load(path) or the path")
 
-    def report(self, target: str, other: Savepoint | None = None, **options: Unpack[ReportOptions]) -> bool:
+    def report(
+        self,
+        target: str,
+        other: Savepoint | str | None = None,
+        *,
+        history: str | None = None,
+        deep: bool = False,
+        allow_unread: bool = False,
+        flink: str | None = None,
+        backend: Literal["heap", "rocksdb"] | None = None,
+        largest: int = 10,
+        parallelism: int | None = None,
+        ttl_ms: int | None = None,
+        now_ms: int | None = None,
+        spark: SparkSession | None = None,
+        threads: int | None = None,
+    ) -> bool:
         """Write all findings about the snapshot to one HTML page.
 
         The page loads no resources and runs no scripts. A failed analysis appears on the page with its error.
@@ -487,14 +372,17 @@ class Savepoint:
         target
             A new file: a local path or any URI that fsspec can open.
         other
-            A snapshot of the new job to check this one against (:func:`check`, with ``flink`` and ``backend``) and to compare it with
-            (:meth:`diff`).
+            A snapshot of the new job, or its path, to compare this one with (:meth:`diff`).
         history
             A directory with checkpoints of the job, for showing their growth.
+        deep
+            As for :func:`statetool.verify`.
         allow_unread
             Do not count unreadable state as a failure.
-
-        Others as for :func:`verify` and :meth:`stats`.
+        flink, backend
+            Release and backend of the new job, as for :func:`statetool.check`.
+        largest, parallelism, ttl_ms, now_ms, spark, threads
+            As for :meth:`stats`.
 
         Returns
         -------
@@ -507,9 +395,24 @@ class Savepoint:
         OptionError, TargetExistsError, WriteFailedError
             An option is not valid, or the file already exists or cannot be written.
         """
-        from statetool.api.report import reported
+        from statetool.api.report import write_report
 
-        return reported(self._inventory, None if other is None else other.inventory, target, options).ok
+        facts = write_report(
+            self._inventory,
+            None if other is None else self._open_other(other),
+            target,
+            Execution(spark, threads),
+            history=history,
+            deep=deep,
+            allow_unread=allow_unread,
+            flink=flink,
+            backend=backend,
+            largest=largest,
+            parallelism=parallelism,
+            ttl_ms=ttl_ms,
+            now_ms=now_ms,
+        )
+        return facts.ok
 
     def register(self, prefix: str) -> list[str]:
         """Create temporary views ``<prefix>_<uid>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.
@@ -534,17 +437,5 @@ class Savepoint:
                 warn(f"no views of the {row.scope} state of {row.operator!r}: {row.reason}", stacklevel=2)
 
         tables = [(o.name, t, o) for o in self.operators.values() for t in o.tables]
-        return register_views(needed_session(self._spark), prefix, tables, local_bytes=self._local_bytes)
-
-
-def register(spark: object) -> None:
-    """Register the data sources ``flink-state`` and ``flink-state-metadata`` with a Spark session (PySpark 4).
-
-    Raises
-    ------
-    MissingDependencyError
-        PySpark is older than 4 and has no Python data sources.
-    """
-    from statetool.spark.session import register as register_sources
-
-    register_sources(spark)
+        spark = self.execution.require_session()
+        return register_views(spark, prefix, tables, local_bytes=self._access.driver_read_limit)

@@ -1,18 +1,54 @@
-"""Write new savepoints from DataFrames, or changed copies of existing savepoints."""
+"""New savepoints from tables, and changed copies of existing savepoints."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from statetool.api.edits import Edits
-from statetool.api.savepoint import Savepoint, load
+from statetool.api.bootstrap import KeyedState, OperatorState, session_of
+from statetool.api.comparison import Comparison
+from statetool.api.execution import Execution
+from statetool.api.operator import Access, Operator, Transformation
+from statetool.api.savepoint import Savepoint
+from statetool.declaring.classes import declared_classes
+from statetool.declaring.states import StateType
+from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.formats.key_groups import check_max_parallelism
+from statetool.formats.operator_id import operator_id_for_uid
+from statetool.saving.compose import write_composition
+from statetool.saving.composition import Composition, OperatorChange
+from statetool.saving.publish import INLINE_BYTES
+from statetool.saving.transform import bootstrap_changes, states_without_namespace
+from statetool.saving.versions import WIDEST, parse_release
+from statetool.snapshot.inventory import Inventory
+from statetool.tables.request import ScanRequest
+from statetool.types.declared import TypeContext
+from statetool.types.options import DecimalsMode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavepointWriter(Edits):
-    """A savepoint to be written, either new or based on an existing one; see :class:`statetool.api.edits.Edits`."""
+class SavepointWriter:
+    """A savepoint to be written, either new (:meth:`new`) or a changed copy of an existing one (:meth:`from_existing`).
+
+    Each method returns a new object. Only :meth:`transform` by a function, :meth:`preview` and :meth:`write` read data, and only the last
+    two write. They run on Spark if a DataFrame or a session is involved, otherwise in this process on ``pyarrow.Table`` s.
+
+    Refer to operators of an existing savepoint by their old uid, operator id, name or id prefix, even after :meth:`change_uid`.
+    """
+
+    base: Savepoint | None = None
+    max_parallelism: int = 128
+    checkpoint_id: int | None = None
+    changes: Mapping[str, OperatorChange] = field(default_factory=dict)
+    removed: frozenset[str] = frozenset()
+    uids: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def new(cls, *, max_parallelism: int = 128, checkpoint_id: int | None = None) -> SavepointWriter:
@@ -45,6 +81,299 @@ class SavepointWriter(Edits):
         """
         return cls(base=savepoint, max_parallelism=check_max_parallelism(max_parallelism))
 
-    def _load(self, target: str, spark: Any) -> Savepoint:
-        savepoint = load(target)
-        return savepoint if spark is None else savepoint.with_session(spark)
+    def with_operator(
+        self,
+        uid: str,
+        *states: KeyedState | OperatorState,
+        max_parallelism: int | None = None,
+        parallelism: int | None = None,
+        new: bool | None = None,
+    ) -> SavepointWriter:
+        """Add an operator, or add state to an existing one and replace its states of the same names.
+
+        To replace an operator as a whole, remove it as well.
+
+        Parameters
+        ----------
+        uid
+            The job's ``.uid("...")``, or the 32 hex digits of the operator id for jobs without uids, such as SQL jobs.
+        states
+            Results of :func:`statetool.bootstrap_keyed_state` and the other bootstrap functions.
+        max_parallelism
+            Max parallelism of a new operator. Defaults to that of the writer.
+        parallelism
+            Number of subtasks that a new operator's state is written for. Flink can restore it with any other parallelism. Defaults to
+            Spark's parallelism, up to the max parallelism.
+        new
+            ``True`` if the existing savepoint does not have the operator, ``False`` if it does; :meth:`write` and :meth:`preview` check it.
+            By default they accept both, but raise ``UnknownNameError`` if the uid resembles an existing one, or if its state is ``like=``
+            an existing operator: a typo in the uid would add a new operator instead of changing the existing one.
+
+        Raises
+        ------
+        OptionError
+            The operator was already given, or a number is out of bounds.
+        """
+        change = self.changes.get(uid, OperatorChange())
+        if change.bootstraps:
+            raise OptionError(
+                f"operator {uid!r} was already given", hint="pass all of its states to one with_operator(...)"
+            )
+        if max_parallelism is not None:
+            check_max_parallelism(max_parallelism, parallelism or 1)
+        bootstraps = tuple(s.bootstrap for s in states)
+        return self._with_change(
+            uid,
+            replace(change, bootstraps=bootstraps, max_parallelism=max_parallelism, parallelism=parallelism, new=new),
+        )
+
+    def remove_operator(self, uid: str) -> SavepointWriter:
+        """Remove an operator of the existing savepoint with all its state."""
+        return replace(self, removed=self.removed | {self._existing(uid)})
+
+    def remove_state(self, uid: str, *names: str) -> SavepointWriter:
+        """Remove states of an operator (timers by the name of their queue). All other states keep their bytes."""
+        uid = self._existing(uid)
+        change = self.changes.get(uid, OperatorChange())
+        return self._with_change(uid, replace(change, dropped_states=change.dropped_states | set(names)))
+
+    def rename_state(self, uid: str, old: str, new: str) -> SavepointWriter:
+        """Rename a state of an operator. Everything but the name keeps its bytes."""
+        uid = self._existing(uid)
+        change = self.changes.get(uid, OperatorChange())
+        return self._with_change(uid, replace(change, renames={**change.renames, old: new}))
+
+    def change_uid(self, old: str, new: str) -> SavepointWriter:
+        """Give an operator another uid (or, by 32 hex digits, another id). All changes apply at once, so swaps and chains work."""
+        return replace(self, uids={**self.uids, self._existing(old): new})
+
+    def with_checkpoint_id(self, checkpoint_id: int) -> SavepointWriter:
+        """Set the checkpoint id. Defaults to that of the existing savepoint, or 0 for new ones, as in Flink's ``SavepointWriter``.
+
+        A sink of Iceberg or Paimon drops commits if the id is lower than one it has already committed: see :meth:`new`.
+
+        Raises
+        ------
+        OptionError
+            The id is negative.
+        """
+        if checkpoint_id < 0:
+            raise OptionError(f"checkpoint id {checkpoint_id} is negative")
+        return replace(self, checkpoint_id=checkpoint_id)
+
+    def transform(
+        self,
+        uid: str,
+        change: Transformation,
+        *,
+        states: Sequence[str] | None = None,
+        where: str | None = None,
+        types: Mapping[str, StateType] | None = None,
+        decimals: DecimalsMode = "decimal",
+    ) -> SavepointWriter:
+        """Change state values of an existing operator by SQL expressions or by a function. Everything else keeps its bytes.
+
+        Parameters
+        ----------
+        change
+            Either ``{state: expression}`` over the columns of ``op.keyed_state()``, which needs Spark. Values with a TTL keep their last
+            access (in lists and maps they are structs, as with ``ttl="raw"``). An expression that sets a timestamp ``t`` with nanoseconds
+            needs a second one for these: ``{"t": ..., "t_nanos": "0"}``.
+            Or a function from the table ``op.keyed_state(ttl="raw", key_group=True)`` to a table whose columns replace the states of their
+            names. New names are new states. Keys missing from the result lose these states. Tables are Spark DataFrames, or
+            ``pyarrow.Table`` s if the savepoint was opened without a session.
+        states
+            States passed to a function, by default all. States that it does not return stay.
+        where
+            A SQL condition. Values of other keys are unchanged, so the type of the expression must hold them too.
+        types
+            Declared types (:func:`statetool.value`, ...) of states. By default a state whose column keeps its type keeps its serializer,
+            and any other gets one that follows from the column. The kind of a state never changes.
+        decimals
+            Form of Java's big numbers, as in a read. ``decimal`` (default): each BigDecimal keeps its scale, stored in ``<name>_scale``,
+            which increases if the new value needs more fraction digits. ``string``: text, written with exactly its digits, for numbers
+            of more than 38 digits.
+
+        Raises
+        ------
+        UnknownNameError
+            The operator has no such state without a namespace.
+        OptionError
+            The result has no key or a type that no state can have, or the change does not set nanoseconds.
+        MissingDependencyError
+            Expressions were given without a session.
+        """
+        if self.base is None:
+            raise OptionError(
+                "a new savepoint has no values to change", hint="start with SavepointWriter.from_existing(savepoint)"
+            )
+        uid = self._existing(uid)
+        operator = self.base[uid]
+        known = states_without_namespace(operator.inventory)
+        for name in (*(states or ()), *(types or ())):
+            if name not in known:
+                raise UnknownNameError(f"operator {operator.name!r} has no state {name!r}", hint=suggest(name, known))
+        before, after, data = self._changed_table(operator, change, states, where, decimals)
+        bootstraps = bootstrap_changes(operator.inventory, before, after, data, types or {})
+        old = self.changes.get(uid, OperatorChange())
+        return self._with_change(uid, replace(old, bootstraps=(*old.bootstraps, *bootstraps)))
+
+    @staticmethod
+    def _changed_table(
+        operator: Operator,
+        change: Transformation,
+        states: Sequence[str] | None,
+        where: str | None,
+        decimals: DecimalsMode,
+    ) -> tuple[pa.Schema, pa.Schema, Any]:
+        """Return the schemas of ``keyed_state`` before and after a change, and the changed table."""
+
+        def request(names: Sequence[str] | None) -> ScanRequest:
+            return ScanRequest.of(states=names, ttl="raw", decimals=decimals, key_group=True)
+
+        if callable(change):
+            if where is not None:
+                raise OptionError(
+                    "where= goes with expressions",
+                    hint="return all rows from the function: keys that it leaves out lose these states",
+                )
+            table = operator.read(request(states))
+            data = change(table)
+            return operator.execution.schema_of(table), operator.execution.schema_of(data), data
+        if states is not None:
+            raise OptionError("states= goes with a function", hint="expressions name their states")
+        from statetool.spark.transform import change_by_expressions
+
+        return change_by_expressions(operator.inventory, lambda names: operator.frame(request(names)), change, where)
+
+    def _existing(self, name: str) -> str:
+        """Return the uid or id of an operator of the existing savepoint by uid, id, name or id prefix. Other names stay."""
+        return name if self.base is None else self.base.inventory.existing_name(name)
+
+    def _with_change(self, uid: str, change: OperatorChange) -> SavepointWriter:
+        return replace(self, changes={**self.changes, uid: change})
+
+    def write(
+        self,
+        target: str,
+        *,
+        flink_version: str | None = None,
+        reference_files: bool = False,
+        inline_bytes: int = INLINE_BYTES,
+        take_over: bool = False,
+    ) -> Savepoint[SavepointWriter]:
+        """Write the savepoint and open it.
+
+        Parameters
+        ----------
+        target
+            A new directory: a local path or any URI that fsspec can write to.
+        flink_version
+            Flink release that will read it, such as ``"2.3"``. By default every release from 1.13 reads a new savepoint (which stores
+            only hashes of uids), and a changed one has the metadata version of the existing one.
+        reference_files
+            Reference files of unchanged operators instead of copying them. The existing savepoint must then be retained.
+        inline_bytes
+            Streams with fewer bytes are stored in ``_metadata``, as with Flink's ``execution.checkpointing.data-inline-threshold``.
+        take_over
+            Take the target over from another write that may still run, as in :func:`statetool.rescale`.
+
+        Raises
+        ------
+        TargetExistsError
+            The target exists, or another write to it may be going on.
+        OptionError, UnknownNameError, UnsupportedError
+            The edits cannot be written. Nothing was written.
+        EncodeError
+            A value does not fit its type, or a key occurs twice.
+
+        Warns
+        -----
+        UserWarning
+            An operator of a sink commits by checkpoint id, and the savepoint's id is 0 or lower than the ids in its state.
+        """
+        default = WIDEST if self.base is None else self.base.metadata_version
+        release = parse_release(flink_version, default=default)
+        self._check_numbers()
+        composition = Composition(
+            base=None if self.base is None else self.base.inventory,
+            changes=self.changes,
+            removed=self.removed,
+            uids=self.uids,
+            checkpoint_id=self.checkpoint_id,
+            max_parallelism=self.max_parallelism,
+            reference=reference_files,
+            inline_bytes=inline_bytes,
+        )
+        write_composition(composition, target, release, self._execution().runner(), take_over=take_over)
+        return self._open(target)
+
+    def preview(self, folder: str | None = None) -> Comparison:
+        """Return the differences, as :meth:`statetool.Savepoint.diff` does, without writing the savepoint.
+
+        Only changed operators are written, into a folder that is removed when the comparison is garbage collected.
+
+        Parameters
+        ----------
+        folder
+            Parent of this folder; on a cluster, one that all machines can access. Defaults to the system's temporary directory.
+
+        Raises
+        ------
+        OptionError, UnknownNameError, UnsupportedError, EncodeError
+            As for :meth:`write`.
+        """
+        if self.base is None:
+            raise OptionError("preview() needs a base savepoint", hint="call write() instead")
+        work = tempfile.mkdtemp(prefix="statetool-preview-", dir=folder)
+        try:
+            changed = replace(self, uids={}).write(f"{work}/savepoint", reference_files=True)
+            names = [*self.changes, *self.removed]
+            comparison = self.base.diff(changed, operators=names or None)
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+        weakref.finalize(comparison, shutil.rmtree, work, ignore_errors=True)
+        return comparison
+
+    def _check_numbers(self) -> None:
+        """Raise an error on a changed parallelism or max parallelism of an operator of the existing savepoint."""
+        if self.base is None:
+            return
+        removed = {self.base[name].operator_id for name in self.removed if name in self.base}
+        for uid, change in self.changes.items():
+            if uid not in self.base or self.base[uid].operator_id in removed:
+                continue
+            old = self.base[uid]
+            for number, wanted, existing in (
+                ("max parallelism", change.max_parallelism, old.max_parallelism),
+                ("parallelism", change.parallelism, old.parallelism),
+            ):
+                if wanted is not None and wanted != existing:
+                    raise OptionError(
+                        f"operator {old.inventory.label!r} has {number} {existing}, not {wanted}",
+                        hint="omit it, and change it with statetool.rescale(...)",
+                    )
+
+    def _execution(self) -> Execution:
+        """Return the execution on the session of the DataFrames, or else on that of the existing savepoint."""
+        sessions = [session_of(b) for change in self.changes.values() for b in change.bootstraps]
+        given = next((s for s in sessions if s is not None), None)
+        return Execution(given) if given is not None or self.base is None else self.base.execution
+
+    def _open(self, target: str) -> Savepoint[SavepointWriter]:
+        """Open the written savepoint, with names for operators whose uid was given but is not stored."""
+        # The new savepoint may be of another Flink release, so its metadata determine the version of Kryo.
+        types = self.base.inventory.types if self.base is not None else TypeContext(classes=declared_classes())
+        access = Access(execution=self._execution(), edit=edit_snapshot)
+        access.execution.prepare_session(sources=False)
+        plan = None if self.base is None else self.base.inventory.columns_from_plan
+        savepoint = Savepoint(Inventory(target, types=replace(types, kryo=None), columns_from_plan=plan), access)
+        names = {*self.changes, *self.uids.values(), *(() if self.base is None else self.base)}
+        ids = {o.operator_id for o in savepoint.operators.values() if o.uid is None}
+        return savepoint.with_uids(sorted(n for n in names if operator_id_for_uid(n) in ids))
+
+
+def edit_snapshot(inventory: Inventory, access: Access[SavepointWriter]) -> SavepointWriter:
+    """Start edits of an open snapshot."""
+    return SavepointWriter.from_existing(Savepoint(inventory, access))

@@ -16,9 +16,9 @@ from textual.widgets import DataTable, Footer, Header, Static, Tree
 from textual.worker import get_current_worker
 
 from statetool import Operator, Savepoint
-from statetool.api.execution import remarks
 from statetool.cli.output import shown_text
 from statetool.errors import StatetoolError, printable, several
+from statetool.snapshot.state_info import undecoded_reasons
 from statetool.tables.request import ScanRequest
 from statetool.types.operators import display_name
 
@@ -184,7 +184,7 @@ def about_table(operator: Operator, table: str) -> list[str]:
     title = f"{operator.inventory.label.display} {table}"
     if state is not None:
         title += f": {state.kind} of {state.value_type}"
-    return [title, *remarks(operator.states, table)]
+    return [title, *undecoded_reasons(operator.states, table)]
 
 
 def _label(text: str) -> str:

@@ -31,7 +31,7 @@ from statetool.cli.verdicts import command_line, show_check, show_comparison
 from statetool.errors import OptionError, TargetExistsError, several
 
 if TYPE_CHECKING:
-    from statetool.api.inspect import Comparison
+    from statetool.api.comparison import Comparison
 
 #: Statistics tables shown in text output, with their columns.
 _SHOWN = {

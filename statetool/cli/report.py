@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from statetool.api.execution import Execution
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.inspect import largest_options, new_job_options
@@ -17,7 +18,6 @@ from statetool.cli.verify import verification_options
 from statetool.errors import several
 
 if TYPE_CHECKING:
-    from statetool.api.report import ReportOptions
     from statetool.report.facts import Facts
 
 #: Maximum number of printed reasons. The page has all.
@@ -47,11 +47,11 @@ def report(options: CommonOptions, path: str, other: str | None, target: str, **
     """
     if not is_snapshot(path):
         analyses["history"], path = path, newest_snapshot(path, options.rebase)
-    analyses |= {"spark": options.spark, "threads": options.threads}
-    from statetool.api.report import reported
+    from statetool.api.report import write_report
 
     first, *others = open_snapshots([path] if other is None else [path, other], options)
-    facts = reported(first.inventory, others[0].inventory if others else None, target, cast("ReportOptions", analyses))
+    execution = Execution(options.spark, options.threads)
+    facts = write_report(first.inventory, others[0].inventory if others else None, target, execution, **analyses)
     echo_err(*(f"not read: {reason}" for reason in facts.unread[:_MOST_REASONS]))
     if len(facts.unread) > _MOST_REASONS:
         echo_err(f"... and {len(facts.unread) - _MOST_REASONS:,} more, listed in {target}")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statetool.api.execution import remarks
 from statetool.cli.completion import complete_operator, complete_path, complete_table
 from statetool.cli.group import Command, SectionOption
 from statetool.cli.options import OUTPUT, SNAPSHOT, CommonOptions, common_options, open_snapshot
 from statetool.cli.output import echo_err
+from statetool.snapshot.state_info import undecoded_reasons
 from statetool.tables.option_text import Option
 from statetool.tables.request import OPTIONS, ScanRequest
 
@@ -119,7 +119,7 @@ def head(options: CommonOptions, path: str, operator: str, request: ScanRequest,
     """
     opened = open_snapshot(path, options, operators=[operator])[operator]
     options.output.rows(_first_rows(opened.plan(request), limit))
-    echo_err(*remarks(opened.states, request.table))
+    echo_err(*undecoded_reasons(opened.states, request.table))
 
 
 def _first_rows(scan: TableScan, limit: int) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from statetool.advice.findings import Finding as ConfigurationFinding
     from statetool.advice.history import Advice
-    from statetool.api.inspect import Comparison
+    from statetool.api.comparison import Comparison
     from statetool.compatibility.verdicts import Check
     from statetool.connectors.checks import SourceCheck
     from statetool.verification.verify import Verification

@@ -1,4 +1,4 @@
-"""Positions given by a user as rows of a table."""
+"""Positions given by a user as a mapping or as rows of a table."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from statetool.errors import OptionError
+
+
+def positions_in(table: Any) -> Mapping[str, int | str]:
+    """Return positions by split from a mapping, which is returned unchanged, an Arrow table or a DataFrame; errors as for :func:`positions_of`."""
+    if isinstance(table, Mapping):
+        return table
+    return positions_of(table.to_pylist() if hasattr(table, "to_pylist") else [row.asDict() for row in table.collect()])
 
 
 def positions_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:

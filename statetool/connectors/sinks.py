@@ -27,10 +27,10 @@ from statetool.connectors.collector import (
     write_legacy,
 )
 from statetool.connectors.connector import Recognised, SinkConnector, StateSink
-from statetool.connectors.elements import OperatorBytes, reading_as
+from statetool.connectors.elements import OperatorBytes, reading_as, unknown_state
 from statetool.connectors.model import PendingCommit, SinkState
 from statetool.connectors.wire import read_version, whole_versioned, write_versioned
-from statetool.errors import StatetoolError, several
+from statetool.errors import OptionError, StatetoolError, several
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io.output import Output
 from statetool.snapshot.operator import OperatorInventory
@@ -104,6 +104,24 @@ def sinks_in(operator: OperatorInventory) -> list[Sink]:
 def sink_of(operator: OperatorInventory) -> Sink | None:
     """Return the sink part with the committables of an operator, otherwise the part with its writers; ``None`` if it belongs to no sink."""
     return next(iter(sorted(sinks_in(operator), key=lambda s: s.state.role == "writer")), None)
+
+
+def require_sink(operator: OperatorInventory) -> Sink:
+    """Return the sink that an operator belongs to; see :func:`sink_of`.
+
+    Raises
+    ------
+    OptionError
+        The operator does not belong to a sink.
+    UnknownSerializerError
+        State of an unknown type hides whether the operator belongs to a sink.
+    """
+    sink = sink_of(operator)
+    if sink is None:
+        raise unknown_state(operator) or OptionError(
+            f"operator {operator.label!r} is not a sink", hint="statetool sinks list shows the sinks"
+        )
+    return sink
 
 
 def _sink_v2(operator: OperatorInventory, data: OperatorBytes) -> list[Sink]:

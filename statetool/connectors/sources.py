@@ -13,10 +13,10 @@ from typing import Final
 
 from statetool.connectors import registry
 from statetool.connectors.connector import Recognised, SplitConnector, StateSource
-from statetool.connectors.elements import OperatorBytes, reading_as
+from statetool.connectors.elements import OperatorBytes, reading_as, unknown_state
 from statetool.connectors.model import HeldSplit, SourceBytes, SourceState
 from statetool.connectors.wire import read_all, read_versioned, whole_versioned
-from statetool.errors import StatetoolError
+from statetool.errors import OptionError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.snapshot.operator import OperatorInventory
@@ -81,6 +81,24 @@ def source_of(operator: OperatorInventory, connector: str | None = None) -> Sour
         if source.recognises(data) and connector in (None, source.name):
             return Source(operator=operator, connector=source, state=source.read(data))
     return None
+
+
+def require_source(operator: OperatorInventory, connector: str | None = None) -> Source:
+    """Return the source that an operator is.
+
+    Raises
+    ------
+    OptionError
+        The operator is not a source.
+    UnknownSerializerError
+        State of an unknown type hides whether the operator is a source.
+    """
+    source = source_of(operator, connector)
+    if source is None:
+        raise unknown_state(operator) or OptionError(
+            f"operator {operator.label!r} is not a source", hint="statetool sources list shows the sources"
+        )
+    return source
 
 
 def _split_source(operator: OperatorInventory, data: OperatorBytes, name: str | None) -> Source:

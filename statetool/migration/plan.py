@@ -152,10 +152,10 @@ class MigrationPlan:
             state = max((n for n in known if name.startswith(f"{n}.")), key=len, default=None)
             if state is None:
                 raise UnknownNameError(f"no state of the plan has a field {name!r}", hint=suggest(name, known))
-            plan = plan.saying(state, sources={name.removeprefix(f"{state}."): old})
+            plan = plan.with_choices(state, sources={name.removeprefix(f"{state}."): old})
         return plan
 
-    def saying(
+    def with_choices(
         self,
         state: str,
         *,
@@ -195,6 +195,9 @@ class MigrationPlan:
             last_access_ms=old.last_access_ms if last_access_ms is None else last_access_ms,
         )
         return replace(self, states=tuple(s.with_choices(choices) if s.name == state else s for s in self.states))
+
+    #: Earlier name of :meth:`with_choices`.
+    saying = with_choices
 
     def check(self) -> None:
         """Refuse a plan with steps that cannot be performed, or that lose something and were not accepted.

@@ -33,10 +33,11 @@ class OperatorChange:
     max_parallelism, parallelism
         ``None`` keeps the value of the base. If they differ, keys move to other key groups, and key groups to other subtasks.
     new
-        Whether the operator is known to be absent from the base.
+        ``True`` if the base does not have the operator, ``False`` if it does. ``None`` accepts both, but refuses to add an operator whose
+        name resembles one of the base.
     formula
         Hash function of moving keys whose serializer does not provide it.
-    without, renames
+    dropped_states, renames
         States of the base to leave out, and new state names by old names.
     canonical
         Whether to rewrite keyed state even if nothing in it changes.
@@ -51,9 +52,9 @@ class OperatorChange:
     bootstraps: tuple[Any, ...] = ()
     max_parallelism: int | None = None
     parallelism: int | None = None
-    new: bool = False
+    new: bool | None = None
     formula: HashFormula | None = None
-    without: frozenset[str] = frozenset()
+    dropped_states: frozenset[str] = frozenset()
     renames: Mapping[str, str] = field(default_factory=dict)
     canonical: bool = False
     elements: Mapping[str, Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)

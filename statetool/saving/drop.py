@@ -69,7 +69,7 @@ def plan_drop(inventory: Inventory, operators: Iterable[str], states: Mapping[st
                 raise UnknownNameError(f"operator {operator.label} has no state {state!r}", hint=suggest(state, kinds))
             rows.append(DropRow(operator=operator.label, operator_id=operator_id, state=state, kind=kinds[state]))
         if chosen:
-            changes[operator_id] = OperatorChange(without=frozenset(chosen))
+            changes[operator_id] = OperatorChange(dropped_states=frozenset(chosen))
     if not rows:
         raise OptionError("nothing to drop", hint="pass operators, or states of an operator")
     return DropPlan(tuple(rows), frozenset(dropped), changes)

@@ -84,8 +84,9 @@ def plan_composition(
             if requested.new and old is not None:
                 raise OptionError(f"operator {name!r} already exists", hint="omit new=True to change it")
             if old is None:
-                if not requested.new and composition.base is not None and _find(base, name) is None:
-                    _check_meant(name, requested, composition.base.operators)
+                if _find(base, name) is None:
+                    existing = {} if composition.base is None else composition.base.operators
+                    _check_meant(name, requested, existing)
                 planned.append(_plan_new(name, change, tables, composition, runner))
                 continue
             if old.operator_id in changed:
@@ -105,7 +106,9 @@ def _find(operators: Sequence[OperatorState], name: str) -> OperatorState | None
 
 
 def _check_meant(uid: str, change: OperatorChange, base: Mapping[str, OperatorInventory]) -> None:
-    """Refuse to add an operator whose name may be a typo for one of the base."""
+    """Refuse to add an operator that should exist, or whose name may be a typo for one of the base."""
+    if change.new:
+        return
     near = nearest(uid.lower(), [name.lower() for name in base], cutoff=_TYPING_ERROR)
     likes = [b.like.state for b in change.bootstraps if b.like is not None]
     by_name = find_all([o.label for o in base.values()], uid)
@@ -117,14 +120,17 @@ def _check_meant(uid: str, change: OperatorChange, base: Mapping[str, OperatorIn
     if meant:
         raise UnknownNameError(
             f"no operator has the uid {uid!r}, but there is {' and '.join(repr(o.display) for o in meant)}",
-            hint=f"did you mean {' or '.join(meant)}? To add an operator, call with_operator({uid!r}, ..., new=True)",
+            hint=f"did you mean {' or '.join(meant)}? A typo in the uid would add a new operator instead of changing the existing one. "
+            f"To add an operator, call with_operator({uid!r}, ..., new=True)",
         )
+    if change.new is False:
+        raise UnknownNameError(f"no operator {uid!r}", hint=suggest(uid, base))
 
 
 def _plan_new(
     uid: str, change: OperatorChange, tables: DescribedTables, composition: Composition, runner: Runner
 ) -> PlannedOperator:
-    if change.without or change.renames:
+    if change.dropped_states or change.renames:
         known = [] if composition.base is None else list(composition.base.operators)
         raise UnknownNameError(f"cannot change states of operator {uid!r}: it does not exist", hint=suggest(uid, known))
     if not uid:
@@ -205,7 +211,7 @@ class _Plan:
     @property
     def gone(self) -> frozenset[str]:
         """Return the keyed states of the base that are left out or replaced."""
-        return self.change.without | state_names(self.keyed_tables)
+        return self.change.dropped_states | state_names(self.keyed_tables)
 
     @property
     def element_names(self) -> frozenset[str]:
@@ -215,17 +221,17 @@ class _Plan:
         """Refuse names of unknown states, and two states with the same name."""
         change = self.change
         known = {*operator.keyed_states, *operator.operator_states}
-        for name in (*change.without, *change.renames, *change.elements, *change.conversions):
+        for name in (*change.dropped_states, *change.renames, *change.elements, *change.conversions):
             if name not in known:
                 raise UnknownNameError(f"operator {self.label!r} has no state {name!r}", hint=suggest(name, known))
         in_both = operator.keyed_states.keys() & operator.operator_states.keys()
-        for name in in_both & {*change.without, *change.renames, *change.conversions}:
+        for name in in_both & {*change.dropped_states, *change.renames, *change.conversions}:
             raise OptionError(
                 f"operator {self.label!r} has a keyed state and an operator state {name!r}: the name is ambiguous",
                 hint="bootstrap the one that changes with its new values",
             )
         for name in change.renames:
-            if name in (self.gone if name in operator.keyed_states else change.without | self.element_names):
+            if name in (self.gone if name in operator.keyed_states else change.dropped_states | self.element_names):
                 raise OptionError(
                     f"state {name!r} cannot be both renamed and dropped or replaced", hint="give it one change"
                 )
@@ -239,7 +245,9 @@ class _Plan:
         new = self.element_tables if elements else self.keyed_tables
         edits = self.change.elements if elements else ()
         change = self.change
-        return bool(new) or any(n in names for n in (*change.without, *change.renames, *change.conversions, *edits))
+        return bool(new) or any(
+            n in names for n in (*change.dropped_states, *change.renames, *change.conversions, *edits)
+        )
 
     def types(self, base: TypeContext) -> TypeContext:
         """Return the declarations for new state: those of conversions, of the operator in ``like``, or of the base."""
@@ -293,7 +301,7 @@ class _Plan:
             element_metas(self.element_tables),
             label=self.label,
             parallelism=self.parallelism,
-            without=self.change.without | self.element_names,
+            without=self.change.dropped_states | self.element_names,
             renames=self.change.renames,
             new_elements=self.change.elements,
             conversions=self.change.conversions,

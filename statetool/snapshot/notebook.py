@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from statetool.errors import several
 from statetool.html.fragment import fragment
 from statetool.html.markup import Html, table
 from statetool.html.numbers import count, size
 from statetool.html.operators import operator_ids, operator_name
+from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
+from statetool.snapshot.operator import OperatorInventory
 
-if TYPE_CHECKING:
-    from statetool.snapshot.inventory import Inventory
-    from statetool.snapshot.operator import OperatorInventory
+T = TypeVar("T")
 
 
 def snapshot_html(inventory: Inventory) -> Html:
@@ -46,3 +46,29 @@ def operator_html(operator: OperatorInventory, tables: Iterable[str]) -> Html:
     ]
     title = f"{operator.label.display}: tables {', '.join(tables)}"
     return fragment(table(("state", "kind", "key", "namespace", "value", "TTL", "remarks"), rows, title))
+
+
+class HtmlMapping(Mapping[str, T]):
+    """A mapping by name that notebooks show as a table and complete by its names."""
+
+    def __init__(self, items: dict[str, T], html: Callable[[], str]) -> None:
+        self._items = items
+        self._html = html
+
+    def __getitem__(self, name: str) -> T:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+    def _repr_html_(self) -> str:
+        return self._html()
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
@@ -49,6 +49,12 @@ class StateInfo(OperatorRecord):
         values = ((f.name.replace("_", " "), getattr(self, f.name)) for f in fields(self))
         rows = [(name, words.get(value, value)) for name, value in values]
         return fragment(table(("property", "value"), rows, self.name))
+
+
+def undecoded_reasons(states: Mapping[str, StateInfo], table: str) -> list[str]:
+    """Return the reasons why states in a table of an operator stay bytes, with the declarations that would decode them."""
+    shown = [s for s in states.values() if s.scope == "keyed"] if table == "keyed_state" else [states.get(table)]
+    return [f"{s.name}: {s.reason}" for s in shown if s is not None and s.reason]
 
 
 def uses_ttl(serializer: Serializer) -> bool:

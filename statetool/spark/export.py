@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -27,7 +27,6 @@ from statetool.spark.file_export import (
 from statetool.spark.targets import spark_target
 
 if TYPE_CHECKING:
-    from statetool.api.operator import Operator
     from statetool.spark.frames import SparkTable
     from statetool.tables.request import ScanRequest
 
@@ -47,8 +46,16 @@ _GROUP: Final = "key_group"
 _CHECKPOINT: Final = "checkpoint_id"
 
 
+class SparkPlanner(Protocol):
+    """Plans tables of an operator for tasks of a session."""
+
+    def plan_on_spark(self, request: ScanRequest) -> SparkTable:
+        """Plan the request."""
+        ...
+
+
 def export_table(
-    operator: Operator,
+    operator: SparkPlanner,
     request: ScanRequest,
     target: str,
     *,
@@ -61,7 +68,7 @@ def export_table(
     Parameters
     ----------
     operator
-        An operator loaded with a Spark session.
+        An operator (:class:`statetool.Operator`) loaded with a Spark session.
     request
         The data to export, and the options for showing values.
     target
@@ -88,7 +95,7 @@ def export_table(
     """
     if by_key_group:
         request = replace(request, key_group=True)
-    table = operator.planned(request)
+    table = operator.plan_on_spark(request)
     if append_as is not None and _CHECKPOINT in table.scan.schema.names:
         raise OptionError(
             f"the table has a column {_CHECKPOINT} of its own", hint="export it to a directory of its own"

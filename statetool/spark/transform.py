@@ -2,19 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from statetool.columns.companions import PRESENT, SCALE
+from statetool.columns.companions import PRESENT, SCALE, SUFFIXES, state_of_companion
 from statetool.columns.types import COMPANION
-from statetool.errors import OptionError
+from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.saving.transform import has_ttl, states_without_namespace
+from statetool.snapshot.operator import OperatorInventory
+from statetool.spark.schema import arrow_schema
+from statetool.types.table_columns import state_columns
 
 _ACCESS: Final = "__statetool_last_access_"
 _DIGITS: Final = {t.ByteType: 3, t.ShortType: 5, t.IntegerType: 10, t.LongType: 19}
+
+
+def change_by_expressions(
+    operator: OperatorInventory, read: Callable[[list[str]], Any], change: Mapping[str, str], where: str | None
+) -> tuple[pa.Schema, pa.Schema, Any]:
+    """Compute states of an operator by SQL expressions.
+
+    Parameters
+    ----------
+    read
+        Returns the table ``keyed_state`` of some states as a DataFrame, with ``ttl="raw"`` and ``key_group=True``.
+    change
+        SQL expressions by state or companion column.
+    where
+        A condition: values of other keys stay.
+
+    Returns
+    -------
+    tuple of pyarrow.Schema, pyarrow.Schema, DataFrame
+        The schemas before and after the change, and the table of keys and changed columns.
+
+    Raises
+    ------
+    UnknownNameError
+        The operator has no such state without a namespace.
+    OptionError
+        There are no expressions, or as for :func:`apply_expressions`.
+    """
+    metas = states_without_namespace(operator)
+    column_of = state_columns(metas)
+    for name in change:
+        if name not in metas and state_of_companion(name, metas) is None:
+            raise UnknownNameError(f"operator {operator.label!r} has no state {name!r}", hint=suggest(name, metas))
+    if not change:
+        raise OptionError("nothing to change", hint='pass expressions: {"balance": "CAST(balance AS DECIMAL(20, 4))"}')
+    # An expression refers to columns by name in its text, and a star may refer to all.
+    text = " ".join((*change.values(), where or "")).lower()
+    needed = [
+        n
+        for n in metas
+        if n in change
+        or column_of[n].lower() in text
+        or "*" in text
+        or any(f"{n}{suffix}" in change for suffix in SUFFIXES)
+    ]
+    frame = read(needed)
+    timed = [n for n in needed if metas[n].kind not in ("list", "map") and has_ttl(metas[n])]
+    columns = {column_of.get(n, n): sql for n, sql in change.items()}
+    own = {column_of[n] for n in needed}
+    companions = {f"{n}{suffix}" for n in ("key", *own) for suffix in SUFFIXES} - own
+    data = apply_expressions(frame, columns, where, [column_of[n] for n in timed], companions & set(frame.columns))
+    return arrow_schema(frame), arrow_schema(data), data
 
 
 def apply_expressions(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from inspect import Parameter, signature
+from typing import Any, Final, TypeVar
 
 from typing_extensions import Unpack
 
@@ -14,12 +15,14 @@ from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.tables.option_text import Key, Option, by_known_names, parse_flag, plain_key
 from statetool.types.options import ReadingOptions, ReadOptions, as_text, refuse_unknown, whole_number
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 class KeyedOptions(ReadingOptions, total=False):
     """Keyword arguments for reads of keyed tables; see :class:`ScanRequest`."""
 
     key_group: bool
-    split_bytes: int
+    split_bytes: int | None
     memory_bytes: int
 
 
@@ -200,3 +203,19 @@ _READ: Final = tuple(f.name for f in fields(ReadOptions))
 OPTIONS: Final = _options(ScanRequest, ReadOptions)
 #: The options of :meth:`ScanRequest.from_options`.
 REQUEST_OPTIONS: Final = (*OPTIONS, "stateVarName", "readRegisteredTimers")
+
+
+def list_options(options: Any) -> Callable[[F], F]:
+    """Return a decorator that lists keyword arguments of a ``TypedDict`` in the signature that ``help()`` shows, with their defaults."""
+
+    def add(function: F) -> F:
+        plain = signature(function)
+        *others, _ = plain.parameters.values()
+        named = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind.__forward_arg__)
+            for name, kind in options.__annotations__.items()
+        ]
+        function.__signature__ = plain.replace(parameters=[*others, *named])  # type: ignore[attr-defined]
+        return function
+
+    return add

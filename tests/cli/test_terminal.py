@@ -251,7 +251,7 @@ def test_files_and_names_that_cannot_be_are_errors_of_ours(tmp_path: Path) -> No
     given = tmp_path / "given"
     given.write_text("[" * 100_000)
     done = CliRunner().invoke(cli, ["migrate", SAVEPOINT, str(tmp_path / "to"), "--plan", str(given)])
-    assert (done.exit_code, "is no JSON" in done.stderr) == (3, True)
+    assert (done.exit_code, "is not valid JSON" in done.stderr) == (3, True)
     given.write_bytes(b"topic,partition,offset\n\xff,0,1\n")
     done = CliRunner().invoke(cli, ["sources", "lag", f"{SAVEPOINT}/../kafka-source", "--ends", str(given)])
     assert (done.exit_code, "is not a valid UTF-8 CSV file" in done.stderr) == (3, True)

@@ -13,16 +13,16 @@ from click.testing import CliRunner
 
 import statetool
 from statetool import flink
+from statetool.api.bootstrap import OperatorState
 from statetool.cli.main import cli
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
-from statetool.saving.bootstrap import ElementBootstrap
 from tests.support.connectors.committers import new, paimon
 
 JOB = "0123456789abcdef" * 2
 
 
-def iceberg(*checkpoints: int) -> list[ElementBootstrap]:
+def iceberg(*checkpoints: int) -> list[OperatorState]:
     """Return the state of the committer of ``FlinkSink`` for checkpoints without data."""
     rows = pa.table({"value": pa.array([[(n, b"") for n in checkpoints]], pa.map_(pa.int64(), pa.binary()))})
     kind = flink.map_of("BIGINT", "BINARY")

@@ -198,7 +198,7 @@ def test_sources_that_are_only_shown_are_refused(connector_cases: Path, tmp_path
     base = case(connector_cases, "v2_3_0-mysql-cdc-binlog")
     with pytest.raises(UnsupportedError, match="positions of mysql-cdc-source cannot be changed"):
         statetool.edit_source(base, str(tmp_path / "new"), "orders", to="earliest")
-    with pytest.raises(OptionError, match="is no source"):
+    with pytest.raises(OptionError, match="is not a source"):
         statetool.edit_source(base, str(tmp_path / "new"), "discard", to="earliest")
 
 
@@ -246,7 +246,7 @@ def test_what_is_open_or_unknown_is_not_forgotten(connector_cases: Path, tmp_pat
         statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", ["ledger/0/2"])
     with pytest.raises(UnknownNameError, match="did you mean ledger/0/1 or ledger/0/0"):
         statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", ["ledger/0/9"])
-    with pytest.raises(OptionError, match="nothing to forget"):
+    with pytest.raises(OptionError, match="no transactions to drop"):
         statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", [])
 
 

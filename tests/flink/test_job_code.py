@@ -13,7 +13,7 @@ import pytest
 
 import statetool
 from statetool import flink as types
-from statetool.api.bootstrap_state import KeyedState
+from statetool.api.bootstrap import KeyedState
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from tests.support.flink.families import FAMILIES, KEYS

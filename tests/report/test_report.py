@@ -316,7 +316,7 @@ def test_the_command_against_another_snapshot(tmp_path: Path) -> None:
     assert "not" in Page(target.read_text()).texts["restore"]
     again = CliRunner().invoke(cli, ["report", SAVEPOINT, "--target", str(target)])
     assert again.exit_code == 2
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
 
 
 def test_a_wrong_option_writes_nothing(tmp_path: Path) -> None:

@@ -52,10 +52,10 @@ def test_all_changes_at_once_are_those_one_after_another(
     )
     added = st.bootstrap_keyed_state(more, key="id")
     change = OperatorChange(
-        bootstraps=(added, extra),
+        bootstraps=(added.bootstrap, extra.bootstrap),
         max_parallelism=max_parallelism,
         parallelism=parallelism,
-        without=frozenset({"b", "u"}),
+        dropped_states=frozenset({"b", "u"}),
         renames={"a": "total", "l": "positions"},
     )
     at_once = written(

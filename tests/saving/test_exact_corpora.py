@@ -41,7 +41,8 @@ def long_arrow(sp: st.Savepoint, name: str, states: list[str], target: Path, **o
 
 
 def transform(sp: st.Savepoint, name: str, states: list[str], target: Path, **options: Any) -> st.Savepoint:
-    return sp[name].transform(lambda table: table, states=states, **options).write(str(target))
+    written: st.Savepoint = sp[name].transform(lambda table: table, states=states, **options).write(str(target))
+    return written
 
 
 def transform_sql(sp: st.Savepoint, name: str, states: list[str], target: Path, **options: Any) -> st.Savepoint:
@@ -49,7 +50,8 @@ def transform_sql(sp: st.Savepoint, name: str, states: list[str], target: Path, 
     columns = sp[name].scan("keyed_state", states=states, ttl="raw").schema.names
     change = {state: f"`{state}`" for state in states}
     change |= {f"{state}_nanos": f"`{state}_nanos`" for state in states if f"{state}_nanos" in columns}
-    return sp[name].transform(change, **options).write(str(target))
+    written: st.Savepoint = sp[name].transform(change, **options).write(str(target))
+    return written
 
 
 ARROW: Final = (like_arrow, long_arrow, transform)

@@ -24,7 +24,7 @@ ROOT: Final = Path(__file__).parents[2]
 #: Public modules, and those with the inherited methods of their classes; internal modules are documented next to the code.
 _PUBLIC: Final = (
     "statetool",
-    *(f"statetool.{name}" for name in ("api.edits", "api.operator", "declaring.flink_types", "errors", "pyflink")),
+    *(f"statetool.{name}" for name in ("api.writer", "api.operator", "declaring.flink_types", "errors", "pyflink")),
 )
 _LINK: Final = re.compile(r'(?:href|src)="([^"]*)"')
 _ANCHOR: Final = re.compile(r'id="([^"]*)"')

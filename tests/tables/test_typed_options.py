@@ -17,7 +17,7 @@ import statetool
 from statetool.api.operator import Operator
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
-from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions
+from statetool.tables.request import OPTIONS, KeyedOptions, ScanOptions, ScanRequest, StateOptions
 from statetool.types.options import ShowingOptions
 
 CALLS: list[tuple[Callable[[Operator], object], str]] = [
@@ -72,9 +72,15 @@ METHODS: list[tuple[Callable[..., object], Any, set[str]]] = [
 
 
 @pytest.mark.parametrize(("method", "options", "others"), METHODS)
-def test_docstrings_name_every_option(method: Callable[..., object], options: Any, others: set[str]) -> None:
-    assert inspect.signature(method).parameters["options"].annotation == f"Unpack[{options.__name__}]"
+def test_signatures_and_docstrings_name_every_option(
+    method: Callable[..., object], options: Any, others: set[str]
+) -> None:
+    assert method.__annotations__["options"] == f"Unpack[{options.__name__}]"
     names = {*options.__annotations__, *others}
+    listed = inspect.signature(method).parameters
+    assert names <= listed.keys()
+    assert "options" not in listed
+    assert all(listed[name].default == OPTIONS[name].default for name in names)
     parameters = (inspect.getdoc(method) or "").partition("Parameters\n")[2]
     said = set(re.findall(r"\w+", " ".join(re.findall(r"^(\w.*)$", parameters, re.MULTILINE))))
     assert names <= said

@@ -160,9 +160,9 @@ def changed(op: statetool.Operator, state: str) -> dict[str, StateMetaInfo]:
 def test_what_an_operator_does_not_have_is_said(connector_cases: Path) -> None:
     op = statetool.load(str(connector_cases / "v2_3_0-async-wait" / "snapshot"))["async"]
     assert op.tables == ["waiting", "_async_wait_operator_state_"]
-    with pytest.raises(OptionError, match="no matches of patterns"):
+    with pytest.raises(OptionError, match="no pattern matches"):
         op.matches()
-    with pytest.raises(OptionError, match="no state that is kept by window"):
+    with pytest.raises(OptionError, match="no state per window"):
         op.windows()
 
 

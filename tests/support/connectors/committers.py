@@ -5,14 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 
 import statetool
-from statetool.api.edits import Edits
+from statetool.api.bootstrap import OperatorState
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
-from statetool.saving.bootstrap import ElementBootstrap
 from tests.support.connectors.layouts import packed
 
 
-def paimon(*identifiers: int) -> list[ElementBootstrap]:
+def paimon(*identifiers: int) -> list[OperatorState]:
     """Return the state of Paimon's committer; only the identifier of its committables is read."""
     elements = [write_versioned(5, packed((8, n), True, (4, 0), b"and more")) for n in identifiers]
     return [
@@ -23,5 +22,5 @@ def paimon(*identifiers: int) -> list[ElementBootstrap]:
     ]
 
 
-def new(checkpoint_id: int, *states: ElementBootstrap) -> Edits:
+def new(checkpoint_id: int, *states: OperatorState) -> statetool.SavepointWriter:
     return statetool.SavepointWriter.new(checkpoint_id=checkpoint_id).with_operator("table", *states, parallelism=1)
