@@ -11,9 +11,7 @@ from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
 
-_REMEDY: Final = (
-    "Restore the snapshot with unchanged classes and take another savepoint, which describes the class. Then check again."
-)
+_REMEDY: Final = "Restore the snapshot with unchanged classes and take another savepoint, which describes the class. Then check again."
 _VERIFY: Final = Remedy("List the values that cannot be read.", ("verify", A, "--deep"))
 
 

@@ -33,7 +33,8 @@ _GENERIC_RECORD: Final = "org.apache.avro.generic.GenericRecord"
 _AS_IS: Final = Resolution(Level.AS_IS)
 #: The command refuses values that it cannot convert, and steps that lose something unless they are accepted.
 MIGRATE: Final = Remedy(
-    "Write a copy of the snapshot in which the values have the new type, if they can be converted.", ("migrate", A, NEW, "--to", B)
+    "Write a copy of the snapshot in which the values have the new type, if they can be converted.",
+    ("migrate", A, NEW, "--to", B),
 )
 _TRY: Final = "Restore a copy of the job from this snapshot to find out."
 
@@ -81,7 +82,9 @@ def _opaque(old: Serializer, new: Serializer) -> Resolution:
         same = "is the same" if snapshot_bytes(old) == snapshot_bytes(new) else "differs"
     except UnknownSerializerError:
         same = "is missing"
-    reason = f"Only the serializer class itself can tell whether it reads {old.type_name}; its snapshot in the new job {same}."
+    reason = (
+        f"Only the serializer class itself determines how to read {old.type_name}; its snapshot in the new job {same}."
+    )
     return resolved(Level.UNKNOWN, reason, _TRY)
 
 
@@ -175,7 +178,9 @@ def _kept(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
         f"The new {'field' if one else 'fields'} {', '.join(added)} {'is' if one else 'are'} never written:"
         " Flink keeps the old serializer of a subclass that is not registered."
     )
-    remedy = Remedy("Write a copy of the snapshot in which the values have the new fields.", ("migrate", A, NEW, "--to", B))
+    remedy = Remedy(
+        "Write a copy of the snapshot in which the values have the new fields.", ("migrate", A, NEW, "--to", B)
+    )
     same = all(n in after and resolve(s, after[n]).level < Level.AFTER_MIGRATION for n, s in before.items())
     warnings = (*whole.warnings, CheckWarning(kind="loses", message=text, remedy=remedy))
     level = Level.RECONFIGURED if same else whole.level

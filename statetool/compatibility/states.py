@@ -128,7 +128,7 @@ def _in_release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) 
 
 
 def of_error(level: Level, error: StatetoolError, reason: str = "") -> Resolution:
-    """Return the resolution of an error. ``reason`` says what it means for the check."""
+    """Return the resolution of an error. ``reason`` is its consequence for the check."""
     place = str(replace(error.where, operator=None, state=None))
     message = f"{error.message} [{place}]" if place else error.message
     return resolved(level, sentence(f"{reason}: {message}" if reason else message), sentence(error.hint))
@@ -204,9 +204,7 @@ def _unused(name: str, meta: StateMeta, fresh: Mapping[str, StateMeta], job: Job
     text = "The new job does not register this state: Flink carries it along, and its values are not used."
     remedy = None
     if alike:
-        renamed = (
-            f"If it was renamed to {' or '.join(alike)}, rename it in a copy of the snapshot with SavepointWriter.rename_state."
-        )
+        renamed = f"If it was renamed to {' or '.join(alike)}, rename it in a copy of the snapshot with SavepointWriter.rename_state."
         remedy = Remedy(renamed)
     warning = CheckWarning(kind="loses", message=text, remedy=remedy)
     return verdict_of(name, combined([resolution, resolved(Level.AS_IS, text, remedy, warning)]))

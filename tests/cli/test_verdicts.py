@@ -31,7 +31,7 @@ def all_findings() -> list[Findings]:
     """The findings of all commands."""
     found: list[Findings] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verdicts, "print_findings", found.append)
+        patch.setattr(verdicts, "print_findings", lambda findings, _: found.append(findings))
         for name in COMMANDS:
             run_commands(name)
     assert len(found) == sum(map(len, COMMANDS.values()))
