@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import statetool
-from statetool.cli.output import Output
+from statetool.cli.output import print_line
 from statetool.errors import UNREAD
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Findings
@@ -29,16 +29,19 @@ if TYPE_CHECKING:
 #: Width of prose if stdout is not a terminal.
 _WIDTH: Final = 80
 #: Options that a suggested command needs too, if the user gave them and it has them.
-_KEPT: Final = ("rebase", "uids", "name_uid", "declarations", "python", "unsafe_pickle", "flink", "backend", "deep")
+_KEPT: Final = (
+    "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep",
+)  # fmt: skip
 
 
 def print_findings(findings: Findings, form: str = "text") -> None:
     """Print a verdict on stdout, wrapped to the width of the terminal. If stdout has JSON, print the summary on stderr."""
     if form == "json":
-        Output.say(findings.summary)
+        print_line(findings.summary, sys.stderr)
         return
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
-    Output.text(*lines_of(findings, width))
+    for line in lines_of(findings, width):
+        print_line(line)
 
 
 def show_check(checked: Check, old: statetool.Savepoint, new: statetool.Savepoint | None, form: str) -> None:
@@ -103,21 +106,20 @@ def command_line(a: str = "path", b: str | None = None) -> CommandLine:
 def _options(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return the options of the running command that a suggested command needs too, such as ``--rebase``."""
     context = click.get_current_context()
-    words: list[str] = []
     suggested: click.Command | None = context.find_root().command
     for name in command:
         if not isinstance(suggested, click.Group):
             break
         suggested = suggested.get_command(context, name)
-    known = {p.name: p for p in suggested.params} if suggested is not None else {}
+    accepted = {flag for p in suggested.params for flag in p.opts} if suggested is not None else set()
+    # Options that are not passed to the callback of the command are kept in the context.
     given = {name: value for part in context.meta.values() if isinstance(part, dict) for name, value in part.items()}
-    for name in _KEPT:
-        option = known.get(name)
-        value: Any = given.get(name, context.params.get(name))
-        if option is None or not value:
-            continue
+    given |= context.params
+    words: list[str] = []
+    for option in context.command.params:
         flag = max(option.opts, key=len)
-        if flag not in command:
+        value: Any = given.get(option.name or "")
+        if flag in _KEPT and flag in accepted and flag not in command and value:
             values = value if isinstance(value, tuple) else (value,)
             words += [flag] if value is True else [word for v in values for word in (flag, str(v))]
     return tuple(words)
