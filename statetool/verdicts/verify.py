@@ -44,6 +44,8 @@ def _finding(problem: Problem, commands: CommandLine) -> Finding:
         command = commands.suggest("verify", A, "--rebase", "OLD=NEW")
     elif "--declare" in problem.problem:
         command = commands.suggest("verify", A, "--declare", "FILE")
+    elif problem.is_unknown:
+        remedy = "Nothing indicates damage. To be sure, restore a copy of the job from this snapshot."
     return Finding(
         severity="unknown" if problem.is_unknown else problem.severity,
         where=_where(problem),
