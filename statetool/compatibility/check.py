@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Final
 
 from statetool.compatibility.commits import with_commit_ids
-from statetool.compatibility.hidden import hidden_subclasses
 from statetool.compatibility.states import Backend, Hidden, Job, check_key, element_verdicts, keyed_verdicts, of_error
+from statetool.compatibility.undescribed_subclasses import hidden_subclasses
 from statetool.compatibility.verdicts import (
     NEW,
     STARTS_EMPTY,
@@ -22,14 +22,13 @@ from statetool.compatibility.verdicts import (
     Remedy,
     Resolution,
     StateVerdict,
-    combined,
-    resolved,
+    combine,
     worst,
 )
 from statetool.errors import UNREAD, OptionError, UnsupportedError, several
 from statetool.formats.key_groups import default_max_parallelism
 from statetool.formats.metadata.savepoint import savepoint_properties
-from statetool.saving.versions import RELEASES, Target, fitted, parse_release
+from statetool.saving.versions import RELEASES, Target, convert_metadata, parse_release
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
@@ -83,9 +82,9 @@ def _metadata(old: Inventory, job: Job) -> Resolution:
     if old.metadata.version > target.metadata_version:
         readers = [r for r, (version, _) in RELEASES.items() if version >= old.metadata.version]
         reason = f"Flink {target.release} does not read metadata of version {old.metadata.version}."
-        return resolved(Level.INCOMPATIBLE, reason, f"Restore it with Flink {readers[0]} or later.")
+        return Resolution.because(Level.INCOMPATIBLE, reason, f"Restore it with Flink {readers[0]} or later.")
     try:
-        fitted(old.metadata, target, properties=savepoint_properties())
+        convert_metadata(old.metadata, target, properties=savepoint_properties())
     except UnsupportedError as error:
         return of_error(Level.INCOMPATIBLE, error)
     return Resolution(Level.AS_IS)
@@ -100,12 +99,12 @@ def _operators(old: Inventory, new: Inventory | None, job: Job) -> Iterator[Oper
         if new is not None and successor is None:
             yield _without_successor(operator, fresh)
         else:
-            yield _restored(operator, successor, job)
+            yield _restore_verdict(operator, successor, job)
     for operator in fresh:
         yield OperatorVerdict(uid=operator.label, verdict="fully", reason=STARTS_EMPTY, remedy="")
 
 
-def _restored(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
+def _restore_verdict(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
     states: list[StateVerdict] = []
     resolutions = [_parallelism(old, new)]
     hidden: Hidden = {}
@@ -127,7 +126,7 @@ def _restored(old: OperatorInventory, new: OperatorInventory | None, job: Job) -
             check()
         except UNREAD as error:
             resolutions.append(of_error(Level.UNKNOWN, error, f"statetool cannot read its {scope} state"))
-    own = combined(resolutions)
+    own = combine(resolutions)
     return OperatorVerdict(
         uid=old.label,
         verdict=worst([own.level.verdict, *(s.verdict for s in states)]),
@@ -144,7 +143,7 @@ def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resol
         return Resolution(Level.AS_IS)
     before, after = old.state.max_parallelism, new.state.max_parallelism
     if new.state.parallelism > before:
-        return resolved(
+        return Resolution.because(
             Level.INCOMPATIBLE,
             f"The job has parallelism {new.state.parallelism}, the savepoint max parallelism {before}.",
             Remedy(
@@ -155,7 +154,7 @@ def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resol
     if before != after:
         # If the job does not set it, Flink uses the snapshot's value. The job's savepoint does not show whether the job set it.
         unset = after == default_max_parallelism(new.state.parallelism)
-        return resolved(
+        return Resolution.because(
             Level.UNKNOWN if unset else Level.INCOMPATIBLE,
             f"The savepoint has max parallelism {before}, the job {after}. If the job sets {after} explicitly,"
             f" Flink refuses to restore; otherwise Flink keeps {before}.",
@@ -172,7 +171,7 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
     for stored in old.keyed.managed:
         if job.backend == "unknown":
             if new is not None and stored.database:
-                return resolved(
+                return Resolution.because(
                     Level.UNKNOWN,
                     "The keyed state has the native format of RocksDB or ForSt, and the snapshot of the new job does not show its backend.",
                     Remedy(
@@ -181,7 +180,7 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
                 )
         elif not stored.canonical and stored.database != (job.backend == "rocksdb"):
             form = "RocksDB or ForSt" if stored.database else "another backend than RocksDB"
-            return resolved(
+            return Resolution.because(
                 Level.INCOMPATIBLE if stored.database else Level.UNKNOWN,
                 f"The keyed state has the native format of {form}, and the job uses the {job.backend} backend.",
                 Remedy("Convert it to a canonical savepoint, which all backends read.", ("convert", A, NEW)),

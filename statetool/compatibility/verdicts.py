@@ -109,6 +109,14 @@ class Resolution:
     causes: tuple[Cause, ...] = ()
     warnings: tuple[CheckWarning, ...] = ()
 
+    @classmethod
+    def because(
+        cls, level: Level, reason: str, remedy: Remedy | str | None = None, *warnings: CheckWarning
+    ) -> Resolution:
+        """Return a resolution with one cause."""
+        action = (Remedy(remedy) if remedy else None) if isinstance(remedy, str) else remedy
+        return cls(level, (Cause(level=level, reason=reason, remedy=action),), warnings)
+
     @property
     def reason(self) -> str:
         """The reasons for the level."""
@@ -125,7 +133,7 @@ class Resolution:
         causes = tuple(replace(c, path=(step, *c.path)) for c in self.causes)
         return Resolution(self.level, causes, tuple(replace(w, path=(step, *w.path)) for w in self.warnings))
 
-    def refused(self, remedy: Remedy, reason: str = "") -> Resolution:
+    def as_refused(self, remedy: Remedy, reason: str = "") -> Resolution:
         """Return the resolution for values that Flink does not migrate. ``reason`` is used if no cause is known."""
         refused = (Level.AFTER_MIGRATION, Level.INCOMPATIBLE)
         causes = [replace(c, level=Level.INCOMPATIBLE, remedy=remedy) if c.level in refused else c for c in self.causes]
@@ -134,14 +142,7 @@ class Resolution:
         return Resolution(Level.INCOMPATIBLE, tuple(causes), self.warnings)
 
 
-def resolved(level: Level, reason: str, remedy: Remedy | str | None = None, *warnings: CheckWarning) -> Resolution:
-    """Return a resolution with one cause."""
-    action = Remedy(remedy) if isinstance(remedy, str) and remedy else remedy or None
-    assert not isinstance(action, str)
-    return Resolution(level, (Cause(level=level, reason=reason, remedy=action),), warnings)
-
-
-def combined(resolutions: Iterable[Resolution]) -> Resolution:
+def combine(resolutions: Iterable[Resolution]) -> Resolution:
     """Combine the resolutions of parts: the worst level, all causes, and all warnings."""
     resolutions = list(resolutions)
     level = max((p.level for p in resolutions), default=Level.AS_IS)
