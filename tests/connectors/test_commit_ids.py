@@ -103,7 +103,9 @@ def test_check_says_it(tmp_path: Path) -> None:
         .write(str(tmp_path / "job"))
     )
     warned = statetool.check(made, job).warnings
-    assert [w for w in warned if w.startswith("table: loses: ") and "at least 17 (--checkpoint-id, checkpoint_id=)" in w], warned
+    assert [
+        w for w in warned if w.startswith("table: loses: ") and "at least 17 (--checkpoint-id, checkpoint_id=)" in w
+    ], warned
     again = statetool.SavepointWriter.from_existing(made).with_checkpoint_id(17).write(str(tmp_path / "again"))
     assert statetool.check(again, job).warnings == ()
 
