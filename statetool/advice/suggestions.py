@@ -233,7 +233,7 @@ def _compression(history: History) -> Iterator[Advice]:
     elif not compression.streams:
         message = "RocksDB and ForSt compress their files themselves, so Snappy has no effect"
     elif not enough:
-        message = f"{_size(history.state_bytes)} of state, of which {_size(compression.plain_bytes)} were compressed, are too little to estimate the saving of Snappy"
+        message = f"{_size(history.state_bytes)} of state ({_size(compression.plain_bytes)} sampled) are too little to estimate the saving of Snappy"
     else:
         message = f"Snappy {'saves' if compression.compressed else 'would save'} {gain:.0%} of keyed state that is written as a stream"
     kind = Unmeasured if compression.problem else Advice

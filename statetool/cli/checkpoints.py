@@ -66,8 +66,7 @@ def advise(
     )
     if options.output.is_json:
         options.output.rows(suggestions)
-    else:
-        show_advice(suggestions)
+    show_advice(suggestions, options.output.form)
 
 
 @click.command(cls=Command)
@@ -91,7 +90,6 @@ def lint(options: CommonOptions, config: str, rest: str | None, transaction_time
     findings = statetool.lint(config, rest=rest, transaction_timeout=transaction_timeout)
     if options.output.is_json:
         options.output.rows(findings)
-    else:
-        show_lint(findings, config)
+    show_lint(findings, config, options.output.form)
     if any(f.is_contradiction for f in findings):
         sys.exit(1)

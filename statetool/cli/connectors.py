@@ -157,8 +157,7 @@ def check(options: CommonOptions, path: str, only: str | None) -> None:
     rows = _rows(savepoint, only, "source_checks")
     if options.output.is_json:
         options.output.rows(rows)
-    else:
-        show_source_checks(rows, [r.operator for r in _rows(savepoint, only, "sources")])
+    show_source_checks(rows, [r.operator for r in _rows(savepoint, only, "sources")], options.output.form)
     if any(r.is_problem for r in rows):
         sys.exit(1)
 

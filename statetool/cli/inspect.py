@@ -184,8 +184,7 @@ def diff(
         _write_parquet(comparison, target)
     if options.output.is_json:
         options.output.record(comparison_record(comparison, limit))
-    else:
-        show_comparison(comparison, limit, command_line("before", "after"), written=target)
+    show_comparison(comparison, limit, options.output.form, command_line("before", "after"), written=target)
     if not comparison.equal:
         sys.exit(1)
 
@@ -232,8 +231,7 @@ def check(
     checked = statetool.check(first, *others, flink=flink, backend=backend)
     if options.output.is_json:
         options.output.record(checked.record())
-    else:
-        show_check(checked, first, others[0] if others else None)
+    show_check(checked, first, others[0] if others else None, options.output.form)
     if plan_file is not None:
         if not others:
             raise OptionError("--plan needs B, a savepoint of the new job", hint="run: statetool check A B --plan FILE")

@@ -73,8 +73,7 @@ def transform(
         comparison = edits.preview()
         if options.output.is_json:
             options.output.record(comparison_record(comparison, _MAX_SHOWN))
-        else:
-            show_comparison(comparison, _MAX_SHOWN, command_line("source"))
+        show_comparison(comparison, _MAX_SHOWN, options.output.form, command_line("source"))
     else:
         numbered = edits if options.checkpoint_id is None else edits.with_checkpoint_id(options.checkpoint_id)
         written = numbered.write(target, take_over=options.take_over)

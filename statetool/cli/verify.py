@@ -44,7 +44,6 @@ def verify(options: CommonOptions, path: str, deep: bool, allow_unread: bool) ->
     )
     if options.output.is_json:
         options.output.rows(verification.problems)
-    else:
-        show_verification(verification)
+    show_verification(verification, options.output.form)
     if not verification.ok:
         sys.exit(1)

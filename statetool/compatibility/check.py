@@ -23,7 +23,6 @@ from statetool.compatibility.verdicts import (
     Resolution,
     StateVerdict,
     combine,
-    resolved,
     worst,
 )
 from statetool.errors import UNREAD, OptionError, UnsupportedError, several
@@ -86,7 +85,7 @@ def _metadata(old: Inventory, job: Job) -> Resolution:
     if old.metadata.version > target.metadata_version:
         readers = [r for r, (version, _) in RELEASES.items() if version >= old.metadata.version]
         reason = f"Flink {target.release} does not read metadata of version {old.metadata.version}."
-        return resolved(Level.INCOMPATIBLE, reason, f"Restore it with Flink {readers[0]} or later.")
+        return Resolution.because(Level.INCOMPATIBLE, reason, f"Restore it with Flink {readers[0]} or later.")
     try:
         convert_metadata(old.metadata, target, properties=savepoint_properties())
     except UnsupportedError as error:
@@ -147,7 +146,7 @@ def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resol
         return Resolution(Level.AS_IS)
     before, after = old.state.max_parallelism, new.state.max_parallelism
     if new.state.parallelism > before:
-        return resolved(
+        return Resolution.because(
             Level.INCOMPATIBLE,
             f"The job has parallelism {new.state.parallelism}, the savepoint max parallelism {before}.",
             Remedy(
@@ -158,7 +157,7 @@ def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resol
     if before != after:
         # If the job does not set it, Flink uses the snapshot's value. The job's savepoint does not show whether the job set it.
         unset = after == default_max_parallelism(new.state.parallelism)
-        return resolved(
+        return Resolution.because(
             Level.UNKNOWN if unset else Level.INCOMPATIBLE,
             f"The savepoint has max parallelism {before}, the job {after}. If the job sets {after} explicitly,"
             f" Flink refuses to restore; otherwise Flink keeps {before}.",
@@ -175,7 +174,7 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
     for stored in old.keyed.managed:
         if job.backend == "unknown":
             if new is not None and stored.database:
-                return resolved(
+                return Resolution.because(
                     Level.UNKNOWN,
                     "The keyed state has the native format of RocksDB or ForSt, and the snapshot of the new job does not show its backend.",
                     Remedy(
@@ -184,7 +183,7 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
                 )
         elif not stored.canonical and stored.database != (job.backend == "rocksdb"):
             form = "RocksDB or ForSt" if stored.database else "another backend than RocksDB"
-            return resolved(
+            return Resolution.because(
                 Level.INCOMPATIBLE if stored.database else Level.UNKNOWN,
                 f"The keyed state has the native format of {form}, and the job uses the {job.backend} backend.",
                 Remedy("Convert it to a canonical savepoint, which all backends read.", ("convert", A, NEW)),

@@ -14,7 +14,7 @@ from typing import Final
 
 from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
-from statetool.compatibility.verdicts import NEW, A, B, CheckWarning, Level, Remedy, Resolution, combine, resolved
+from statetool.compatibility.verdicts import NEW, A, B, CheckWarning, Level, Remedy, Resolution, combine
 from statetool.errors import UnknownSerializerError
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
@@ -66,7 +66,11 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
         case BinaryDataSerializer(), BinaryDataSerializer():
             return _binary(old, new)
         case RowSerializer(), RowSerializer() if len(old.nested) == len(new.nested):
-            kind = _AS_IS if old.row_kind == new.row_kind else resolved(Level.AFTER_MIGRATION, "Rows get a row kind.")
+            kind = (
+                _AS_IS
+                if old.row_kind == new.row_kind
+                else Resolution.because(Level.AFTER_MIGRATION, "Rows get a row kind.")
+            )
             return combine([_parts(old, new), kind])
         case CompositeSerializer(), CompositeSerializer():
             return _composites(old, new)
@@ -74,7 +78,7 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
 
 
 def _another_type(old: Serializer, new: Serializer) -> Resolution:
-    return resolved(Level.INCOMPATIBLE, f"The type {old.type_name} became {new.type_name}.", MIGRATE)
+    return Resolution.because(Level.INCOMPATIBLE, f"The type {old.type_name} became {new.type_name}.", MIGRATE)
 
 
 def _opaque(old: Serializer, new: Serializer) -> Resolution:
@@ -82,8 +86,10 @@ def _opaque(old: Serializer, new: Serializer) -> Resolution:
         same = "is the same" if snapshot_bytes(old) == snapshot_bytes(new) else "differs"
     except UnknownSerializerError:
         same = "is missing"
-    reason = f"Only the serializer class itself can tell whether it reads {old.type_name}; its snapshot in the new job {same}."
-    return resolved(Level.UNKNOWN, reason, _TRY)
+    reason = (
+        f"Only the serializer class itself determines how to read {old.type_name}; its snapshot in the new job {same}."
+    )
+    return Resolution.because(Level.UNKNOWN, reason, _TRY)
 
 
 def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Resolution:
@@ -93,26 +99,28 @@ def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Reso
         release = Remedy(
             "Name the Flink release of the new job: only Flink 2.x migrates it.", ("check", A, B, "--flink", "2.3")
         )
-        return resolved(Level.UNKNOWN, reason, release)
+        return Resolution.because(Level.UNKNOWN, reason, release)
     if not may:
         remedy = "Keep the TTL setting of the state, or give the state a new name: it then starts empty."
-        return resolved(Level.INCOMPATIBLE, f"{reason} Flink 1.x does not migrate it.", remedy)
+        return Resolution.because(Level.INCOMPATIBLE, f"{reason} Flink 1.x does not migrate it.", remedy)
     values = [s.children()[1][1] if isinstance(s, TtlSerializer) else s for s in (old, new)]
-    return combine([resolved(Level.AFTER_MIGRATION, reason), resolve(*values)])
+    return combine([Resolution.because(Level.AFTER_MIGRATION, reason), resolve(*values)])
 
 
 def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
     if old.pojo_class != new.pojo_class:
-        return resolved(Level.INCOMPATIBLE, f"The class {old.pojo_class} became {new.pojo_class}.", MIGRATE)
+        return Resolution.because(Level.INCOMPATIBLE, f"The class {old.pojo_class} became {new.pojo_class}.", MIGRATE)
     before, after = dict(old.fields), dict(new.fields)
     resolutions = [resolve(before[n], after[n]).inside(n) for n in before if n in after]
     removed, added = [n for n in before if n not in after], [n for n in after if n not in before]
     if removed:
-        remedy = _renamed(added) if added else None
-        loss = CheckWarning(kind="loses", message=_dropped(removed), remedy=remedy)
-        resolutions.append(resolved(Level.AFTER_MIGRATION, f"The class lost {_fields(removed)}.", remedy, loss))
+        remedy = _rename_remedy(added) if added else None
+        loss = CheckWarning(kind="loses", message=_drop_text(removed), remedy=remedy)
+        resolutions.append(
+            Resolution.because(Level.AFTER_MIGRATION, f"The class lost {_fields(removed)}.", remedy, loss)
+        )
     if added:
-        resolutions.append(resolved(Level.AFTER_MIGRATION, f"The class got {_fields(added)}."))
+        resolutions.append(Resolution.because(Level.AFTER_MIGRATION, f"The class got {_fields(added)}."))
     own = combine([*resolutions, *_registered_resolutions(old, new)])
     migrated = own.level >= Level.AFTER_MIGRATION
     return combine([own, *_unregistered_resolutions(old, new, migrated=migrated)])
@@ -122,11 +130,11 @@ def _fields(names: Sequence[str]) -> str:
     return f"the field{'' if len(names) == 1 else 's'} {', '.join(names)}"
 
 
-def _dropped(names: Sequence[str]) -> str:
+def _drop_text(names: Sequence[str]) -> str:
     return f"The values of {_fields(names)} are dropped."
 
 
-def _renamed(added: Sequence[str]) -> Remedy:
+def _rename_remedy(added: Sequence[str]) -> Remedy:
     """Return the remedy for a class that lost fields and got others: Flink takes a renamed field for a dropped and a new one."""
     text = f"If a field was renamed to {' or '.join(added)}, keep its old name, or let statetool rename it (--rename)."
     return Remedy(text, ("migrate", A, NEW, "--to", B, "--dry-run"))
@@ -135,7 +143,7 @@ def _renamed(added: Sequence[str]) -> Remedy:
 def _registered_resolutions(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
     yield from _subclasses(old.registered, new)
     if [n for n, _ in old.registered] != [n for n, _ in new.registered]:
-        yield resolved(Level.RECONFIGURED, "Other subclasses are registered, or in another order.")
+        yield Resolution.because(Level.RECONFIGURED, "Other subclasses are registered, or in another order.")
 
 
 def _unregistered_resolutions(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -> Iterator[Resolution]:
@@ -193,7 +201,7 @@ def _subclasses(parts: Iterable[tuple[str, Serializer]], new: PojoSerializer) ->
         if name in described:
             yield resolve(serializer, described[name]).inside(name)
         else:
-            yield resolved(
+            yield Resolution.because(
                 Level.UNKNOWN,
                 f"The snapshot of the new job does not describe the subclass {name}.",
                 "Take the snapshot of the new job from a job that has written a value of this class or registers it, and check again.",
@@ -202,15 +210,15 @@ def _subclasses(parts: Iterable[tuple[str, Serializer]], new: PojoSerializer) ->
 
 def _enums(old: EnumSerializer, new: EnumSerializer) -> Resolution:
     if old.enum_class != new.enum_class:
-        return resolved(Level.INCOMPATIBLE, f"The enum {old.enum_class} became {new.enum_class}.", MIGRATE)
+        return Resolution.because(Level.INCOMPATIBLE, f"The enum {old.enum_class} became {new.enum_class}.", MIGRATE)
     if missing := [n for n in old.names if n not in new.names]:
         constants = f"constant{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
         reason = f"The enum {old.enum_class} lost the {constants}."
-        return resolved(Level.INCOMPATIBLE, reason, f"Keep the {constants} in the enum.")
+        return Resolution.because(Level.INCOMPATIBLE, reason, f"Keep the {constants} in the enum.")
     if (old.names, old.ids) == (new.names[: len(old.names)], new.ids[: len(old.names)]):
         return _AS_IS if len(old.names) == len(new.names) else Resolution(Level.RECONFIGURED)
     if type(old) is not EnumSerializer:
-        return resolved(Level.INCOMPATIBLE, f"The constants of {old.enum_class} have other numbers.", MIGRATE)
+        return Resolution.because(Level.INCOMPATIBLE, f"The constants of {old.enum_class} have other numbers.", MIGRATE)
     return Resolution(Level.RECONFIGURED)
 
 
@@ -218,15 +226,17 @@ def _avro(old: AvroSerializer, new: AvroSerializer) -> Resolution:
     before, after = (canonical(json.loads(s.schema_json)) for s in (old, new))
     problem = unreadable(before, after)
     if problem:
-        return resolved(Level.INCOMPATIBLE, f"The new Avro schema does not read the old one: {problem}.", MIGRATE)
+        return Resolution.because(
+            Level.INCOMPATIBLE, f"The new Avro schema does not read the old one: {problem}.", MIGRATE
+        )
     if old.runtime_class != new.runtime_class:
         reason = f"The Avro class {old.runtime_class} became {new.runtime_class}. On heap, restored values keep the old class."
-        return resolved(Level.UNKNOWN, reason, _TRY)
+        return Resolution.because(Level.UNKNOWN, reason, _TRY)
     if equal(before, after):
         return _AS_IS
     if new.runtime_class == _GENERIC_RECORD:
         return _generic_records(before, after)
-    return resolved(Level.AFTER_MIGRATION, _ANOTHER_SCHEMA, None, *_avro_losses(before, after))
+    return Resolution.because(Level.AFTER_MIGRATION, _ANOTHER_SCHEMA, None, *_avro_losses(before, after))
 
 
 def _generic_records(before: object, after: object) -> Resolution:
@@ -247,16 +257,16 @@ def _generic_records(before: object, after: object) -> Resolution:
         return CheckWarning(kind="may_change", message=message, remedy=remedy, in_reason=in_reason)
 
     if fails := effects.get("fails"):
-        return resolved(Level.INCOMPATIBLE, f"{text}: {fails[0]}.", remedy)
+        return Resolution.because(Level.INCOMPATIBLE, f"{text}: {fails[0]}.", remedy)
     warnings = [may_change(f"{text}: {words}.") for words in effects.get("moves", ())]
     old_names = "On heap, a GenericRecord has the names of its old schema until a savepoint is taken and restored"
     warnings += [may_change(f"{old_names}: {words}.") for words in effects.get("renames", ())]
     if gone := effects.get("drops"):
-        warnings.append(CheckWarning(kind="loses", message=_dropped(gone)))
+        warnings.append(CheckWarning(kind="loses", message=_drop_text(gone)))
     if depends := effects.get("depends"):
         reason = f"{text}: {depends[0]}. Avro 1.12 converts such values, older releases may not."
-        return resolved(Level.UNKNOWN, reason, remedy, *warnings, may_change(reason, in_reason=True))
-    return resolved(Level.AFTER_MIGRATION, _ANOTHER_SCHEMA, remedy if warnings else None, *warnings)
+        return Resolution.because(Level.UNKNOWN, reason, remedy, *warnings, may_change(reason, in_reason=True))
+    return Resolution.because(Level.AFTER_MIGRATION, _ANOTHER_SCHEMA, remedy if warnings else None, *warnings)
 
 
 def _avro_losses(before: object, after: object) -> Iterator[CheckWarning]:
@@ -264,14 +274,14 @@ def _avro_losses(before: object, after: object) -> Iterator[CheckWarning]:
     if isinstance(before, dict) and isinstance(after, dict) and "fields" in before and "fields" in after:
         names = {n for f in after["fields"] for n in (f["name"], *f.get("aliases", ()))}
         if gone := [f["name"] for f in before["fields"] if f["name"] not in names]:
-            yield CheckWarning(kind="loses", message=_dropped(gone))
+            yield CheckWarning(kind="loses", message=_drop_text(gone))
 
 
 def _kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
     if old.type_class != new.type_class:
-        return resolved(Level.INCOMPATIBLE, f"The class {old.type_class} became {new.type_class}.", MIGRATE)
+        return Resolution.because(Level.INCOMPATIBLE, f"The class {old.type_class} became {new.type_class}.", MIGRATE)
     if old.context.kryo != new.context.kryo:
-        return resolved(
+        return Resolution.because(
             Level.INCOMPATIBLE,
             f"Another version of Kryo wrote the values of {old.type_class}: Flink 1.x has Kryo 2, Flink 2.x has Kryo 5.",
             "Before the upgrade, give the type a serializer that both releases have, such as POJO or Avro.",
@@ -280,7 +290,7 @@ def _kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
     if gone:
         names = ", ".join(sorted(gone))
         reason = f"The new job does not register {names} with Kryo."
-        return resolved(Level.INCOMPATIBLE, reason, f"Register {names} as before.")
+        return Resolution.because(Level.INCOMPATIBLE, reason, f"Register {names} as before.")
     level = Level.AS_IS if old.maps == new.maps else Level.RECONFIGURED
     if old.type_class.startswith(("java.", "scala.")):
         return Resolution(level)
@@ -289,14 +299,16 @@ def _kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
         "If the class changed, give the state a type that evolves (POJO, Avro), and write its values with that type."
     )
     warning = CheckWarning(kind="may_change", message=reason, in_reason=True)
-    return resolved(Level.UNKNOWN, reason, f"Nothing needs to be done if the class is unchanged. {remedy}", warning)
+    return Resolution.because(
+        Level.UNKNOWN, reason, f"Nothing needs to be done if the class is unchanged. {remedy}", warning
+    )
 
 
 def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
     if old.payload == new.payload:
         return _unchanged_resolution(old)
     if old.sql and new.sql and tuple(map(str, old.sql)) != tuple(map(str, new.sql)):
-        return resolved(
+        return Resolution.because(
             Level.INCOMPATIBLE,
             f"The SQL row {old.type_name} became {new.type_name}. Flink matches columns by position and type.",
             replace(MIGRATE, text=f"Keep the columns of the old row. {MIGRATE.text}"),
@@ -306,7 +318,7 @@ def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
 
 def _another_snapshot(old: Serializer) -> Resolution:
     reason = f"The snapshot of the serializer of {old.type_name} changed, and statetool does not know its rules."
-    return resolved(Level.UNKNOWN, reason, _TRY)
+    return Resolution.because(Level.UNKNOWN, reason, _TRY)
 
 
 def _composites(old: CompositeSerializer, new: CompositeSerializer) -> Resolution:

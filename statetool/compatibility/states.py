@@ -16,7 +16,6 @@ from statetool.compatibility.verdicts import (
     Resolution,
     StateVerdict,
     combine,
-    resolved,
 )
 from statetool.errors import StatetoolError, UnsupportedError, sentence
 from statetool.formats.keyed.header import KeyedHeader
@@ -62,7 +61,7 @@ def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
 def check_keyed(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether a keyed state can be restored into another one."""
     if old.kind != new.kind:
-        return resolved(
+        return Resolution.because(
             Level.INCOMPATIBLE, _another_kind(old, new), "Give the new state another name: it then starts empty."
         )
     resolutions = [_in_release(None, (old,), job)]
@@ -93,20 +92,20 @@ def _map_key(key: Resolution, value: Resolution, job: Job) -> Resolution:
     migrates = max(key.level, value.level) == Level.AFTER_MIGRATION
     if job.backend == "heap" or key.level == Level.AS_IS or not migrates:
         return key
-    return key.refused(_KEEP_MAP_KEYS, "The serializer of the map's keys is described differently.")
+    return key.as_refused(_KEEP_MAP_KEYS, "The serializer of the map's keys is described differently.")
 
 
 def _without_migration(resolution: Resolution) -> Resolution:
     if resolution.level not in (Level.AFTER_MIGRATION, Level.INCOMPATIBLE):
         return resolution
-    return resolution.refused(_KEEP_KEYS)
+    return resolution.as_refused(_KEEP_KEYS)
 
 
 def check_elements(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether an operator state can be restored into another one."""
     if old.kind != new.kind:
         remedy = f"Flink restores operator state by name and mode: keep the {old.kind} state, or give the new state another name."
-        return resolved(Level.INCOMPATIBLE, _another_kind(old, new), remedy)
+        return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), remedy)
     resolutions = [_in_release(None, (old,), job)]
     for role, before in old.serializers.items():
         after = new.serializers.get(role)
@@ -128,10 +127,10 @@ def _in_release(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: J
 
 
 def of_error(level: Level, error: StatetoolError, reason: str = "") -> Resolution:
-    """Return the resolution of an error. ``reason`` says what it means for the check."""
+    """Return the resolution of an error. ``reason`` is its consequence for the check."""
     place = str(replace(error.where, operator=None, state=None))
     message = f"{error.message} [{place}]" if place else error.message
-    return resolved(level, sentence(f"{reason}: {message}" if reason else message), sentence(error.hint))
+    return Resolution.because(level, sentence(f"{reason}: {message}" if reason else message), sentence(error.hint))
 
 
 def _in_release_alone(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: Job) -> Resolution:
@@ -139,7 +138,7 @@ def _in_release_alone(key: Serializer | None, metas: tuple[StateMetaInfo, ...], 
     serializers = [*([] if key is None else [key]), *(s for m in metas for s in m.serializers.values())]
     unknown = [p.type_name for s in serializers for p in all_parts(s) if isinstance(p, OpaqueSerializer)]
     resolutions = [
-        resolved(
+        Resolution.because(
             Level.UNKNOWN,
             f"Only a job that has the serializer class can read {name}.",
             Remedy("Check against a savepoint of the new job.", ("check", A, B)),
@@ -207,4 +206,4 @@ def _unused_verdict(name: str, meta: StateMetaInfo, fresh: Mapping[str, StateMet
         renamed = f"If it was renamed to {' or '.join(alike)}, rename it in a copy of the snapshot with SavepointWriter.rename_state."
         remedy = Remedy(renamed)
     warning = CheckWarning(kind="loses", message=text, remedy=remedy)
-    return verdict_of(name, combine([resolution, resolved(Level.AS_IS, text, remedy, warning)]))
+    return verdict_of(name, combine([resolution, Resolution.because(Level.AS_IS, text, remedy, warning)]))

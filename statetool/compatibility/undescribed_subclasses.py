@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from statetool.compatibility.verdicts import A, Level, Remedy, Resolution, resolved
+from statetool.compatibility.verdicts import A, Level, Remedy, Resolution
 from statetool.errors import NO_FINDING, StatetoolError, UndescribedClassError, sentence
 from statetool.serializers.base import all_parts
 from statetool.serializers.pojo import PojoSerializer
@@ -31,10 +31,10 @@ def hidden_subclasses(operator: OperatorInventory) -> dict[tuple[Scope, str], Re
             error = _read_error(operator, table)
             if isinstance(error, UndescribedClassError):
                 text = f"{sentence(error.message)} If that class changed, Flink refuses its values."
-                undescribed[scope, name] = resolved(Level.UNKNOWN, text, _REMEDY)
+                undescribed[scope, name] = Resolution.because(Level.UNKNOWN, text, _REMEDY)
             elif error is not None:
                 text = f"Not all values can be read, so their classes are unknown: {sentence(error.message)}"
-                undescribed[scope, name] = resolved(Level.UNKNOWN, text, sentence(error.hint) or _VERIFY)
+                undescribed[scope, name] = Resolution.because(Level.UNKNOWN, text, sentence(error.hint) or _VERIFY)
     return undescribed
 
 

@@ -48,7 +48,7 @@ STARTS_EMPTY: Final = "New in the job: it starts empty."
 
 
 class Placeholder(str):
-    """An argument of a suggested command that stands for a path of the user's command line, or for a new one."""
+    """An argument of a suggested command that is replaced with a path of the user's command line, or that the user replaces."""
 
 
 #: The snapshot that is checked, the snapshot of the new job, and a new snapshot.
@@ -111,6 +111,14 @@ class Resolution:
     causes: tuple[Cause, ...] = ()
     warnings: tuple[CheckWarning, ...] = ()
 
+    @classmethod
+    def because(
+        cls, level: Level, reason: str, remedy: Remedy | str | None = None, *warnings: CheckWarning
+    ) -> Resolution:
+        """Return a resolution with one cause."""
+        action = (Remedy(remedy) if remedy else None) if isinstance(remedy, str) else remedy
+        return cls(level, (Cause(level=level, reason=reason, remedy=action),), warnings)
+
     @property
     def reason(self) -> str:
         """The reasons for the level."""
@@ -127,20 +135,13 @@ class Resolution:
         causes = tuple(replace(c, path=(step, *c.path)) for c in self.causes)
         return Resolution(self.level, causes, tuple(replace(w, path=(step, *w.path)) for w in self.warnings))
 
-    def refused(self, remedy: Remedy, reason: str = "") -> Resolution:
+    def as_refused(self, remedy: Remedy, reason: str = "") -> Resolution:
         """Return the resolution for values that Flink does not migrate. ``reason`` is used if no cause is known."""
         refused = (Level.AFTER_MIGRATION, Level.INCOMPATIBLE)
         causes = [replace(c, level=Level.INCOMPATIBLE, remedy=remedy) if c.level in refused else c for c in self.causes]
         if all(c.level != Level.INCOMPATIBLE for c in causes):
             causes.append(Cause(level=Level.INCOMPATIBLE, reason=reason, remedy=remedy))
         return Resolution(Level.INCOMPATIBLE, tuple(causes), self.warnings)
-
-
-def resolved(level: Level, reason: str, remedy: Remedy | str | None = None, *warnings: CheckWarning) -> Resolution:
-    """Return a resolution with one cause."""
-    action = Remedy(remedy) if isinstance(remedy, str) and remedy else remedy or None
-    assert not isinstance(action, str)
-    return Resolution(level, (Cause(level=level, reason=reason, remedy=action),), warnings)
 
 
 def combine(resolutions: Iterable[Resolution]) -> Resolution:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from statetool.compatibility.verdicts import (
     STARTS_EMPTY,
@@ -19,9 +19,11 @@ from statetool.compatibility.verdicts import (
     Verdict,
 )
 from statetool.errors import several, share
-from statetool.migration.plan import MigrationPlan, StateMigration
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
+
+if TYPE_CHECKING:
+    from statetool.migration.plan import MigrationPlan, StateMigration
 
 _ORDER: Final[tuple[Severity, ...]] = ("error", "unknown", "warning", "note")
 _SEVERITIES: Final[dict[Level, Severity]] = {
@@ -47,7 +49,7 @@ def check_findings(check: Check, commands: CommandLine | None = None, plan: Migr
     Parameters
     ----------
     plan
-        The plan of a migration of the snapshot to the new job, which tells whether ``statetool migrate`` helps.
+        The plan of a migration of the snapshot to the new job, which shows if ``statetool migrate`` helps.
     """
     remedies = _Remedies(CommandLine() if commands is None else commands, plan)
     findings = list(_findings(check, remedies))
@@ -161,7 +163,7 @@ class _Remedies:
         assert self._plan is not None
         dry_run = (*remedy.command, "--dry-run")
         if migration is None:
-            return "statetool has no conversion for this state. See what it can convert.", dry_run
+            return "statetool has no conversion for this state. See its possible conversions.", dry_run
         steps = "; ".join(f"{s.path}: {s.text}" for s in migration.steps)
         if any(s.change == "impossible" for s in migration.unaccepted):
             return f"Not every value can be converted ({steps}). See the steps of the migration.", dry_run

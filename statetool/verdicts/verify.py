@@ -21,8 +21,16 @@ def verify_findings(verification: Verification, commands: CommandLine | None = N
     """Return the findings of a verification."""
     commands = CommandLine() if commands is None else commands
     findings = [_finding(p, commands) for p in verification.problems]
+    findings = [f for f in findings if not any(_repeats(f, other) for other in findings)]
     findings.sort(key=lambda f: _ORDER.index(f.severity))
     return Findings(findings=tuple(findings), summary=_summary(verification))
+
+
+def _repeats(finding: Finding, other: Finding) -> bool:
+    """Return True if another finding has the same reason: state that was not read was not checked either."""
+    if (finding.severity, finding.where) != (other.severity, other.where) or finding.what == other.what:
+        return False
+    return other.what.lower().endswith(finding.what.lower())
 
 
 def _finding(problem: Problem, commands: CommandLine) -> Finding:
@@ -36,6 +44,8 @@ def _finding(problem: Problem, commands: CommandLine) -> Finding:
         command = commands.suggest("verify", A, "--rebase", "OLD=NEW")
     elif "--declare" in problem.problem:
         command = commands.suggest("verify", A, "--declare", "FILE")
+    elif problem.is_unknown:
+        remedy = "Nothing indicates damage. To be sure, restore a copy of the job from this snapshot."
     return Finding(
         severity="unknown" if problem.is_unknown else problem.severity,
         where=_where(problem),

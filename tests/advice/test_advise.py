@@ -184,7 +184,7 @@ def test_what_makes_no_sense_is_refused(root: Path, tmp_path: Path) -> None:
         with pytest.raises(OptionError):
             statetool.advise(str(root), **wrong)  # type: ignore[arg-type]
     rest = answer(tmp_path, durations=[1], p99=1.0)
-    with pytest.raises(OptionError, match="second answer"):
+    with pytest.raises(OptionError, match="second response"):
         statetool.advise(str(root), rest=[rest, rest])
     (tmp_path / "empty").mkdir()
     with pytest.raises(SnapshotNotFoundError, match="no readable snapshot"):

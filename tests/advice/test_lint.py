@@ -330,9 +330,9 @@ def test_files_that_are_no_configuration_are_refused(tmp_path: Path) -> None:
 def test_command(tmp_path: Path) -> None:
     path = written(tmp_path, SOUND, nested=False)
     fine = CliRunner().invoke(cli, ["lint", path])
-    assert (fine.exit_code, fine.stdout.splitlines()[0]) == (
+    assert (fine.exit_code, fine.stdout.partition(".")[0]) == (
         0,
-        "No conflicts; 9 of 9 settings in the file are consistent. Settings in the job's code",
+        "No conflicts; 9 of 9 settings in the file are consistent",
     )
     assert json.loads(CliRunner().invoke(cli, ["lint", path, "--output", "json"]).stdout) == []
     late = CliRunner().invoke(cli, ["lint", path, "--transaction-timeout", "1 min", "--output", "json"])

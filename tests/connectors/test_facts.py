@@ -235,7 +235,7 @@ def test_gaps_and_what_waits_twice_are_found(connector_cases: Path) -> None:
         ("unassigned_twice", "a-b-4", True),
         ("partition_missing", None, False),
     ]
-    assert findings[1].message.endswith(": a-b has no 1, 3")
+    assert findings[1].message.endswith(": a-b has no partition 1, 3")
 
 
 def test_what_enumerators_do_not_store_is_said(connector_cases: Path) -> None:

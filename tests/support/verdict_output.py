@@ -26,7 +26,7 @@ from tests.support.snapshots.trees import JOB, checkpoint_root
 
 EXPECTED: Final = HERE / "cli" / "expected" / "verdicts"
 _UNREADABLE: Final = ("--name-uid", unreadable.GOOD, "--name-uid", unreadable.BAD)
-#: By command: what is run in the folder of :func:`write_inputs`, with relative paths.
+#: Arguments of statetool, by file of expected output. Paths are relative to the folder of :func:`write_inputs`.
 COMMANDS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "check": (
         ("check", "old", "new"),
@@ -175,7 +175,7 @@ def snapshot_of(corpus: Path, case: str) -> Path:
 
 
 def run_commands(name: str) -> str:
-    """Run the commands of a file of expected output, in the current folder, and return what they print."""
+    """Run the commands of a file of expected output, in the current folder, and return their output."""
     return "\n".join(f"$ statetool {' '.join(words)}\n{_run(words)}" for words in COMMANDS[name])
 
 
