@@ -114,7 +114,7 @@ def test_numbers_are_those_of_the_statistics(corpus: Path, tmp_path: Path, case:
     assert sizes == exact(*counted.values())
     reads = Counter[tuple[str, int]]()
     for r in statistics.rows("restore"):
-        reads[r.operator, r.parallelism] += r.read_bytes
+        reads[display_name(r.operator), r.parallelism] += r.read_bytes
     assert {(row[0], int(row[1])): int(row[4]) for row in page.rows["subtasks"][1:]} == dict(reads)
 
     held = sum(r.size_bytes for r in statistics.rows("sizes") if r.part == "entries" and r.key_group is not None)
