@@ -41,7 +41,7 @@ def transactions_table(spark: SparkSession | None, operator: OperatorInventory) 
 
     if sink_of(operator) is None:
         raise unknown_state(operator) or OptionError(
-            f"operator {operator.label!r} is no sink", hint="Savepoint.sinks() lists them"
+            f"operator {operator.label.display!r} is no sink", hint="Savepoint.sinks() lists them"
         )
     return connector_table(spark, "transactions", [operator])
 
@@ -110,6 +110,6 @@ def needed_source(operator: OperatorInventory, connector: str | None) -> Source:
     source = source_of(operator, connector)
     if source is None:
         raise unknown_state(operator) or OptionError(
-            f"operator {operator.label!r} is no source", hint="statetool sources list shows them"
+            f"operator {operator.label.display!r} is no source", hint="statetool sources list shows them"
         )
     return source

@@ -270,7 +270,7 @@ class Edits:
             ):
                 if wanted is not None and wanted != existing:
                     raise OptionError(
-                        f"operator {old.inventory.label!r} has {number} {existing}, not {wanted}",
+                        f"operator {old.inventory.label.display!r} has {number} {existing}, not {wanted}",
                         hint="statetool.rescale changes it; leave it out here",
                     )
 

@@ -301,7 +301,7 @@ class Operator:
         if table not in self._operator.views:
             self._operator.check_listed("keyed", "operator")
             raise OptionError(
-                f"operator {self._operator.label!r} has {nothing}", hint="op.tables are those that it has"
+                f"operator {self._operator.label.display!r} has {nothing}", hint="op.tables are those that it has"
             )
         return self.frame(ScanRequest.of(table, keys=keys, **options))
 

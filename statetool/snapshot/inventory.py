@@ -82,7 +82,7 @@ class Inventory:
         operators: dict[str, OperatorInventory] = {}
         for state, label in zip(self.metadata.operators, labels, strict=True):
             if label in operators:
-                raise FormatError(f"two operators are called {label.display!r}").at(file=self.metadata_file)
+                raise FormatError(f"two operators have the uid or id {str(label)!r}").at(file=self.metadata_file)
             types = self.types.of_operator(*declared.get(label, ()))
             key = self.key_types.get(label)
             operators[label] = OperatorInventory(state, label, self._locator, key, types, self._plan)
@@ -105,7 +105,7 @@ class Inventory:
     def with_uids(self, uids: Iterable[str]) -> Inventory:
         """Return the inventory with uids for operators that the snapshot knows only by id."""
         if isinstance(uids, str):
-            raise OptionError("with_uids takes a list of uids, not one string")
+            raise OptionError("with_uids takes a list of uids, not a string")
         return Inventory(
             self.path,
             rebase=self.rebase,

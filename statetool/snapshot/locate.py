@@ -39,7 +39,7 @@ def find_metadata(path: str) -> str:
     if not files.is_dir(path):
         return path
     below = [uri for uri, is_dir in files.list_dir(path) if is_dir and files.exists(files.join(uri, METADATA_NAME))]
-    hint = f"did you mean one of: {', '.join(below[:5])}" if below else "point to a savepoint-... or chk-N directory"
+    hint = f"did you mean one of: {', '.join(below[:5])}" if below else "pass a savepoint-... or chk-N directory"
     raise SnapshotNotFoundError(f"{path} has no {METADATA_NAME} file", hint=hint)
 
 
@@ -109,7 +109,7 @@ class Locator:
             case RelativeFileHandle():
                 if ".." in handle.path.split("/"):
                     # Flink uses relative paths only for files in the snapshot's directory.
-                    raise FormatError(f"a relative path leads out of the snapshot: {handle.path!r}").at(
+                    raise FormatError(f"the relative path points outside the snapshot: {handle.path!r}").at(
                         file=self.metadata_file
                     )
                 file = files.join(files.parent(self.metadata_file), handle.path)
@@ -153,8 +153,8 @@ class Locator:
                 tried.append(candidate)
         check_deletion(self._deleted_with)
         raise SnapshotNotFoundError(
-            f"file {path} of the snapshot is not there; tried {', '.join(dict.fromkeys(tried))}",
-            hint="copy the files beside the metadata, or name where they are now with rebase OLD=NEW",
+            f"missing file {path}; tried {', '.join(dict.fromkeys(tried))}",
+            hint="copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={old: new}",
         )
 
     def _moved_along(self, path: str) -> Iterator[str]:

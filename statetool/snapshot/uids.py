@@ -87,7 +87,7 @@ def _similar(text: str, labels: Sequence[OperatorLabel]) -> str:
     near = dict.fromkeys(by_word[word] for word in nearest(text, by_word))
     if near:
         return f"did you mean {' or '.join(near)}?"
-    return f"there is {_listed(labels)}" if labels else "there is none"
+    return f"operators: {_listed(labels)}" if labels else "the snapshot has no operators"
 
 
 def _listed(labels: Sequence[OperatorLabel]) -> str:

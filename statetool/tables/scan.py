@@ -282,7 +282,7 @@ def _schema(
     names = [f.name.lower() for f in fields]
     if twice := {n for n in names if names.count(n) > 1}:
         raise OptionError(
-            f"operator {operator.label!r} has columns that differ at most in case: {', '.join(sorted(twice))}",
+            f"operator {operator.label.display!r} has columns that differ at most in case: {', '.join(sorted(twice))}",
             hint="select some with states=[...], read one state at a time, or leave out companions with nanos=, decimals= or presence=",
         )
     return pa.schema(fields)
@@ -296,7 +296,7 @@ def _timer_columns(
     for name in wanted or ():
         if name not in timers:
             raise UnknownNameError(
-                f"operator {operator.label!r} has no timers {name!r}", hint=suggest(name, timers)
+                f"operator {operator.label.display!r} has no timers {name!r}", hint=suggest(name, timers)
             ).at(operator=operator.label)
     chosen = list(timers if wanted is None else wanted)
     columns = [("key", states.key_type), *_timer_namespace(operator, [timers[name] for name in chosen])]
@@ -317,7 +317,7 @@ def _void_states(
     for name in states or ():
         if name not in metas:
             raise UnknownNameError(
-                f"operator {operator.label!r} has no keyed state {name!r}", hint=suggest(name, void)
+                f"operator {operator.label.display!r} has no keyed state {name!r}", hint=suggest(name, void)
             ).at(operator=operator.label)
         if name not in void:
             raise OptionError(
