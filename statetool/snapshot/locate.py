@@ -39,7 +39,7 @@ def find_metadata(path: str) -> str:
     if not files.is_dir(path):
         return path
     below = [uri for uri, is_dir in files.list_dir(path) if is_dir and files.exists(files.join(uri, METADATA_NAME))]
-    hint = f"did you mean one of: {', '.join(below[:5])}" if below else "pass a savepoint-... or chk-N directory"
+    hint = f"did you mean one of: {', '.join(below[:5])}" if below else "point to a savepoint-... or chk-N directory"
     raise SnapshotNotFoundError(f"{path} has no {METADATA_NAME} file", hint=hint)
 
 
@@ -153,7 +153,7 @@ class Locator:
                 tried.append(candidate)
         check_deletion(self._deleted_with)
         raise SnapshotNotFoundError(
-            f"missing file {path}; tried {', '.join(dict.fromkeys(tried))}",
+            f"file {path} of the snapshot is not there; tried {', '.join(dict.fromkeys(tried))}",
             hint="copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={old: new}",
         )
 
