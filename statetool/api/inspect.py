@@ -153,8 +153,8 @@ class Comparison:
         return pa.concat_tables([*(rows_of(c) for c in self._counted), _no_differences()]).slice(0, limit)
 
     def batches(self, *, skip_unread: bool = False) -> Iterator[pa.RecordBatch]:
-        """Compare in this process and yield differences: ``operator``, ``state``, ``key_group``, ``key``, ``namespace``, ``map_key``,
-        ``list_index``, ``change`` (``added``, ``removed``, ``changed``), ``before``, ``after``.
+        """Compare in this process and yield differences: ``operator``, ``operator_name``, ``state``, ``key_group``, ``key``, ``namespace``,
+        ``map_key``, ``list_index``, ``change`` (``added``, ``removed``, ``changed``), ``before``, ``after``.
 
         Keys and values are text. Nested values are JSON, and bytes are ``0x`` and hex. A changed list has one row per differing element.
 

@@ -275,7 +275,7 @@ declare_option: Any = click.option(
     callback=_keep,
     help="Avro schema of classes that the snapshot does not describe, or a folder of them.",
 )
-plan_option: Any = click.option(
+_PLAN_OPTION: Any = click.option(
     "--columns-from-plan",
     metavar="FILE",
     expose_value=False,
@@ -308,6 +308,12 @@ def type_options(command: Any) -> Any:
     for option in reversed(_TYPE_OPTIONS):
         command = option(command)
     return command
+
+
+def plan_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--columns-from-plan``."""
+    decorated: Callable[..., None] = _PLAN_OPTION(command)
+    return decorated
 
 
 def _reading_option(option: Option) -> Any:

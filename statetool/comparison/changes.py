@@ -118,7 +118,7 @@ def plan_changes(
             hint="follow keyed_state, timers or a state's own table, or read it in full: mode=full",
         )
     comparison = ComparisonRequest(states=spec.states, keys=request.keys)
-    units = keyed_units(old[0], new[0], comparison)
+    units = keyed_units(old[0], new[0], comparison, comparison.options)
     common = gcd(old[0].state.max_parallelism, new[0].state.max_parallelism)
     return [ChangeUnit(spec=spec, before=u.before, after=u.after, upserts=upserts, common=common) for u in units]
 

@@ -55,8 +55,10 @@ class Inventory:
             self.types = replace(self.types, kryo=5 if self.metadata.version >= 5 else 2)
         self._locator = Locator(self.metadata_file, rebase)
         labels = self._labels(uids)
+        self.key_types: dict[str, Serializer] = {}
         try:
-            self.key_types = {find_operator(labels, name): key for name, key in (key_types or {}).items()}
+            for name, key in (key_types or {}).items():
+                self.key_types[find_operator(labels, name)] = key
         except (UnknownNameError, OptionError) as error:
             error.message = f"key_types: {error.message}"
             raise error.at(file=self.metadata_file) from None
@@ -147,6 +149,8 @@ class Inventory:
         OptionError
             Several operators have the name or the prefix. The error lists them.
         """
+        if name in self.operators:
+            return self.operators[name]
         try:
             return self.operators[find_operator(self.labels, name)]
         except (UnknownNameError, OptionError) as error:
