@@ -62,7 +62,7 @@ def load(
         ``{old prefix: new prefix}`` for absolute paths of files that were moved.
     key_types
         ``{operator: type}``: a SQL type (``"DOUBLE"``), a type of :mod:`statetool.flink`, or any operator with keys of the same type.
-        Only needed for a changelog without a materialized base, if its bytes fit several key types, or no common one.
+        Only needed for a changelog without a materialized base whose bytes fit several key types, or no common one.
     declarations
         Declarations of classes that the snapshot does not describe: :class:`ClassDeclaration` objects, Avro schema files (``*.avsc``)
         or folders of them. Declarations by :func:`declare` take precedence.
@@ -73,14 +73,11 @@ def load(
         "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"}``. A plain type declares a value, reducing or
         aggregating state. ``operator.count`` is the state of one operator. Undeclared states are byte arrays, each with several values.
     unsafe_pickle
-        Load the pickles of ``PICKLED_BYTE_ARRAY`` states and show them as JSON. This executes code in the pickles: use it only for
-        snapshots that you trust.
+        Load the pickles of ``PICKLED_BYTE_ARRAY`` states, which executes their code. Use it only for snapshots that you trust.
     columns_from_plan
-        The SQL job's compiled plan (``COMPILE PLAN``), a local path or URI. All tables get its names for the fields of rows. ``columns=``
-        of a read takes precedence. Reading an operator that the plan does not fit raises an error.
+        The SQL job's compiled plan (``COMPILE PLAN``), which names the fields of rows in all tables. ``columns=`` takes precedence.
     local_bytes
-        DataFrame methods read tables of up to this many bytes on disk at once, on the driver, so that queries need no Python worker
-        (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB.
+        Size on disk up to which the driver reads a table at once (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB.
 
     Raises
     ------
@@ -93,10 +90,8 @@ def load(
     }
     classes = (*declared_classes(), *read_declarations(declarations))
     types = TypeContext(kryo=kryo, classes=classes, python=python_types(python or {}), unsafe_pickle=unsafe_pickle)
-    names, moved = name_list("uids", uids), tuple((rebase or {}).items())
-    inventory = Inventory(
-        path, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan
-    )
+    names, moved, plan = name_list("uids", uids), tuple((rebase or {}).items()), columns_from_plan
+    inventory = Inventory(path, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=plan)
     if spark is not None:
         _prepare(spark, sources=True)
     return Savepoint(inventory, spark, local_bytes)
