@@ -84,10 +84,7 @@ def load(
     SnapshotNotFoundError, FormatError
         The snapshot does not exist, or its metadata is damaged.
     """
-    keys = {
-        name: other._operator.keyed.needed_key() if isinstance(other, Operator) else parse_type(other)
-        for name, other in (key_types or {}).items()
-    }
+    keys = {name: _key_type(given) for name, given in (key_types or {}).items()}
     classes = (*declared_classes(), *read_declarations(declarations))
     types = TypeContext(kryo=kryo, classes=classes, python=python_types(python or {}), unsafe_pickle=unsafe_pickle)
     names, moved, plan = name_list("uids", uids), tuple((rebase or {}).items()), columns_from_plan
@@ -95,6 +92,10 @@ def load(
     if spark is not None:
         _prepare(spark, sources=True)
     return Savepoint(inventory, spark, local_bytes)
+
+
+def _key_type(given: Operator | Serializer | str) -> Serializer:
+    return given._operator.keyed.needed_key() if isinstance(given, Operator) else parse_type(given)
 
 
 def _prepare(spark: SparkSession, *, sources: bool) -> None:
