@@ -109,7 +109,7 @@ class Locator:
             case RelativeFileHandle():
                 if ".." in handle.path.split("/"):
                     # Flink uses relative paths only for files in the snapshot's directory.
-                    raise FormatError(f"the relative path points outside the snapshot: {handle.path!r}").at(
+                    raise FormatError(f"a relative path leads out of the snapshot: {handle.path!r}").at(
                         file=self.metadata_file
                     )
                 file = files.join(files.parent(self.metadata_file), handle.path)
