@@ -19,7 +19,7 @@ from statetool.comparison.records import StructureDifference
 from statetool.comparison.side import SideRequest
 from statetool.comparison.structure import operator_differences
 from statetool.comparison.texts import EXACT, EXACT_VALUES
-from statetool.entries.form import TARGET_BYTES, EntrySource
+from statetool.entries.form import TARGET_BYTES, KeyGroupReader
 from statetool.errors import UNREAD, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
@@ -165,7 +165,7 @@ class _Groups:
             for group, size in source.group_sizes().items():
                 self.sizes[group % common] = self.sizes.get(group % common, 0) + size
 
-    def of(self, classes: frozenset[int]) -> tuple[EntrySource, ...]:
+    def of(self, classes: frozenset[int]) -> tuple[KeyGroupReader, ...]:
         """Return the sources of some classes of key groups."""
         sources = []
         for source in self.sources:

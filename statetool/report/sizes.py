@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from statetool.errors import StatetoolError
 from statetool.report import charts
-from statetool.report.markup import Html, element, joined, table
+from statetool.report.markup import Html, element, join_html, table
 from statetool.report.numbers import count, share, size, size_text
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def key_groups(statistics: Statistics) -> Html:
             values = [group_bytes[g] for g in range(operator.max_parallelism)]
             chart = charts.heat_map(values, lambda a, b, n: f"{_range('key group', a, b)}: {n:,} bytes")
             maps += [element("h3", operator.operator), element("p", words, class_="soft"), chart]
-    return joined(maps)
+    return join_html(maps)
 
 
 def _range(name: str, first: int, last: int) -> str:
@@ -117,7 +117,7 @@ def largest(statistics: Statistics) -> Html:
         ]
         names = ("largest", "state", "key", "key group", "subtask", "length", "bytes")
         parts.append(element("details", element("summary", operator), table(names, rows)))
-    return joined(parts)
+    return join_html(parts)
 
 
 def distribution(statistics: Statistics) -> Html:
@@ -127,7 +127,7 @@ def distribution(statistics: Statistics) -> Html:
     for operator, of_operator in groupby(statistics.rows("distribution"), key=lambda r: r.operator):
         rows = [_sizes(list(of_state)) for _, of_state in groupby(of_operator, key=lambda r: (r.state, r.what))]
         parts.append(element("details", element("summary", operator), table(names, rows)))
-    return joined(parts)
+    return join_html(parts)
 
 
 def _sizes(rows: Sequence[DistributionRow]) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from statetool.errors import FormatError, OptionError
 from statetool.formats.operator_id import operator_id_for_uid
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.files import InputFile
 from statetool.serializers.base import Serializer
 from statetool.serializers.naming import rows_of
@@ -192,7 +192,9 @@ class CompiledPlan:
         own = _TYPE.fullmatch(str(spec.get("type")))
         return own is None or _SINK in spec or "scanTableSource" in spec or own[1].replace("-", "") == name.lower()
 
-    def columns(self, node: int, states: Iterable[StateMeta], key: Serializer | None = None) -> dict[str, list[str]]:
+    def columns(
+        self, node: int, states: Iterable[StateMetaInfo], key: Serializer | None = None
+    ) -> dict[str, list[str]]:
         """Return names for the rows of an operator, in the form of ``columns=``.
 
         Parameters
@@ -225,7 +227,7 @@ class _Node:
         self.inputs = [row_names(t) for t in input_types]
         self.roots = [row_roots(t) for t in input_types]
 
-    def columns(self, states: Iterable[StateMeta], key: Serializer | None) -> dict[str, list[str]]:
+    def columns(self, states: Iterable[StateMetaInfo], key: Serializer | None) -> dict[str, list[str]]:
         names: dict[str, list[str]] = {}
         key_names = self._key()
         if key_names is not None and isinstance(key, RowDataSerializer) and len(key_names) != len(key.names):
@@ -239,7 +241,7 @@ class _Node:
                 names.update(self._state_columns(meta))
         return names
 
-    def _state_columns(self, meta: StateMeta) -> Iterator[tuple[str, list[str]]]:
+    def _state_columns(self, meta: StateMetaInfo) -> Iterator[tuple[str, list[str]]]:
         rows = [(path, row) for path, row in rows_of(meta.value) if isinstance(row, RowDataSerializer)]
         kinds = self._row_kinds(meta.name, len(rows))
         if len(rows) > len(kinds):

@@ -25,7 +25,7 @@ def row_names(row_type: Any) -> list[str]:
     while at < len(row_type):
         letter = row_type[at]
         if letter == "`":
-            name, at = _quoted(row_type, at)
+            name, at = _read_quoted(row_type, at)
             if depth == 0 and expects_name:
                 names.append(name)
             expects_name = False
@@ -60,7 +60,7 @@ def _root(field_type: Any) -> str | None:
         return None
 
 
-def _quoted(text: str, at: int) -> tuple[str, int]:
+def _read_quoted(text: str, at: int) -> tuple[str, int]:
     """Return the backquoted name at ``at`` (a backquote in it is doubled), and the position after it."""
     name = ""
     at += 1
