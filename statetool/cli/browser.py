@@ -72,7 +72,9 @@ class Browser(App[None]):
         for row in self._savepoint.metadata_rows("operators"):
             if row.state_bytes:
                 tree.root.add(_label(display_name(row.operator)), data=(row.operator, ""))
-        self._about(f"{several(len(self._savepoint.operators), 'operator')}; Enter opens one, then a table")
+        self._about(
+            f"{several(len(self._savepoint.operators), 'operator')}; press Enter to open an operator, then a table"
+        )
         tree.focus()
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[tuple[str, str]]) -> None:
@@ -137,7 +139,7 @@ class Browser(App[None]):
         for row in page:
             table.add_row(*(escape(_cut(shown_text(v), cell_width)) for v in row.values()))
         self._shown += page
-        hint = "m reads more" if len(page) == PAGE else "that is all"
+        hint = "press m for more" if len(page) == PAGE else "end of table"
         lines = self._lines[:-1] if about is None else about
         self._about(*lines, f"{several(len(self._shown), 'row')}, {hint}")
 

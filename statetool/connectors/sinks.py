@@ -119,7 +119,7 @@ def require_sink(operator: OperatorInventory) -> Sink:
     sink = sink_of(operator)
     if sink is None:
         raise unknown_state(operator) or OptionError(
-            f"operator {operator.label!r} is not a sink", hint="statetool sinks list shows the sinks"
+            f"operator {operator.label.display!r} is not a sink", hint="statetool sinks list shows the sinks"
         )
     return sink
 

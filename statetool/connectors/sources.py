@@ -96,7 +96,7 @@ def require_source(operator: OperatorInventory, connector: str | None = None) ->
     source = source_of(operator, connector)
     if source is None:
         raise unknown_state(operator) or OptionError(
-            f"operator {operator.label!r} is not a source", hint="statetool sources list shows the sources"
+            f"operator {operator.label.display!r} is not a source", hint="statetool sources list shows the sources"
         )
     return source
 

@@ -119,7 +119,7 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
         )
         if written.state not in metas:
             raise UnknownNameError(
-                f"operator {operator.label!r} has no {written.scope} state {written.state!r}",
+                f"operator {operator.label.display!r} has no {written.scope} state {written.state!r}",
                 hint=suggest(written.state, metas),
             )
         types: TypeContext = replace(operator.types, kryo=kryo)

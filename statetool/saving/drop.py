@@ -60,13 +60,15 @@ def plan_drop(inventory: Inventory, operators: Iterable[str], states: Mapping[st
         operator = inventory.operator(name)
         operator_id = operator.state.operator_id
         if operator_id in dropped or operator_id in changes:
-            raise OptionError(f"operator {operator.label} is named twice")
+            raise OptionError(f"operator {operator.label.display} is named twice")
         kinds = {n: m.kind for n, (_, m) in operator.keyed_states.items()}
         kinds |= {n: m.kind for n, m in operator.operator_states.items()}
         chosen = list(dict.fromkeys(wanted))
         for state in chosen:
             if state not in kinds:
-                raise UnknownNameError(f"operator {operator.label} has no state {state!r}", hint=suggest(state, kinds))
+                raise UnknownNameError(
+                    f"operator {operator.label.display} has no state {state!r}", hint=suggest(state, kinds)
+                )
             rows.append(DropRow(operator=operator.label, operator_id=operator_id, state=state, kind=kinds[state]))
         if chosen:
             changes[operator_id] = OperatorChange(dropped_states=frozenset(chosen))

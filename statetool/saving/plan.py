@@ -152,7 +152,7 @@ def _plan_change(
     check_moves(composition.base.metadata, operator, max_parallelism, parallelism)
     edited = bool(change.elements) or change.coordinator is not None
     if old.fully_finished and (change.bootstraps or edited):
-        raise OptionError(f"operator {operator.label!r} had finished: Flink restores no state of it")
+        raise OptionError(f"operator {operator.label.display!r} had finished: Flink restores no state of it")
     if (tables or edited) and any(s.finished for s in old.subtasks):
         raise UnsupportedError(
             "some subtasks have finished and hold no state",

@@ -55,10 +55,10 @@ class Inventory:
             self.types = replace(self.types, kryo=5 if self.metadata.version >= 5 else 2)
         self._locator = Locator(self.metadata_file, rebase)
         labels = self._labels(uids)
+        self.key_types: dict[str, Serializer] = {}
         try:
-            self.key_types: Mapping[str, Serializer] = {
-                find_operator(labels, name): key for name, key in (key_types or {}).items()
-            }
+            for name, key in (key_types or {}).items():
+                self.key_types[find_operator(labels, name)] = key
         except (UnknownNameError, OptionError) as error:
             error.message = f"key_types: {error.message}"
             raise error.at(file=self.metadata_file) from None
@@ -84,7 +84,7 @@ class Inventory:
         operators: dict[str, OperatorInventory] = {}
         for state, label in zip(self.metadata.operators, labels, strict=True):
             if label in operators:
-                raise FormatError(f"two operators are called {label.display!r}").at(file=self.metadata_file)
+                raise FormatError(f"two operators have the uid or id {str(label)!r}").at(file=self.metadata_file)
             types = self.types.of_operator(*declared.get(label, ()))
             key = self.key_types.get(label)
             operators[label] = OperatorInventory(state, label, self._locator, key, types, self._plan)
@@ -107,7 +107,7 @@ class Inventory:
     def with_uids(self, uids: Iterable[str]) -> Inventory:
         """Return the inventory with uids for operators that the snapshot knows only by id."""
         if isinstance(uids, str):
-            raise OptionError("with_uids takes a list of uids, not one string")
+            raise OptionError("with_uids takes a list of uids, not a string")
         return Inventory(
             self.path,
             rebase=self.rebase,
@@ -149,6 +149,8 @@ class Inventory:
         OptionError
             Several operators have the name or the prefix. The error lists them.
         """
+        if name in self.operators:
+            return self.operators[name]
         try:
             return self.operators[find_operator(self.labels, name)]
         except (UnknownNameError, OptionError) as error:

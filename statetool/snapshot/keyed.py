@@ -26,6 +26,7 @@ from statetool.formats.subclasses import learn_header
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 from statetool.snapshot.needed_headers import needed_headers
+from statetool.types.operators import display_name
 
 
 class KeyedInventory:
@@ -51,7 +52,7 @@ class KeyedInventory:
         ]
         stored, unbound = forms.bind(places, self._around)
         for place in unbound:
-            raise FormatError(f"a handle of kind {type(place.handle).__name__} in the place of keyed state").at(
+            raise FormatError(f"a handle of kind {type(place.handle).__name__} instead of keyed state").at(
                 operator=self._around.operator, file=self._around.metadata_file
             )
         return tuple(stored)
@@ -133,7 +134,9 @@ class KeyedInventory:
             The operator has no keyed state.
         """
         if self.key is None:
-            raise OptionError(f"operator {self._around.operator!r} has no keyed state, and so no type of keys")
+            raise OptionError(
+                f"operator {display_name(self._around.operator)!r} has no keyed state, so its key type is unknown"
+            )
         return self.key
 
     @property

@@ -154,7 +154,7 @@ class Locator:
         check_deletion(self._deleted_with)
         raise SnapshotNotFoundError(
             f"file {path} of the snapshot is not there; tried {', '.join(dict.fromkeys(tried))}",
-            hint="copy the files beside the metadata, or name where they are now with rebase OLD=NEW",
+            hint="copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={old: new}",
         )
 
     def _moved_along(self, path: str) -> Iterator[str]:

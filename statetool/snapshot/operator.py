@@ -232,9 +232,7 @@ class OperatorInventory:
             return tables[table]
         same = [t for t, (_, name) in tables.items() if name == table]
         if same:
-            raise OptionError(f"more than one table could be called {table!r}", hint=f"say {' or '.join(same)}").at(
-                operator=self.label
-            )
+            raise OptionError(f"ambiguous table {table!r}", hint=f"pass {' or '.join(same)}").at(operator=self.label)
         self.check_listed(*self.unread)
         hint = suggest(table, [*tables, KEYED_STATE, TIMERS, *self.views])
         raise UnknownNameError(f"operator {self.label.display!r} has no state {table!r}", hint=hint).at(
@@ -262,7 +260,7 @@ class OperatorInventory:
                     value_type="bytes",
                     ttl=False,
                     readable=False,
-                    reason="written by the operator itself, and no timers",
+                    reason="written by the operator's code; not timers",
                 )
             )
         return tuple(infos)

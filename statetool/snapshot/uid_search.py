@@ -45,7 +45,7 @@ _STRING: Final = 8
 
 
 def uids_in(file: str, operator_ids: Collection[str]) -> list[str]:
-    """Return the operators' uids that occur in a file.
+    """Return the uids of operators that occur in a file.
 
     Parameters
     ----------
@@ -109,14 +109,15 @@ def _texts_of_archive(file: str, stream: IO[bytes]) -> Iterator[str]:
     except (zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
         if isinstance(error, FormatError | UnsupportedError):
             raise
-        raise FormatError(f"{file} is not a jar that can be read: {error}") from error
+        raise FormatError(f"{file} is not a valid jar: {error}") from error
 
 
 def _limited(file: str, stream: IO[bytes]) -> bytes:
     data = stream.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise UnsupportedError(
-            f"{file} is, or holds, more than {_MOST_BYTES >> 20} MiB in one piece: no uid is looked for there"
+            f"{file} is larger than {_MOST_BYTES >> 20} MiB, or has a member that is",
+            hint="pass a list with one uid per line",
         )
     return data
 
@@ -164,7 +165,7 @@ def _texts_of_class(data: bytes) -> Iterator[str]:
         elif tag in _CONSTANT_BYTES:
             cursor.skip(_CONSTANT_BYTES[tag])
         else:
-            raise cursor.fail(f"a class file has no constant of kind {tag}")
+            raise cursor.fail(f"invalid constant of kind {tag} in a class file")
         index += 2 if tag in _TWO_ENTRIES else 1
     yield from (texts[i] for i in strings if i in texts)
 

@@ -7,7 +7,7 @@ unique in the snapshot.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from statetool.errors import OptionError, UnknownNameError, nearest
@@ -38,12 +38,11 @@ def unique_digits(operator_ids: Sequence[str]) -> int:
 def find_exact(labels: Iterable[OperatorLabel], text: str) -> OperatorLabel | None:
     """Return the operator with a uid (stored, given, or hashing to its id) or an operator id of 32 hex digits, ``None`` if absent."""
     known = list(labels)
-    tests: tuple[Callable[[OperatorLabel], bool], ...] = (
-        lambda o: o == text,
-        lambda o: o.operator_id == operator_id_for_uid(text),
-        lambda o: o.operator_id == text.lower(),
-    )
-    return next((o for test in tests for o in known if test(o)), None)
+    for label in known:
+        if label == text:
+            return label
+    by_id = {label.operator_id: label for label in known}
+    return by_id.get(operator_id_for_uid(text)) or by_id.get(text.lower())
 
 
 def find_operator(labels: Iterable[OperatorLabel], text: str) -> OperatorLabel:
@@ -87,7 +86,7 @@ def _similar(text: str, labels: Sequence[OperatorLabel]) -> str:
     near = dict.fromkeys(by_word[word] for word in nearest(text, by_word))
     if near:
         return f"did you mean {' or '.join(near)}?"
-    return f"there is {_listed(labels)}" if labels else "there is none"
+    return f"operators: {_listed(labels)}" if labels else "the snapshot has no operators"
 
 
 def _listed(labels: Sequence[OperatorLabel]) -> str:

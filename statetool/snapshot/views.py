@@ -70,8 +70,8 @@ def check_view(view: str, names: Collection[str], keyed: Mapping[str, StateMetaI
     of_view = {WINDOWS: {*window_states(keyed), *MERGED}, MATCHES: set(names) if present == set(names) else set()}
     if present and (view not in views_of(keyed, {}) or not present <= of_view.get(view, present)):
         raise FormatError(
-            f"the states of {view!r} have other parts in this subtask than in another one",
-            hint="the tables of its states show what is there",
+            f"the states of {view!r} have different parts in different subtasks",
+            hint="read the tables of the single states",
         )
 
 

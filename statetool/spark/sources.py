@@ -5,7 +5,7 @@ Options of ``flink-state``, in any case, with or without underscores:
 =========================================  ==================================================================================
 ``path``                                   the snapshot (the argument of ``load``), or a directory of checkpoints:
                                            :mod:`statetool.spark.streaming`
-``operatorUid`` or ``operatorId``          the operator
+``operatorUid`` or ``operatorId``          the operator: its uid, operator id, unique name, or unique prefix of the id
 ``table``                                  ``keyed_state`` (default), ``timers``, or a state's name (its long form); for a
                                            state also ``stateVarName``, the option of Spark's state data source
 ``readRegisteredTimers``                   ``true``: the table ``timers``, as in Spark's state data source
@@ -17,6 +17,7 @@ Options of ``flink-state``, in any case, with or without underscores:
 ``nanos``, ``decimals``, ``presence``, ``on_error``
 ``columns``                                JSON object ``{path: [names]}`` or ``{path: "ROW<...>"}``: names, or names and types, for
                                            the fields of rows (``ReadOptions.columns``)
+``columnsFromPlan``                        the SQL job's compiled plan (path or URI), which names fields of rows; ``columns`` takes precedence
 ``key_group``, ``subtask``                 ``true`` adds the column
 ``split_bytes``, ``memory_bytes``          size and memory of tasks (:class:`statetool.tables.request.ScanRequest`)
 ``uids``                                   JSON list or comma-separated: uids for ids that the snapshot does not name

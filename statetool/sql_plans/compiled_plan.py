@@ -116,7 +116,7 @@ class CompiledPlan:
             for edge in plan["edges"]:
                 self.inputs.setdefault(edge["target"], []).append(edge["source"])
         except (ValueError, KeyError, TypeError) as e:
-            raise FormatError(f"not the JSON of a compiled plan: {e!r}") from e
+            raise FormatError(f"not a valid compiled plan: {e!r}") from e
 
     @classmethod
     def read(cls, file: str) -> CompiledPlan:
@@ -170,9 +170,11 @@ class CompiledPlan:
                 return node
         raise OptionError(
             f"the plan has no node for operator {name or uid or operator_id!r}",
-            hint="compile the plan of this job, or pass node= in Python: "
-            + ", ".join(f"{i} ({n.get('type')})" for i, n in self.nodes.items()),
+            hint=f"compile the plan of this job, or pass node= in Python: {self._listed()}",
         )
+
+    def _listed(self) -> str:
+        return ", ".join(f"{i} ({n.get('type')})" for i, n in self.nodes.items())
 
     def _of_type(self, node: int, transformation: str, uid: str) -> int:
         """Return the node, after a check that nodes of its type have such an operator."""
@@ -208,7 +210,7 @@ class CompiledPlan:
             The plan lacks a member that such a node has.
         """
         if node not in self.nodes:
-            raise OptionError(f"the plan has no node {node}")
+            raise OptionError(f"the plan has no node {node}", hint=f"nodes: {self._listed()}")
         try:
             types = [self.nodes[i]["outputType"] for i in self.inputs.get(node, [])]
             return _Node(node, self.nodes[node], types).columns(states, key)

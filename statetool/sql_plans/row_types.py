@@ -19,7 +19,7 @@ def row_names(row_type: Any) -> list[str]:
     if isinstance(row_type, dict):
         return [f["name"] for f in row_type["fields"]]
     if not isinstance(row_type, str) or not row_type.startswith("ROW<"):
-        raise TypeError(f"{row_type!r} instead of a row type")
+        raise TypeError(f"expected a row type, found {row_type!r}")
     names, depth, at = [], 0, 4
     expects_name = True
     while at < len(row_type):
@@ -71,7 +71,7 @@ def _read_quoted(text: str, at: int) -> tuple[str, int]:
             at += 1
         name += text[at]
         at += 1
-    raise TypeError("a name without its end")
+    raise TypeError("unterminated name")
 
 
 def _end_of_text(text: str, at: int) -> int:
@@ -83,4 +83,4 @@ def _end_of_text(text: str, at: int) -> int:
                 return at + 1
             at += 1
         at += 1
-    raise TypeError("a text without its end")
+    raise TypeError("unterminated text")

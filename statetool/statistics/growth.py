@@ -18,7 +18,9 @@ def growth_rows(root: str, rebase: tuple[tuple[str, str], ...], each: Each) -> l
     """Return the rows of :func:`statetool.growth`."""
     snapshots = [row for row in list_snapshots(root, rebase=dict(rebase)) if row.complete]
     if not snapshots:
-        raise SnapshotNotFoundError(f"no complete snapshot below {root}", hint="statetool ls says what is there")
+        raise SnapshotNotFoundError(
+            f"no complete snapshot below {root}", hint=f"list the snapshots: statetool ls {root}"
+        )
     rows: list[GrowthRow] = []
     before: dict[tuple[str, str, str], GrowthRow] = {}
     deleted: CheckpointDeletedError | None = None

@@ -37,7 +37,7 @@ class Link:
         if not (0 < bandwidth_mib < math.inf and 0 <= latency_ms < math.inf):  # rejects nan too
             raise OptionError(
                 f"a bandwidth of {bandwidth_mib} MiB/s with a latency of {latency_ms} ms",
-                hint="the bandwidth is above 0, the latency at least 0",
+                hint="pass a bandwidth above 0 and a latency of at least 0",
             )
         return cls(bytes_per_second=bandwidth_mib * (1 << 20), latency_ms=latency_ms)
 

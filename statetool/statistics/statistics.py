@@ -79,7 +79,9 @@ class StatisticsRequest:
             A number is out of range.
         """
         if whole_number("largest", largest) < 0:
-            raise OptionError(f"largest={largest}", hint="how many of the largest are named: 0 or more")
+            raise OptionError(
+                f"largest={largest} is not valid", hint="pass the number of largest items to return, 0 or more"
+            )
         for name, number in (("ttl_ms", ttl_ms), ("now_ms", now_ms)):
             if number is not None:
                 whole_number(name, number)
@@ -87,7 +89,7 @@ class StatisticsRequest:
             check_max_parallelism(32768, parallelism)
         now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
         if not -_FARTHEST_MS < now < _FARTHEST_MS:
-            raise OptionError(f"now_ms={now_ms}", hint="epoch milliseconds")
+            raise OptionError(f"now_ms={now_ms} is not valid", hint="pass epoch milliseconds")
         link = Link.of(bandwidth_mib=bandwidth_mib, latency_ms=latency_ms)
         return cls(largest=largest, parallelism=parallelism, ttl_ms=ttl_ms, now_ms=now, link=link)
 
@@ -119,7 +121,7 @@ class Statistics:
             There is no such table.
         """
         if table not in self._tables:
-            raise UnknownNameError(f"no table {table!r} of statistics", hint=suggest(table, self._tables))
+            raise UnknownNameError(f"no statistics table {table!r}", hint=suggest(table, self._tables))
         return self._tables[table]
 
     def to_arrow(self, table: str) -> pa.Table:

@@ -203,7 +203,7 @@ def _schema(
     names = [f.name.lower() for f in fields]
     if twice := {n for n in names if names.count(n) > 1}:
         raise OptionError(
-            f"operator {operator.label!r} has columns that differ at most in case: {', '.join(sorted(twice))}",
+            f"operator {operator.label.display!r} has columns that differ at most in case: {', '.join(sorted(twice))}",
             hint="select some with states=[...], read one state at a time, or leave out companions with nanos=, decimals= or presence=",
         )
     return pa.schema(fields)

@@ -50,7 +50,7 @@ def test_tables_of_an_operator_are_shown(width: int) -> None:
         table = await show(app, pilot, "with-ttl", "keyed_state")
         assert table.row_count == 13
         assert [str(c.label) for c in table.ordered_columns][:3] == ["key", "ttl-value", "ttl-map"]
-        assert "13 rows, that is all" in about(app)
+        assert "13 rows, end of table" in about(app)
         cell = max(len(str(v)) for v in table.get_row_at(1))
         assert cell <= width // 3
         table.focus()
@@ -69,7 +69,7 @@ def test_more_rows_are_read_when_they_are_asked_for(monkeypatch: pytest.MonkeyPa
 
     async def steps(app: Browser, pilot: Pilot[None]) -> None:
         table = await show(app, pilot, "timers", "timers")
-        assert (table.row_count, about(app).splitlines()[-1]) == (10, "10 rows, m reads more")
+        assert (table.row_count, about(app).splitlines()[-1]) == (10, "10 rows, press m for more")
         await pilot.press("m")
         await app.workers.wait_for_complete()
         await pilot.pause()

@@ -75,7 +75,7 @@ def test_damaged_files_are_our_errors(tmp_path: Path, cut: int) -> None:
     with pytest.raises(FormatError, match=r"A\.class"):
         uids_in(str(tmp_path / "A.class"), list(WANTED))
     (tmp_path / "a.jar").write_bytes(b"PK\x03\x04" + b"x" * cut)
-    with pytest.raises(FormatError, match="not a jar"):
+    with pytest.raises(FormatError, match="not a valid jar"):
         uids_in(str(tmp_path / "a.jar"), list(WANTED))
     with pytest.raises(SnapshotNotFoundError):
         uids_in(str(tmp_path / "nothing"), list(WANTED))

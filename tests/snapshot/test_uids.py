@@ -131,7 +131,7 @@ def test_reads(sp: Savepoint, way: str) -> None:
 def test_an_unknown_operator_names_similar_ones(sp: Savepoint) -> None:
     with pytest.raises(UnknownNameError, match=r"did you mean GroupAggregate\[4\] \(90bea66d\)\?"):
         sp["GroupAgregate[4]"]
-    with pytest.raises(UnknownNameError, match=r"there is Source: orders\[1\] \(cbc357cc\), out0\[5\]"):
+    with pytest.raises(UnknownNameError, match=r"operators: Source: orders\[1\] \(cbc357cc\), out0\[5\]"):
         sp["ffff"]
 
 

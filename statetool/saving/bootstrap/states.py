@@ -72,7 +72,7 @@ def key_type(bootstrap: KeyedBootstrap, table: TableSchema) -> Serializer:
         for header, _ in bootstrap.like.keyed_states.values():
             check_key_type(header.key)
             return header.key
-        raise OptionError(f"operator {bootstrap.like.label!r} has no keyed state to be like")
+        raise OptionError(f"operator {bootstrap.like.label.display!r} has no keyed state to be like")
     if bootstrap.key_type is not None:
         key = flink.parse_type(bootstrap.key_type)
     else:
@@ -277,7 +277,9 @@ def _like_states(bootstrap: KeyedBootstrap, table: TableSchema) -> list[tuple[St
         names = [state_of.get(n, n) for n in columns if n not in others]
     for name in names:
         if name not in known:
-            raise UnknownNameError(f"operator {like.label!r} has no keyed state {name!r}", hint=suggest(name, known))
+            raise UnknownNameError(
+                f"operator {like.label.display!r} has no keyed state {name!r}", hint=suggest(name, known)
+            )
     metas = [known[n] for n in names]
     if bootstrap.long:
         needed = {"map": ("map_key",), "list": ("list_index",)}.get(metas[0].kind, ())

@@ -228,7 +228,7 @@ def _element_meta(bootstrap: ElementBootstrap, table: TableSchema) -> StateMetaI
         meta = bootstrap.like.operator_states.get(bootstrap.name)
         if meta is None:
             raise UnknownNameError(
-                f"operator {bootstrap.like.label!r} has no operator state {bootstrap.name!r}",
+                f"operator {bootstrap.like.label.display!r} has no operator state {bootstrap.name!r}",
                 hint=suggest(bootstrap.name, bootstrap.like.operator_states),
             )
         if meta.kind != bootstrap.kind:
