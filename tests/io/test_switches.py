@@ -24,5 +24,5 @@ def test_libraries_in_the_list_are_plain(monkeypatch: pytest.MonkeyPatch, text: 
 
 def test_an_unknown_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "spark,nuumba")
-    with pytest.raises(OptionError, match="'nuumba'.*did you mean numba"):
+    with pytest.raises(OptionError, match=r"'nuumba'.*did you mean numba"):
         is_plain("spark")
