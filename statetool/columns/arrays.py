@@ -107,7 +107,7 @@ def offsets_of(sizes: Positions, pos: Positions) -> npt.NDArray[np.int32]:
     return offsets.astype(np.int32)
 
 
-def spread(array: pa.Array, valid: npt.NDArray[Any]) -> pa.Array:
+def spread_values(array: pa.Array, valid: npt.NDArray[Any]) -> pa.Array:
     """Put the values of ``array`` at the positions set in ``valid``, and nulls elsewhere."""
     if len(array) == len(valid):
         return array

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.arrays import spread
+from statetool.columns.arrays import spread_values
 from statetool.errors import StatetoolError
 from statetool.kernels import program as ir
 from statetool.kernels.arrays import Bytes, Mask, Positions
@@ -44,7 +44,7 @@ class Batch:
             raise error.inside(step) from None
         after = pos.copy()
         after[present] = moved
-        return spread(array, valid), after
+        return spread_values(array, valid), after
 
 
 def struct_of(logical: LogicalType) -> StructType:

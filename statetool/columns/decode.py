@@ -98,7 +98,7 @@ def _decode(b: Batch, op: ir.Op, logical: LogicalType, pos: Positions, end: Posi
             return decode_struct(b, op, struct_of(logical), pos, end)
         case ir.Flagged(value, null_flag, padding):
             return decode_flagged(b, value, null_flag, padding, logical, pos, end)
-        case ir.Present(value, flag):
+        case ir.NonNullFlag(value, flag):
             return b.run(value, logical, check_constant(b, 1, flag, NULL_VALUE, pos, end), end)
         case ir.Repeated(element):
             return decode_repeated(b, element, logical, pos, end)
@@ -132,9 +132,9 @@ def _decode_leaf(b: Batch, op: ir.Leaf, logical: LogicalType, pos: Positions, en
             return decode_text(b, nullable, pos, end)
         case ir.Constant(size, byte):
             return decode_nulls(b, size, byte, logical, pos, end)
-        case ir.Choice(names):
+        case ir.EnumIndex(names):
             return decode_choice(b, names, pos, end)
-        case ir.Flipped():
+        case ir.SignFlippedLong():
             raw, after = load_ints(b, 8, pos, end)
             return as_arrow(raw ^ np.int64(-(1 << 63))), after
         case ir.Temporal(kind):

@@ -16,7 +16,7 @@ from statetool.compatibility.states import Job, check_elements, check_keyed
 from statetool.compatibility.verdicts import Level
 from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
 from statetool.migration.compiling import Compiler
 from statetool.migration.conversion import TypeConversion, compile_state
@@ -250,14 +250,14 @@ def plan_migration(old: Inventory, new: Inventory) -> MigrationPlan:
         successor = new_operators.get(operator.state.operator_id)
         if successor is None:
             continue
-        refused += _refused(operator, successor)
+        refused += _refusal(operator, successor)
         states += _migrations(operator, successor)
     return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused))
 
 
 def _state_pairs(
     old: OperatorInventory, new: OperatorInventory
-) -> Iterator[tuple[Literal["keyed", "operator"], StateMeta, StateMeta]]:
+) -> Iterator[tuple[Literal["keyed", "operator"], StateMetaInfo, StateMetaInfo]]:
     for name, (_, meta) in old.keyed_states.items():
         if name in new.keyed_states and meta.kind != "timers":
             yield "keyed", meta, new.keyed_states[name][1]
@@ -299,7 +299,7 @@ def migration_of(uid: str, scope: Literal["keyed", "operator"], conversion: Type
     )
 
 
-def _stays(before: StateMeta, after: StateMeta, old: OperatorInventory, new: OperatorInventory) -> bool:
+def _stays(before: StateMetaInfo, after: StateMetaInfo, old: OperatorInventory, new: OperatorInventory) -> bool:
     """Return True if Flink reads the values of a state without migration."""
     kryo = old.types.kryo != new.types.kryo and any(
         isinstance(part, KryoSerializer) for s in before.serializers.values() for part in all_parts(s)
@@ -315,7 +315,7 @@ def _stays(before: StateMeta, after: StateMeta, old: OperatorInventory, new: Ope
     return resolution.level in _UNCHANGED and not resolution.warnings
 
 
-def _refused(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
+def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
     """Yield the differences that cannot be migrated."""
     if old.keyed.key is not None and new.keyed.key is not None:
         resolution = resolve(old.keyed.key, new.keyed.key)
@@ -325,7 +325,7 @@ def _refused(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
         yield from refusals_of_state(f"{old.label}.{before.name}", before, after)
 
 
-def refusals_of_state(name: str, before: StateMeta, after: StateMeta) -> Iterator[str]:
+def refusals_of_state(name: str, before: StateMetaInfo, after: StateMetaInfo) -> Iterator[str]:
     """Yield the differences between two descriptions of a state that cannot be migrated."""
     if before.kind != after.kind or before.backend_type != after.backend_type:
         yield f"{name}: a {before.kind} state became a {after.kind} state, or one of another API"

@@ -12,10 +12,10 @@ from statetool.types.options import whole_number
 if TYPE_CHECKING:
     from statetool.formats.stream import Stream
     from statetool.hashing.formulas import HashFormula
-    from statetool.saving.bootstrap import ElementBootstrap, ElementRecipe, KeyedBootstrap, KeyedRecipe, Table
+    from statetool.saving.bootstrap import ElementBootstrap, ElementEncoder, KeyedBootstrap, RowEncoder, TableSchema
     from statetool.saving.streams.conversion import StateConversion
     from statetool.saving.streams.elements import ElementStreams
-    from statetool.saving.streams.keyed import KeptEntries, KeyedStreams
+    from statetool.saving.streams.keyed import CarriedEntries, KeyedStreams
     from statetool.saving.streams.output import NewStream
     from statetool.snapshot.inventory import Inventory
 
@@ -100,7 +100,7 @@ class Composition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamJob:
+class StreamWriteTask:
     """Keyed state or operator state of one operator: its new streams, and the entries to shuffle to them.
 
     Attributes
@@ -112,8 +112,8 @@ class StreamJob:
     """
 
     streams: Streams
-    tables: tuple[tuple[Any, KeyedRecipe | ElementRecipe], ...] = ()
-    kept: tuple[KeptEntries, ...] = ()
+    tables: tuple[tuple[Any, RowEncoder | ElementEncoder], ...] = ()
+    kept: tuple[CarriedEntries, ...] = ()
 
 
 class Runner(Protocol):
@@ -124,11 +124,11 @@ class Runner(Protocol):
         """Return the default parallelism of new operators."""
         ...
 
-    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
+    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
         """Return the schemas of a bootstrap's tables and its timer services."""
         ...
 
-    def run(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
+    def run(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
         """Write the streams of each job."""
         ...
 

@@ -11,17 +11,17 @@ from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.metadata.handles import ByteStreamHandle
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.formulas import HashFormula, user_classes
 from statetool.hashing.prove import prove_hashes
-from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, Table
+from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, TableSchema
 from statetool.saving.bootstrap.release import for_release
 from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
-from statetool.saving.composition import Composition, OperatorChange, Runner, StreamJob
+from statetool.saving.composition import Composition, OperatorChange, Runner, StreamWriteTask
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
-from statetool.saving.streams.keyed import KeptEntries
+from statetool.saving.streams.keyed import CarriedEntries
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.serializers.avro import AvroSerializer
@@ -32,7 +32,7 @@ from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 #: Minimum similarity (of ``nearest``) at which a name may be a typo for another.
 _TYPING_ERROR: Final = 0.7
-DescribedTables: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, Table]]
+DescribedTables: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, TableSchema]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,11 @@ class PlannedOperator:
     max_parallelism: int
     parallelism: int
     old: OperatorState | None
-    keyed: StreamJob | None
-    elements: StreamJob | None
+    keyed: StreamWriteTask | None
+    elements: StreamWriteTask | None
 
     @property
-    def jobs(self) -> tuple[StreamJob, ...]:
+    def jobs(self) -> tuple[StreamWriteTask, ...]:
         """Return the jobs that write the operator."""
         return tuple(job for job in (self.keyed, self.elements) if job is not None)
 
@@ -150,7 +150,7 @@ def _plan_change(
         operator.label, change, tables, composition, operator.types, max_parallelism, parallelism
     )
     _check_names(operator, keyed_plan, element_plan)
-    moves = moved(old, max_parallelism, parallelism)
+    moves = needs_move(old, max_parallelism, parallelism)
     # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves).
     drops_raw = moves or _drops_raw_timers(operator, keyed_plan.gone | change.renames.keys())
     writes_keyed = moves or change.canonical or keyed_plan.touches(operator)
@@ -196,7 +196,7 @@ class _Layout:
         return any(name in names for name in (*change.without, *change.renames, *change.conversions))
 
     def planned(
-        self, old: OperatorState | None, keyed: StreamJob | None, elements: StreamJob | None
+        self, old: OperatorState | None, keyed: StreamWriteTask | None, elements: StreamWriteTask | None
     ) -> PlannedOperator:
         return PlannedOperator(
             uid=self.label,
@@ -213,7 +213,7 @@ class _KeyedPlan:
     """The change of an operator's keyed state, with the schemas of its tables."""
 
     layout: _Layout
-    tables: list[tuple[KeyedBootstrap, Table]]
+    tables: list[tuple[KeyedBootstrap, TableSchema]]
 
     @property
     def gone(self) -> frozenset[str]:
@@ -224,7 +224,7 @@ class _KeyedPlan:
         """Return True if states of the base change, or new ones are added to them."""
         return bool(self.tables) or self.layout.touches(operator.keyed_states)
 
-    def job(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamJob | None:
+    def job(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamWriteTask | None:
         """Plan the keyed state; ``None`` if there is none."""
         layout = self.layout
         header, gone, renames = None, self.gone, layout.change.renames
@@ -232,8 +232,8 @@ class _KeyedPlan:
             header = operator.keyed.joined_header(raw=moves, without=gone)
         if header is not None:
             base = NOTHING_DECLARED if operator is None else operator.types
-            metas = _converted(header, base, layout.change.conversions)
-            header = replace(header, states=tuple(_renamed(m, renames) for m in metas))
+            metas = _convert_states(header, base, layout.change.conversions)
+            header = replace(header, states=tuple(_rename_state(m, renames) for m in metas))
         if not self.tables and not (header is not None and header.states):
             return None
         job = keyed_job(
@@ -252,7 +252,7 @@ class _KeyedPlan:
         ids = {old: new_ids[new] for old, new in renames.items() if new in new_ids}
         ids |= {name: i for name, i in new_ids.items() if name not in renames.values()}
         kept = (
-            KeptEntries(
+            CarriedEntries(
                 source=s,
                 ids=ids,
                 max_parallelism=layout.max_parallelism,
@@ -269,7 +269,7 @@ class _ElementPlan:
     """The change of an operator's operator state, with the schemas of its tables."""
 
     layout: _Layout
-    tables: list[tuple[ElementBootstrap, Table]]
+    tables: list[tuple[ElementBootstrap, TableSchema]]
 
     @property
     def gone(self) -> frozenset[str]:
@@ -281,7 +281,7 @@ class _ElementPlan:
         edited = any(name in operator.operator_states for name in self.layout.change.elements)
         return bool(self.tables) or edited or self.layout.touches(operator.operator_states)
 
-    def job(self, operator: OperatorInventory | None) -> StreamJob | None:
+    def job(self, operator: OperatorInventory | None) -> StreamWriteTask | None:
         """Plan the operator state; ``None`` if there is none."""
         layout = self.layout
         streams = element_streams(
@@ -299,7 +299,7 @@ class _ElementPlan:
         if streams is None:
             return None
         recipes = element_recipes(streams, (b for b, _ in self.tables), layout.parallelism)
-        return StreamJob(streams=streams, tables=recipes)
+        return StreamWriteTask(streams=streams, tables=recipes)
 
 
 def _plans(
@@ -381,9 +381,9 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
     return declared
 
 
-def _converted(
+def _convert_states(
     header: KeyedHeader, base: TypeContext, conversions: Mapping[str, StateConversion]
-) -> tuple[StateMeta, ...]:
+) -> tuple[StateMetaInfo, ...]:
     """Return the descriptions of a header's states, with the new descriptions of converted states.
 
     Raises
@@ -403,7 +403,7 @@ def _converted(
     return tuple(conversions[m.name].meta if m.name in conversions else m for m in header.states)
 
 
-def _renamed(meta: StateMeta, renames: Mapping[str, str]) -> StateMeta:
+def _rename_state(meta: StateMetaInfo, renames: Mapping[str, str]) -> StateMetaInfo:
     return replace(meta, name=renames[meta.name]) if meta.name in renames else meta
 
 
@@ -426,7 +426,7 @@ def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> boo
     return True
 
 
-def moved(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:
+def needs_move(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:
     """Return True if keys move to other key groups, or key groups to other subtasks."""
     return (max_parallelism, parallelism) != (operator.max_parallelism, operator.parallelism)
 
@@ -442,7 +442,7 @@ def check_moves(
         Key groups or subtasks change, and the operator has in-flight data, custom raw state, or finished subtasks.
     """
     state = operator.state
-    if not moved(state, max_parallelism, parallelism):
+    if not needs_move(state, max_parallelism, parallelism):
         return
     stops = "stop the job with a savepoint (flink stop) and use that: it holds no such data"
     for other in metadata.operators:

@@ -228,11 +228,11 @@ def convert_errors(spark: Any, own_error: Callable[[str], Exception | None]) -> 
         return
 
     @wraps(convert)
-    def converted(*args: Any, **kwargs: Any) -> Exception:
+    def convert_error(*args: Any, **kwargs: Any) -> Exception:
         error = convert(*args, **kwargs)
         return own_error(str(error)) or error
 
-    setattr(module, _CONVERT, converted)
+    setattr(module, _CONVERT, convert_error)
 
 
 def without_zip(path: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.arrays import Positions
 from statetool.serializers.base import Serializer
 from statetool.snapshot.operator import OperatorInventory
@@ -61,8 +61,8 @@ class TableStates:
     """The states of an operator, with the user's field names for rows."""
 
     key: Serializer | None
-    keyed: Mapping[str, StateMeta]
-    elements: Mapping[str, StateMeta]
+    keyed: Mapping[str, StateMetaInfo]
+    elements: Mapping[str, StateMetaInfo]
 
     @property
     def key_type(self) -> LogicalType:
@@ -138,7 +138,7 @@ class ElementKind(ABC):
         """Return the name of the state."""
 
     @abstractmethod
-    def columns(self, meta: StateMeta) -> NamedColumns:
+    def columns(self, meta: StateMetaInfo) -> NamedColumns:
         """Return the columns of the table."""
 
     @abstractmethod

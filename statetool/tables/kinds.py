@@ -8,10 +8,10 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.formats.state_meta import StateMeta, check_timers
+from statetool.formats.state_meta import StateMetaInfo, check_timers
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.snapshot.views import (
@@ -66,7 +66,7 @@ class KeyedStateKind(KeyedKind):
         column_of = state_columns(_void_states(operator, states.keyed, None))
         columns = [
             ("key", states.key_type),
-            *((column_of[n], StateShape(states.keyed[n]).column_type(request.options)) for n in names),
+            *((column_of[n], StateLayout(states.keyed[n]).column_type(request.options)) for n in names),
         ]
         return KeyedPlan({n: column_of[n] for n in names}, columns)
 
@@ -151,7 +151,7 @@ class WindowsKind(KeyedKind):
         namespace = keyed[names[0]].namespace
         assert namespace is not None
         columns = window_columns(states.key_type, namespace)
-        columns += [(column_of[n], StateShape(keyed[n]).column_type(request.options)) for n in names]
+        columns += [(column_of[n], StateLayout(keyed[n]).column_type(request.options)) for n in names]
         merged = dict.fromkeys(n for n in MERGED if n in keyed)
         return KeyedPlan({**column_of, **merged}, columns)
 
@@ -172,7 +172,7 @@ class MatchesKind(KeyedKind):
 
     def plan(self, operator: OperatorInventory, request: ScanRequest, states: TableStates) -> KeyedPlan:
         names = (NFA, EVENTS, next(name for name in NODES if name in states.keyed))
-        columns = match_columns(states.key_type, event_type(StateShape(states.keyed[EVENTS])))
+        columns = match_columns(states.key_type, event_type(StateLayout(states.keyed[EVENTS])))
         return KeyedPlan({n: n for n in names}, columns)
 
     def rows(self, table: KeyedTable, batch: EntryBatch, spec: TableSpec) -> Iterator[KeyedRows]:
@@ -191,7 +191,7 @@ class WaitingEventsKind(KeyedKind):
         return table == WAITING and WAITING in operator.views and ASYNC_QUEUE not in operator.listed_elements
 
     def plan(self, operator: OperatorInventory, request: ScanRequest, states: TableStates) -> KeyedPlan:
-        columns = event_columns(states.key_type, StateShape(states.keyed[EVENT_QUEUE]))
+        columns = event_columns(states.key_type, StateLayout(states.keyed[EVENT_QUEUE]))
         return KeyedPlan({EVENT_QUEUE: EVENT_QUEUE}, columns)
 
     def rows(self, table: KeyedTable, batch: EntryBatch, spec: TableSpec) -> Iterator[KeyedRows]:
@@ -212,7 +212,7 @@ class WaitingCallsKind(ElementKind):
     def state(self, operator: OperatorInventory, table: str) -> str:
         return ASYNC_QUEUE
 
-    def columns(self, meta: StateMeta) -> NamedColumns:
+    def columns(self, meta: StateMetaInfo) -> NamedColumns:
         return call_columns(meta.value)
 
     def rows(self, columns: Columns, options: ReadOptions) -> Columns:
@@ -229,7 +229,7 @@ class ElementsKind(ElementKind):
     def state(self, operator: OperatorInventory, table: str) -> str:
         return operator.state_table(table)[1]
 
-    def columns(self, meta: StateMeta) -> NamedColumns:
+    def columns(self, meta: StateMetaInfo) -> NamedColumns:
         return element_columns(meta)
 
     def rows(self, columns: Columns, options: ReadOptions) -> Columns:
@@ -281,7 +281,7 @@ def timer_names(state: str, n: int) -> Columns:
 
 
 def _void_states(
-    operator: OperatorInventory, metas: Mapping[str, StateMeta], states: Sequence[str] | None
+    operator: OperatorInventory, metas: Mapping[str, StateMetaInfo], states: Sequence[str] | None
 ) -> list[str]:
     """Return the states without a namespace, which form the columns of ``keyed_state``."""
     void = [n for n, m in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")]
@@ -297,7 +297,7 @@ def _void_states(
     return void if states is None else list(states)
 
 
-def _timer_namespace(operator: OperatorInventory, timers: Sequence[StateMeta]) -> NamedColumns:
+def _timer_namespace(operator: OperatorInventory, timers: Sequence[StateMetaInfo]) -> NamedColumns:
     """Return the column of namespaces, if any. It is null for services without a namespace (process table functions have both kinds)."""
     kinds = {check_timers(m).nested[1].logical for m in timers} - {Scalar("null")}
     if len(kinds) > 1:
@@ -308,8 +308,8 @@ def _timer_namespace(operator: OperatorInventory, timers: Sequence[StateMeta]) -
     return [("namespace", kind) for kind in kinds]
 
 
-def _long_columns(key: LogicalType, meta: StateMeta) -> NamedColumns:
-    shape = StateShape(meta)
+def _long_columns(key: LogicalType, meta: StateMetaInfo) -> NamedColumns:
+    shape = StateLayout(meta)
     columns = [("key", key)]
     if meta.namespace is not None and meta.namespace.logical != Scalar("null"):
         columns.append(("namespace", meta.namespace.logical))

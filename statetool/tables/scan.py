@@ -95,8 +95,8 @@ def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
     """
     request = replace(
         request,
-        table=_registered(operator, request.table),
-        states=None if request.states is None else tuple(_registered(operator, n) for n in request.states),
+        table=_registered_name(operator, request.table),
+        states=None if request.states is None else tuple(_registered_name(operator, n) for n in request.states),
     )
     states = table_states(operator, request.options.columns)
     kind = find_kind(operator, request.table)
@@ -180,7 +180,7 @@ def scan_in_flight(
     return TableScan(schema=schema, splits=tuple(plan_in_flight(operator, spec, side, bytes(out))))
 
 
-def _registered(operator: OperatorInventory, name: str) -> str:
+def _registered_name(operator: OperatorInventory, name: str) -> str:
     """Return the registered name of a state: for states of a Python job, ``python-state-`` followed by the name in the job's code."""
     full = f"{PYTHON_STATE}{name}"
     known = (*operator.listed_keyed, *operator.listed_elements, KEYED_STATE, TIMERS, *operator.views)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from statetool.entries.form import EntrySource, size_of
+from statetool.entries.form import KeyGroupReader, size_of
 from statetool.formats.channel_state import Channel
 from statetool.formats.stream import Stream
 from statetool.tables.kind import ElementKind, KeyedKind, TableSpec
@@ -17,7 +17,7 @@ class KeyedSplit:
 
     spec: TableSpec
     kind: KeyedKind
-    source: EntrySource
+    source: KeyGroupReader
 
     @property
     def file(self) -> str:

@@ -15,7 +15,7 @@ from statetool.columns.families.leaves import (
     decode_each,
     load_ints,
 )
-from statetool.columns.from_plain import decimal_error, scaled_decimal
+from statetool.columns.from_plain import decimal_error, scale_decimal
 from statetool.columns.types import (
     BIG_DECIMAL,
     BIG_INTEGER,
@@ -56,7 +56,7 @@ def decode_big_decimal(b: Batch, logical: LogicalType, pos: Positions, end: Posi
     scales[present], after[present] = load_ints(b, 4, after[present], end[present])
     number_kernels.scale_decimals(out, scales, 18, _POWERS, low, high, valid, wide)
     words = np.stack([low, high], axis=1)
-    _fill_wide(b, words, wide, pos, end, _scaled_words)
+    _fill_wide(b, words, wide, pos, end, _scale_words)
     nulls = bitmap(valid)
     decimals = pa.Array.from_buffers(BIG_DECIMAL, n, [nulls, pa.py_buffer(words)])
     if b.options.decimals == "plain":
@@ -93,8 +93,8 @@ def _whole_words(c: Cursor) -> bytes:
     return value.to_bytes(16, "little", signed=True)
 
 
-def _scaled_words(c: Cursor) -> bytes:
+def _scale_words(c: Cursor) -> bytes:
     value = read_big_decimal(c)
     assert value is not None
-    scaled: Decimal = scaled_decimal(value)
+    scaled: Decimal = scale_decimal(value)
     return int(scaled.scaleb(18)).to_bytes(16, "little", signed=True)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import assert_never
 
-from statetool.columns.arrays import as_arrow, from_buffer, is_valid, spread
+from statetool.columns.arrays import as_arrow, from_buffer, is_valid, spread_values
 from statetool.columns.batch import Batch, Column
 from statetool.columns.families.assembly import assemble, build_lists, build_maps
 from statetool.columns.families.leaves import (
@@ -196,12 +196,12 @@ def _decode_slot(b: Batch, op: ir.Slot, logical: LogicalType, at: SlotRange) -> 
             return pa.nulls(len(at))
         case "raw":
             first, last = _find_present_parts(b, at)
-            return spread(_decode_raw(b, op, logical, first, last), at.valid)
+            return spread_values(_decode_raw(b, op, logical, first, last), at.valid)
         case "variant":
-            return spread(_decode_variants(b, logical, at), at.valid)
+            return spread_values(_decode_variants(b, logical, at), at.valid)
         case "row" | "array" | "map" as kind:
             first, last = _find_present_parts(b, at)
-            return spread(_decode_region(b, op, kind, logical, first, last), at.valid)
+            return spread_values(_decode_region(b, op, kind, logical, first, last), at.valid)
     assert_never(op.kind)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.arrays import as_arrow, spread
+from statetool.columns.arrays import as_arrow, spread_values
 from statetool.columns.batch import Batch, Column, struct_of
 from statetool.columns.families.assembly import assemble
 from statetool.columns.families.leaves import (
@@ -88,7 +88,7 @@ def decode_pojo(
         parts.append(array)
     after = after.copy()
     after[present] = moved
-    return spread(assemble(b, logical, parts, len(present)), valid), after
+    return spread_values(assemble(b, logical, parts, len(present)), valid), after
 
 
 def decode_either(b: Batch, left: ir.Op, right: ir.Op, logical: StructType, pos: Positions, end: Positions) -> Column:

@@ -7,7 +7,7 @@ from typing import Protocol
 from statetool.columns.pieces import Bytes, Encoded
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.types.declared import TypeContext
 
 
@@ -15,7 +15,7 @@ class StateConversion(Protocol):
     """Conversion of the values of a carried state to another type; picklable."""
 
     @property
-    def meta(self) -> StateMeta:
+    def meta(self) -> StateMetaInfo:
         """Return the new description of the state, under its old name."""
         ...
 

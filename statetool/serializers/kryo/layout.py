@@ -14,8 +14,8 @@ from statetool.io.output import Output
 from statetool.kernels.program import (
     BigDec,
     BigInt,
-    Choice,
     Counted,
+    EnumIndex,
     Fixed,
     Flagged,
     Graph,
@@ -30,9 +30,9 @@ from statetool.kernels.program import (
     Temporal,
 )
 from statetool.serializers.kryo import wire
-from statetool.serializers.kryo.graph import fields_of, resolved
+from statetool.serializers.kryo.graph import fields_of, resolve_type
 from statetool.serializers.kryo.instance import KryoInstance
-from statetool.serializers.kryo.model import boxed, is_box
+from statetool.serializers.kryo.model import box_class, is_box
 from statetool.serializers.kryo.scalars import SCALARS, TEXT
 from statetool.serializers.kryo.typed import LISTS, MAPS
 from statetool.serializers.kryo.values import Args
@@ -67,7 +67,7 @@ _LIST_CLASSES: Final = ("ArrayList", "LinkedList", "HashSet", "LinkedHashSet", "
 _MAP_CLASSES: Final = ("HashMap", "LinkedHashMap", "concurrent.ConcurrentHashMap", "Hashtable"), ("TreeMap",)
 
 
-class _UnservedError(Exception):
+class _UnsupportedLayoutError(Exception):
     """A type that kernels do not support."""
 
 
@@ -75,7 +75,7 @@ def graph_of(kind: JavaType, kryo: KryoInstance, decode: Callable[[Any], Any]) -
     """Return the operation that decodes values of a type; ``decode`` is used for values that kernels cannot read."""
     try:
         return Graph(_Layouts(kryo).part(kind, (), ()), kryo.gen == 5, decode)
-    except _UnservedError:
+    except _UnsupportedLayoutError:
         return None
 
 
@@ -87,9 +87,9 @@ class _Layouts:
         """Return the rewriting of a type's objects; ``args`` are the type arguments that Kryo knows."""
         kryo = self._kryo
         if kind.as_json or kind.name in enclosing:
-            raise _UnservedError
-        if kind.name in PRIMITIVES or kryo.registry.body(boxed(kind.name)) is not None:
-            return self._scalar(boxed(kind.name))
+            raise _UnsupportedLayoutError
+        if kind.name in PRIMITIVES or kryo.registry.body(box_class(kind.name)) is not None:
+            return self._scalar(box_class(kind.name))
         if kind.is_array:
             return self._array(kind, enclosing)
         if kind.name in LISTS and len(kind.args) == 1:
@@ -98,14 +98,14 @@ class _Layouts:
             return self._map(kind, args, enclosing)
         declared = kryo.classes.declared(kind.name)
         if declared is None or kryo.context.subclasses(kind.name) or not self._is_plain(kind.name):
-            raise _UnservedError
+            raise _UnsupportedLayoutError
         if declared.kind == "record":
             return self._record(declared, kind, args, (*enclosing, kind.name))
         if declared.kind == "enum" and not declared.bodies:
-            shape = Choice(declared.constants)
+            shape = EnumIndex(declared.constants)
             classes = (self._class(kind.name),)
             return GraphPart("enum", shape, kryo.gen == 2, len(declared.constants), classes)
-        raise _UnservedError
+        raise _UnsupportedLayoutError
 
     def _is_plain(self, name: str) -> bool:
         kryo = self._kryo
@@ -116,7 +116,7 @@ class _Layouts:
     def _class(self, name: str, *, is_sorted: bool = False) -> GraphClass:
         out = Output()
         wire.write_class_name(out, name, self._kryo.gen)
-        return GraphClass(self._kryo.registry.id_of(boxed(name)), bytes(out), is_sorted)
+        return GraphClass(self._kryo.registry.id_of(box_class(name)), bytes(out), is_sorted)
 
     def _usual_classes(self, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[GraphClass, ...]:
         """Return the usual classes, except those for which the job has serializers or the user has declarations."""
@@ -129,7 +129,7 @@ class _Layouts:
 
     def _scalar(self, name: str) -> GraphPart:
         if name not in _SCALARS:
-            raise _UnservedError
+            raise _UnsupportedLayoutError
         kind, shape = _SCALARS[name]
         return GraphPart(kind, shape, not is_box(name), classes=(self._class(name),))
 
@@ -144,17 +144,17 @@ class _Layouts:
             return "body", self.part(kind, (), enclosing)
         if kryo.classes.is_final(kryo_type):
             if kryo_type.binary_name != kind.binary_name:
-                raise _UnservedError
+                raise _UnsupportedLayoutError
             return "nullable", self.part(kind, kryo_type.args, enclosing)
         return "value", self.part(kind, kryo_type.args, enclosing)
 
     def _record(self, declared: ClassDeclaration, kind: JavaType, args: Args, enclosing: tuple[str, ...]) -> GraphPart:
         arguments = dict(zip(declared.parameters, kind.args, strict=False))
-        types = {name: resolved(t, arguments) for name, t in declared.fields}
+        types = {name: resolve_type(t, arguments) for name, t in declared.fields}
         declared_positions = {name: i for i, (name, _) in enumerate(declared.fields)}
         on_wire = fields_of(declared, args, self._kryo.gen)
         if not on_wire:
-            raise _UnservedError
+            raise _UnsupportedLayoutError
         parts = tuple(self._position(types[name], kryo_type, enclosing) for name, kryo_type in on_wire)
         names = tuple(name for name, _ in on_wire)
         shape = Struct(names, tuple(_slot(p) for p in parts), tuple(declared_positions[n] for n in names))

@@ -23,7 +23,7 @@ from statetool.io.java_stream import JavaObject, read_java_stream
 from statetool.serializers.kryo import iso, libraries, messages, model, scala
 from statetool.serializers.kryo.graph import fields_of
 from statetool.serializers.kryo.instance import KryoInstance
-from statetool.serializers.kryo.model import Headed, Obj, boxed
+from statetool.serializers.kryo.model import Headed, Obj, box_class
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,
@@ -102,7 +102,7 @@ def _tree(obj: Obj | None, static: JavaType | None, kryo: KryoInstance) -> Any:
 
 
 def _body(obj: Obj, kryo: KryoInstance) -> Any:
-    scalar = kryo.registry.body(boxed(obj.cls))
+    scalar = kryo.registry.body(box_class(obj.cls))
     if scalar is not None:
         return _scalar(obj.value, scalar.logical)
     value = obj.value
@@ -198,7 +198,7 @@ def _object(tree: Any, static: JavaType | None, kryo: KryoInstance) -> Obj | Non
 
 
 def _object_of_class(name: str, tree: Any, kryo: KryoInstance) -> Obj:
-    scalar = kryo.registry.body(boxed(name))
+    scalar = kryo.registry.body(box_class(name))
     if scalar is not None:
         return Obj(name, _unscalar(tree, scalar.logical))
     declared = kryo.classes.declared(name)
