@@ -364,7 +364,9 @@ class Operator(Generic[Writer]):
     def _view(self, table: str, nothing: str, keys: Sequence[Key] | None, options: KeyedOptions) -> DataFrame:
         if table not in self._operator.views:
             self._operator.check_listed("keyed", "operator")
-            raise OptionError(f"operator {self._operator.label!r} has {nothing}", hint="op.tables lists its tables")
+            raise OptionError(
+                f"operator {self._operator.label.display!r} has {nothing}", hint="op.tables lists its tables"
+            )
         return self.frame(ScanRequest.of(table, keys=keys, **options))
 
     def frame(self, request: ScanRequest) -> DataFrame:

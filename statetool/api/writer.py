@@ -351,7 +351,7 @@ class SavepointWriter:
             ):
                 if wanted is not None and wanted != existing:
                     raise OptionError(
-                        f"operator {old.inventory.label!r} has {number} {existing}, not {wanted}",
+                        f"operator {old.inventory.label.display!r} has {number} {existing}, not {wanted}",
                         hint="omit it, and change it with statetool.rescale(...)",
                     )
 

@@ -22,6 +22,7 @@ def compile_kernels() -> None:
 def keep_java_classes() -> None:
     """Start Spark once, run a query and a write, and make the JVM archive its loaded classes. Do nothing without Java or PySpark 4."""
     from statetool.spark import java_classes
+    from statetool.spark.private import jvm_process
     from statetool.spark.session import has_data_sources, local_session
 
     if not has_data_sources() or (file := java_classes.archive()) is None:
@@ -32,11 +33,12 @@ def keep_java_classes() -> None:
     session.sparkContext.setLogLevel("ERROR")
     with tempfile.TemporaryDirectory() as folder:
         _use(session, Path(folder))
-    gateway = session.sparkContext._gateway
+    process = jvm_process(session)
     session.stop()
     # The JVM writes the archive when it exits.
-    gateway.proc.stdin.close()
-    gateway.proc.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+    process.wait()
 
 
 def _use(session: Any, folder: Path) -> None:

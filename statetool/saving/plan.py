@@ -138,8 +138,8 @@ def _plan_new(
     max_parallelism = change.max_parallelism or composition.max_parallelism
     parallelism = change.parallelism or min(max_parallelism, runner.parallelism)
     check_max_parallelism(max_parallelism, parallelism)
-    plan = _Plan(uid, change, tables, max_parallelism, parallelism, composition.inline_bytes)
-    return plan.planned(None, plan.keyed(None), plan.elements(None))
+    layout, keyed, elements = _plans(uid, change, tables, composition, NOTHING_DECLARED, max_parallelism, parallelism)
+    return layout.planned(None, keyed.job(None), elements.job(None))
 
 
 def _plan_change(
@@ -158,18 +158,20 @@ def _plan_change(
             "some subtasks have finished and hold no state",
             hint="let the job finish, or take a savepoint before it does",
         )
-    plan = _Plan(operator.label, change, tables, max_parallelism, parallelism, composition.inline_bytes)
-    plan.check_names(operator)
+    layout, keyed_plan, element_plan = _plans(
+        operator.label, change, tables, composition, operator.types, max_parallelism, parallelism
+    )
+    _check_names(operator, keyed_plan, element_plan)
     moves = needs_move(old, max_parallelism, parallelism)
     # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves).
-    drops_raw = moves or _drops_raw_timers(operator, plan.gone | change.renames.keys())
-    writes_keyed = moves or change.canonical or plan.touches(operator.keyed_states)
-    keyed = plan.keyed(operator, moves=moves) if writes_keyed else None
+    drops_raw = moves or _drops_raw_timers(operator, keyed_plan.gone | change.renames.keys())
+    writes_keyed = moves or change.canonical or keyed_plan.touches(operator)
+    keyed = keyed_plan.job(operator, moves=moves) if writes_keyed else None
     spreads = any(p.subtask >= parallelism for p in operator.elements.streams) or (
         parallelism > old.parallelism and any(m.kind == "broadcast" for m in operator.operator_states.values())
     )
-    writes_elements = spreads or plan.touches(operator.operator_states, elements=True)
-    elements = plan.elements(operator) if writes_elements else None
+    writes_elements = spreads or element_plan.touches(operator)
+    elements = element_plan.job(operator) if writes_elements else None
     carried = replace(
         old,
         parallelism=parallelism,
@@ -186,132 +188,24 @@ def _plan_change(
             if s.index < parallelism
         ),
     )
-    return plan.planned(carried, keyed, elements)
+    return layout.planned(carried, keyed, elements)
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """The change of one operator, with the schemas of its tables."""
+class _Layout:
+    """The change of one operator, and how its new state is distributed."""
 
     label: str
     change: OperatorChange
-    tables: DescribedTables
     max_parallelism: int
     parallelism: int
     inline_bytes: int
+    types: TypeContext
 
-    @property
-    def keyed_tables(self) -> list[tuple[KeyedBootstrap, TableSchema]]:
-        return [(b, t) for b, t in self.tables if isinstance(b, KeyedBootstrap)]
-
-    @property
-    def element_tables(self) -> list[tuple[ElementBootstrap, TableSchema]]:
-        return [(b, t) for b, t in self.tables if isinstance(b, ElementBootstrap)]
-
-    @property
-    def gone(self) -> frozenset[str]:
-        """Return the keyed states of the base that are left out or replaced."""
-        return self.change.dropped_states | state_names(self.keyed_tables)
-
-    @property
-    def element_names(self) -> frozenset[str]:
-        return frozenset(b.name for b, _ in self.element_tables)
-
-    def check_names(self, operator: OperatorInventory) -> None:
-        """Refuse names of unknown states, and two states with the same name."""
+    def touches(self, names: Collection[str]) -> bool:
+        """Return True if some of these states are left out, renamed or converted."""
         change = self.change
-        known = {*operator.keyed_states, *operator.operator_states}
-        for name in (*change.dropped_states, *change.renames, *change.elements, *change.conversions):
-            if name not in known:
-                raise UnknownNameError(f"operator {self.label!r} has no state {name!r}", hint=suggest(name, known))
-        in_both = operator.keyed_states.keys() & operator.operator_states.keys()
-        for name in in_both & {*change.dropped_states, *change.renames, *change.conversions}:
-            raise OptionError(
-                f"operator {self.label!r} has a keyed state and an operator state {name!r}: the name is ambiguous",
-                hint="bootstrap the one that changes with its new values",
-            )
-        for name in change.renames:
-            if name in (self.gone if name in operator.keyed_states else change.dropped_states | self.element_names):
-                raise OptionError(
-                    f"state {name!r} cannot be both renamed and dropped or replaced", hint="give it one change"
-                )
-        stay = known - self.gone - self.element_names - change.renames.keys()
-        for name in change.renames.values():
-            if name in stay or list(change.renames.values()).count(name) > 1:
-                raise OptionError(f"operator {self.label!r} would have two states {name!r}")
-
-    def touches(self, names: Collection[str], *, elements: bool = False) -> bool:
-        """Return True if states of the base change, or new ones are added to them."""
-        new = self.element_tables if elements else self.keyed_tables
-        edits = self.change.elements if elements else ()
-        change = self.change
-        return bool(new) or any(
-            n in names for n in (*change.dropped_states, *change.renames, *change.conversions, *edits)
-        )
-
-    def types(self, base: TypeContext) -> TypeContext:
-        """Return the declarations for new state: those of conversions, of the operator in ``like``, or of the base."""
-        likes = [b.like.types for b, _ in self.tables if b.like is not None]
-        types = next(iter([*(c.types for c in self.change.conversions.values()), *likes]), base)
-        python = tuple(p for b, _ in self.keyed_tables for p in python_states(b))
-        return replace(types, python=(*types.python, *python)) if python else types
-
-    def keyed(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamWriteTask | None:
-        """Plan the keyed state; ``None`` if there is none."""
-        header, gone, renames = None, self.gone, self.change.renames
-        if operator is not None:
-            header = operator.keyed.joined_header(raw=moves, without=gone)
-        if header is not None:
-            base = NOTHING_DECLARED if operator is None else operator.types
-            metas = _convert_states(header, base, self.change.conversions)
-            header = replace(header, states=tuple(_rename_state(m, renames) for m in metas))
-        if not self.keyed_tables and not (header is not None and header.states):
-            return None
-        job = keyed_job(
-            self.label,
-            self.keyed_tables,
-            header,
-            parallelism=self.parallelism,
-            max_parallelism=self.max_parallelism,
-            inline_bytes=self.inline_bytes,
-            formula_of=_formula_of,
-            types=self.types(NOTHING_DECLARED if operator is None else operator.types),
-        )
-        if operator is None or header is None or not header.states:
-            return job
-        new_ids = {m.name: i for i, m in enumerate(header.states)}
-        ids = {old: new_ids[new] for old, new in renames.items() if new in new_ids}
-        ids |= {name: i for name, i in new_ids.items() if name not in renames.values()}
-        kept = (
-            CarriedEntries(
-                source=s,
-                ids=ids,
-                max_parallelism=self.max_parallelism,
-                formula=self.change.formula,
-                conversions=self.change.conversions,
-            )
-            for s in operator.keyed.sources(raw=moves)
-        )
-        return replace(job, kept=tuple(kept))
-
-    def elements(self, operator: OperatorInventory | None) -> StreamWriteTask | None:
-        """Plan the operator state; ``None`` if there is none."""
-        streams = element_streams(
-            operator,
-            element_metas(self.element_tables),
-            label=self.label,
-            parallelism=self.parallelism,
-            without=self.change.dropped_states | self.element_names,
-            renames=self.change.renames,
-            new_elements=self.change.elements,
-            conversions=self.change.conversions,
-            inline_bytes=self.inline_bytes,
-            types=self.types(NOTHING_DECLARED if operator is None else operator.types),
-        )
-        if streams is None:
-            return None
-        recipes = element_recipes(streams, (b for b, _ in self.element_tables), self.parallelism)
-        return StreamWriteTask(streams=streams, tables=recipes)
+        return any(name in names for name in (*change.dropped_states, *change.renames, *change.conversions))
 
     def planned(
         self, old: OperatorState | None, keyed: StreamWriteTask | None, elements: StreamWriteTask | None
@@ -324,6 +218,145 @@ class _Plan:
             keyed=keyed,
             elements=elements,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyedPlan:
+    """The change of an operator's keyed state, with the schemas of its tables."""
+
+    layout: _Layout
+    tables: list[tuple[KeyedBootstrap, TableSchema]]
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """Return the states of the base that are left out or replaced."""
+        return self.layout.change.dropped_states | state_names(self.tables)
+
+    def touches(self, operator: OperatorInventory) -> bool:
+        """Return True if states of the base change, or new ones are added to them."""
+        return bool(self.tables) or self.layout.touches(operator.keyed_states)
+
+    def job(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamWriteTask | None:
+        """Plan the keyed state; ``None`` if there is none."""
+        layout = self.layout
+        header, gone, renames = None, self.gone, layout.change.renames
+        if operator is not None:
+            header = operator.keyed.joined_header(raw=moves, without=gone)
+        if header is not None:
+            base = NOTHING_DECLARED if operator is None else operator.types
+            metas = _convert_states(header, base, layout.change.conversions)
+            header = replace(header, states=tuple(_rename_state(m, renames) for m in metas))
+        if not self.tables and not (header is not None and header.states):
+            return None
+        job = keyed_job(
+            layout.label,
+            self.tables,
+            header,
+            parallelism=layout.parallelism,
+            max_parallelism=layout.max_parallelism,
+            inline_bytes=layout.inline_bytes,
+            formula_of=_formula_of,
+            types=layout.types,
+        )
+        if operator is None or header is None or not header.states:
+            return job
+        new_ids = {m.name: i for i, m in enumerate(header.states)}
+        ids = {old: new_ids[new] for old, new in renames.items() if new in new_ids}
+        ids |= {name: i for name, i in new_ids.items() if name not in renames.values()}
+        kept = (
+            CarriedEntries(
+                source=s,
+                ids=ids,
+                max_parallelism=layout.max_parallelism,
+                formula=layout.change.formula,
+                conversions=layout.change.conversions,
+            )
+            for s in operator.keyed.sources(raw=moves)
+        )
+        return replace(job, kept=tuple(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class _ElementPlan:
+    """The change of an operator's operator state, with the schemas of its tables."""
+
+    layout: _Layout
+    tables: list[tuple[ElementBootstrap, TableSchema]]
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """Return the states of the base that are left out or replaced."""
+        return self.layout.change.dropped_states | {b.name for b, _ in self.tables}
+
+    def touches(self, operator: OperatorInventory) -> bool:
+        """Return True if states of the base change, or new ones are added to them."""
+        edited = any(name in operator.operator_states for name in self.layout.change.elements)
+        return bool(self.tables) or edited or self.layout.touches(operator.operator_states)
+
+    def job(self, operator: OperatorInventory | None) -> StreamWriteTask | None:
+        """Plan the operator state; ``None`` if there is none."""
+        layout = self.layout
+        streams = element_streams(
+            operator,
+            element_metas(self.tables),
+            label=layout.label,
+            parallelism=layout.parallelism,
+            without=self.gone,
+            renames=layout.change.renames,
+            new_elements=layout.change.elements,
+            conversions=layout.change.conversions,
+            inline_bytes=layout.inline_bytes,
+            types=layout.types,
+        )
+        if streams is None:
+            return None
+        recipes = element_recipes(streams, (b for b, _ in self.tables), layout.parallelism)
+        return StreamWriteTask(streams=streams, tables=recipes)
+
+
+def _plans(
+    label: str,
+    change: OperatorChange,
+    tables: DescribedTables,
+    composition: Composition,
+    base: TypeContext,
+    max_parallelism: int,
+    parallelism: int,
+) -> tuple[_Layout, _KeyedPlan, _ElementPlan]:
+    """Return the plans of an operator's keyed state and operator state, from the declarations of the base."""
+    keyed = [(b, t) for b, t in tables if isinstance(b, KeyedBootstrap)]
+    elements = [(b, t) for b, t in tables if isinstance(b, ElementBootstrap)]
+    # Declarations for new state: those of conversions, of the operator in ``like``, or of the base.
+    likes = [b.like.types for b, _ in tables if b.like is not None]
+    types = next(iter([*(c.types for c in change.conversions.values()), *likes]), base)
+    python = tuple(p for b, _ in keyed for p in python_states(b))
+    types = replace(types, python=(*types.python, *python)) if python else types
+    layout = _Layout(label, change, max_parallelism, parallelism, composition.inline_bytes, types)
+    return layout, _KeyedPlan(layout, keyed), _ElementPlan(layout, elements)
+
+
+def _check_names(operator: OperatorInventory, keyed: _KeyedPlan, elements: _ElementPlan) -> None:
+    """Refuse names of unknown states, and two states with the same name."""
+    change, label = keyed.layout.change, keyed.layout.label
+    known = {*operator.keyed_states, *operator.operator_states}
+    for name in (*change.dropped_states, *change.renames, *change.elements, *change.conversions):
+        if name not in known:
+            raise UnknownNameError(f"operator {label!r} has no state {name!r}", hint=suggest(name, known))
+    in_both = operator.keyed_states.keys() & operator.operator_states.keys()
+    for name in in_both & {*change.dropped_states, *change.renames, *change.conversions}:
+        raise OptionError(
+            f"operator {label!r} has a keyed state and an operator state {name!r}: the name is ambiguous",
+            hint="bootstrap the one that changes with its new values",
+        )
+    for name in change.renames:
+        if name in (keyed.gone if name in operator.keyed_states else elements.gone):
+            raise OptionError(
+                f"state {name!r} cannot be both renamed and dropped or replaced", hint="give it one change"
+            )
+    stay = known - keyed.gone - elements.gone - change.renames.keys()
+    for name in change.renames.values():
+        if name in stay or list(change.renames.values()).count(name) > 1:
+            raise OptionError(f"operator {label!r} would have two states {name!r}")
 
 
 def _inline(old: OperatorState, coordinator: bytes) -> ByteStreamHandle | None:

@@ -26,11 +26,12 @@ from statetool.errors import MissingDependencyError, TargetExistsError
 from statetool.io.files import file_system
 from statetool.io.targets import writing
 from statetool.io.threads import in_threads
+from statetool.spark import private
 from statetool.spark.frames import SparkTable
 from statetool.spark.guard import read_checked
+from statetool.spark.private import is_remote
 from statetool.spark.schema import spark_schema
 from statetool.spark.tasks import run_tasks
-from statetool.spark.workers import is_remote
 from statetool.tables.splits import Split
 
 #: Schemes that both this process and tasks can write to in the same way as they read, without configuration of Spark.
@@ -54,8 +55,8 @@ def is_own_target(spark: Any, target: str) -> bool:
         return False
     scheme, separator, _ = target.partition("://")
     if not separator:
-        default = spark._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
-        return bool(default.startswith("file:"))
+        default = private.default_file_system(spark)
+        return default is not None and default.startswith("file:")
     return scheme in _SCHEMES
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from statetool.io.cache import cache_folders, writable
+from statetool.io.switches import is_plain
 
 #: Variable with options with which ``spark-submit`` starts its JVM, besides those of the session and of the user, which stay unchanged.
 _OPTIONS: Final = "SPARK_SUBMIT_OPTS"
@@ -32,12 +33,12 @@ def java_program() -> str | None:
 def archive() -> Path | None:
     """Return the archive file for the classes of this Spark and this Java, whether or not it exists.
 
-    ``None`` without Java or a writable folder, and if ``SPARK_HOME`` or ``SPARK_CONF_DIR`` is set: settings on the class path rule it out.
+    ``None`` without Java or a writable folder, with ``STATETOOL_PLAIN=spark``, and if ``SPARK_HOME`` or ``SPARK_CONF_DIR`` is set: settings on the class path rule it out.
     """
     import pyspark
 
     java = java_program()
-    if java is None or {"SPARK_HOME", "SPARK_CONF_DIR"} & os.environ.keys():
+    if is_plain("spark") or java is None or {"SPARK_HOME", "SPARK_CONF_DIR"} & os.environ.keys():
         return None
     origin = "\0".join((pyspark.__version__, os.path.realpath(pyspark.__file__), os.path.realpath(java)))
     name = f"spark-{pyspark.__version__}-{hashlib.sha256(origin.encode()).hexdigest()[:16]}.jsa"

@@ -9,9 +9,12 @@ import sys
 from typing import Any, Final
 
 from statetool.errors import MissingDependencyError, warn
+from statetool.io.switches import is_plain
+from statetool.spark import private
 from statetool.spark.failures import raise_own_errors
 from statetool.spark.java_classes import java_options, java_program
-from statetool.spark.workers import is_remote, warn_of_workers
+from statetool.spark.private import is_remote
+from statetool.spark.workers import warn_of_workers
 
 _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 _REGISTERED: Final = "spark.statetool.registered"
@@ -83,7 +86,7 @@ def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", 
         # Workers on this machine must run the same Python, with the same packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
-        if os.environ["PYSPARK_PYTHON"] == sys.executable:
+        if os.environ["PYSPARK_PYTHON"] == sys.executable and not is_plain("spark"):
             builder = builder.config("spark.python.daemon.module", "statetool.spark.daemon")
     check_java()
     try:
@@ -124,8 +127,12 @@ def default_parallelism(spark: Any) -> int:
 def heap_bytes(spark: Any) -> int:
     """Return the heap of the JVMs that run a session's tasks: executors, or on one machine the driver."""
     if not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master):
-        return int(spark.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory())
-    size = re.fullmatch(r"(\d+)([kmgt]?)b?", spark.conf.get("spark.executor.memory", "1g").strip().lower())
+        if (heap := private.jvm_heap_bytes(spark)) is not None:
+            return heap
+        setting = "spark.driver.memory"
+    else:
+        setting = "spark.executor.memory"
+    size = re.fullmatch(r"(\d+)([kmgt]?)b?", spark.conf.get(setting, "1g").strip().lower())
     if size is None:
         return _DEFAULT_HEAP_BYTES
     return int(size[1]) << {"k": 10, "": 20, "m": 20, "g": 30, "t": 40}[size[2]]
@@ -179,16 +186,16 @@ def register(spark: Any) -> None:
     raise_own_errors(spark)
     if spark.conf.get(_REGISTERED, None) == "true":
         return
-    known = _known_sources(spark)
+    put = private.source_writer(spark)
     for source in (
         FlinkStateSource if _let_filters_through(spark) else PlainFlinkStateSource,
         FlinkStateMetadataSource,
         CatalogTableSource,
     ):
-        if known is None:
+        if put is None:
             _register(spark, source)
         else:
-            known[source.name()] = _java_source(spark, source)
+            put(source)
     spark.conf.set(_REGISTERED, "true")
 
 
@@ -203,32 +210,6 @@ def _register(spark: Any, source: type) -> None:
         # Spark used the thread's active session, which was another one. Creating a DataFrame makes this session active.
         spark.createDataFrame([], "name STRING")
         spark.dataSource.register(source)
-
-
-def _known_sources(spark: Any) -> Any | None:
-    """Return the JVM's map of the data sources registered in a session, by name; ``None`` if it is not accessible.
-
-    ``spark.dataSource.register`` adds to it, but first starts a Python process that looks for data sources of other packages, which takes a
-    second. Otherwise Spark does that when a query names an unknown data source.
-    """
-    from py4j.protocol import Py4JError
-
-    try:
-        manager = spark._jsparkSession.sessionState().dataSourceManager()
-        field = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
-        field.setAccessible(True)
-        return field.get(manager)
-    except (AttributeError, NotImplementedError, Py4JError):
-        return None  # a Spark Connect client, or another Spark version
-
-
-def _java_source(spark: Any, source: type) -> Any:
-    """Return the object that ``spark.dataSource.register`` creates for a source."""
-    from pyspark.sql.udf import _wrap_function
-
-    context = spark.sparkContext
-    kind = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
-    return getattr(context._jvm, kind)(_wrap_function(context, source))
 
 
 def _let_filters_through(spark: Any) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from statetool.errors import MissingDependencyError
-from statetool.spark.workers import is_remote
+from statetool.spark import private
+from statetool.spark.private import is_remote
 
 #: Schemes with another name in Spark, and the packages that provide them, by scheme; Hadoop's version is filled in.
 _OTHER_NAMES: Final = {"s3": "s3a", "gcs": "gs"}
@@ -30,20 +31,13 @@ def spark_target(spark: Any, target: str) -> str:
         return target
     name = _OTHER_NAMES.get(scheme, scheme)
     for candidate in (scheme, name):
-        if _has_file_system(spark, candidate):
+        found = private.has_file_system(spark, candidate)
+        if found is None:  # cannot be looked up: Spark itself says so if it has none
+            return f"{name}://{rest}"
+        if found:
             return f"{candidate}://{rest}"
     hint = f"write to a local directory and copy that, or start Spark with the file system for {name}://"
     if name in _BROUGHT_BY:
-        package = _BROUGHT_BY[name].format(spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion())
+        package = _BROUGHT_BY[name].format(private.hadoop_version(spark))
         hint += f": PYSPARK_SUBMIT_ARGS='--packages {package} pyspark-shell'"
     raise MissingDependencyError(f"Spark has no file system for {scheme}://", hint=hint)
-
-
-def _has_file_system(spark: Any, scheme: str) -> bool:
-    from py4j.protocol import Py4JJavaError
-
-    try:
-        spark._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, spark._jsc.hadoopConfiguration())
-    except Py4JJavaError:
-        return False
-    return True

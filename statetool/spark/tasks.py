@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_binary
 from statetool.errors import StatetoolError
+from statetool.spark.private import is_remote
 from statetool.spark.schema import spark_schema
-from statetool.spark.workers import begin_task, check_workers, is_remote
+from statetool.spark.workers import begin_task, check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from statetool.errors import MissingDependencyError, warn
+from statetool.spark.private import worker_python
 
 NEEDED: Final = (
     "pyarrow",
@@ -30,11 +31,6 @@ _PROBE: Final = (
 def begin_task() -> None:
     """Exclude existing objects of a worker from garbage collection: Spark runs it after each task, which takes 50 ms with all modules."""
     gc.freeze()
-
-
-def is_remote(spark: Any) -> bool:
-    """Return True if a session is a Spark Connect client, whose server has the workers and the files."""
-    return "connect" in type(spark).__module__
 
 
 def warn_of_workers(spark: Any) -> None:
@@ -59,10 +55,8 @@ def check_workers(spark: Any) -> None:
 
 def _problem(spark: Any) -> str | None:
     """Return the problem of the workers' Python, if they run on this machine."""
-    if is_remote(spark):
-        return None
-    context = spark.sparkContext
-    return _problem_of(context.pythonExec) if context.master.startswith("local") else None
+    python = worker_python(spark)
+    return None if python is None else _problem_of(python)
 
 
 @cache

@@ -93,7 +93,7 @@ class TimersKind(KeyedKind):
         for name in request.states or ():
             if name not in timers:
                 raise UnknownNameError(
-                    f"operator {operator.label!r} has no timers {name!r}", hint=suggest(name, timers)
+                    f"operator {operator.label.display!r} has no timers {name!r}", hint=suggest(name, timers)
                 ).at(operator=operator.label)
         chosen = list(timers if request.states is None else request.states)
         columns = [
@@ -288,7 +288,7 @@ def _void_states(
     for name in states or ():
         if name not in metas:
             raise UnknownNameError(
-                f"operator {operator.label!r} has no keyed state {name!r}", hint=suggest(name, void)
+                f"operator {operator.label.display!r} has no keyed state {name!r}", hint=suggest(name, void)
             ).at(operator=operator.label)
         if name not in void:
             raise OptionError(

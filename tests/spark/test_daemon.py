@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 
-from statetool.spark.daemon import without_zip
+from statetool.spark.private import without_zip
 
 INSTALLED = Path(pyspark.__file__).parent
 

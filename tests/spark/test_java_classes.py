@@ -69,6 +69,11 @@ def test_a_spark_with_a_folder_of_its_own_has_no_archive(monkeypatch: pytest.Mon
     assert options("-Xint", keep_classes=True) == "-Xint"
 
 
+def test_without_private_parts_there_is_no_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATETOOL_PLAIN", "spark")
+    assert java_classes.archive() is None
+
+
 @pytest.mark.full
 @pytest.mark.spark
 def test_the_next_jvm_maps_what_doctor_kept() -> None:

@@ -16,7 +16,9 @@ import statetool
 from statetool.demo import SAVEPOINT
 from statetool.errors import MissingDependencyError, OptionError
 from statetool.spark import session as sessions
+from statetool.spark.file_export import is_own_target
 from statetool.spark.schema import spark_schema
+from statetool.spark.targets import spark_target
 from statetool.tables.request import ScanRequest
 from statetool.types.options import ShowingOptions
 from tests.support.spark.data_sources import data_sources, rows_of
@@ -93,11 +95,20 @@ def test_load_starts_no_search_for_sources_of_other_packages(spark: Any) -> None
     assert searched.get(manager) is True
 
 
+def test_without_private_parts_tables_are_read(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATETOOL_PLAIN", "spark")
+    savepoint = statetool.load(SAVEPOINT, spark=spark, local_bytes=0)
+    assert savepoint["timers"].keyed_state().count() == 14
+    assert sessions.heap_bytes(spark) == 1 << 30
+    assert spark_target(spark, "s3://bucket/savepoint") == "s3a://bucket/savepoint"
+    assert not is_own_target(spark, "rows")
+
+
 @data_sources
 def test_sources_are_registered_as_spark_does_it_where_its_own_map_is_out_of_reach(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("statetool.spark.session._known_sources", lambda _: None)
+    monkeypatch.setenv("STATETOOL_PLAIN", "spark")
     session = spark.newSession()
     statetool.load(SAVEPOINT, spark=session)
     assert session.read.format("flink-state").option("operatorUid", "timers").load(SAVEPOINT).count() == 14

@@ -23,12 +23,8 @@ def plan_of(spark: Any, name: str) -> str:
 
 @pytest.fixture
 def made_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behave as in a session whose catalog belongs to another process."""
-
-    def refuse(*_: Any) -> None:
-        raise TypeError("'JavaPackage' object is not callable")
-
-    monkeypatch.setattr(views, "_catalog_of", refuse)
+    """Create views with Spark's public API."""
+    monkeypatch.setenv("STATETOOL_PLAIN", "spark")
 
 
 @data_sources
