@@ -303,7 +303,7 @@ def test_a_source_becomes_the_legacy_consumer_that_it_was(connector_cases: Path,
         (
             "v1_20_5-kafka-source",
             {"remove": [f"payments.eu-1:{n}" for n in (1, 2, 3)]},
-            "payments.eu-1-4 begins where the settings of the job say",
+            "payments.eu-1-4 starts at a position that only the settings of the job define",
         ),
         ("v1_20_5-kafka-source-inconsistent", {}, "do not agree"),
         ("v2_3_0-kafka-source", {}, "Flink 2 has no FlinkKafkaConsumer"),
