@@ -75,7 +75,7 @@ def test_unassigned_partitions_are_set_where_their_offsets_are_stored(connector_
 def test_an_enumerator_without_offsets_is_refused_or_upgraded(connector_cases: Path, tmp_path: Path) -> None:
     base = case(connector_cases, "v1_20_5-kafka-source")
     source = source_named(base, "kafka-source")
-    with pytest.raises(UnsupportedError, match=r"\(version 2\) stores no positions .*orders-4"):
+    with pytest.raises(UnsupportedError, match=r"\(version 2\) does not store positions .*orders-4"):
         statetool.edit_source(base, str(tmp_path / "new"), source.label, positions={"orders:4": 7})
     assert not (tmp_path / "new").exists()
     statetool.edit_source(base, str(tmp_path / "new"), source.label, positions={"orders:4": 7}, upgrade_enumerator=True)
