@@ -64,7 +64,7 @@ def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> 
 
 
 def measured_rows(recipe: KeyedRecipe, rows: pa.RecordBatch) -> tuple[Int64s, Int64s]:
-    """Return the key group of each row of a table, and the approximate bytes of its entries, each of which repeats the key.
+    """Return the key group of each row of a table, and the approximate bytes of its entries. Each entry repeats the key.
 
     Raises
     ------

@@ -72,7 +72,7 @@ _BY_FIELDS_IN_2: Final = {
         "port": "int",
     }
 }
-#: Charsets, each of which is a class; Kryo 5 writes their names.
+#: Charsets. Each has a separate class; Kryo 5 writes their names.
 _CHARSETS: Final = "sun.nio.cs."
 _ALL_BODIES: Final = {**SCALARS, **TIMES}
 _FINAL: Final = frozenset(
