@@ -155,7 +155,7 @@ def test_lag_is_what_is_not_read_yet(connector_cases: Path, tmp_path: Path) -> N
         "orders-3": None,
     }
     assert lags["orders-0"]["spread"] == 958 + 77
-    assert "the log was shortened" in lags["orders-2"]["note"]
+    assert "the log was truncated" in lags["orders-2"]["note"]
     assert lags["orders-3"]["note"] == "earliest"
     assert lags["payments.eu-1-0"]["note"] == "no end was given"
     words = run("sources", "lag", kafka(connector_cases), "--ends", ends)
