@@ -44,11 +44,11 @@ class BeamSerializer(Serializer):
         return self.coder.logical
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return self.coder.framed
 
     @property
-    def what_is_missing(self) -> str:
+    def missing_declaration_hint(self) -> str:
         return "an unknown coder, or one of the job: its values stay bytes" if self.coder.framed else ""
 
     def decode(self, c: Cursor) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.table import snapshot_reader
@@ -28,7 +28,7 @@ def header_with(unknown: bytes, *, as_key: bool) -> bytes:
     long = snapshot_reader().proxied(Cursor(proxied(LONG)))
     void = snapshot_reader().proxied(Cursor(proxied(VOID)))
     states = tuple(
-        StateMeta(
+        StateMetaInfo(
             name=name,
             backend_type=0,
             options={"KEYED_STATE_TYPE": "VALUE"},
