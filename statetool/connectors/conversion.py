@@ -141,8 +141,8 @@ def convert_source(source: Source, metadata_version: int) -> ConvertedSource:
 def _consumed_partition(split: KafkaSplit, position: str | None) -> ConsumedPartition:
     if position is None:
         raise UnsupportedError(
-            f"partition {split.split_id} begins where the settings of the job say, which the consumer cannot be told",
-            hint="set it, or remove it: the consumer reads partitions that it does not know from their beginning",
+            f"partition {split.split_id} starts at a position that only the settings of the job define",
+            hint="set its position, or remove it: the consumer reads unknown partitions from their beginning",
         )
     if split.stopping_offset is not None:
         raise UnsupportedError(

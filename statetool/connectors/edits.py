@@ -211,7 +211,7 @@ class _Edit:
         if any(not self._is_removed(k.split) for k in waiting) and not stores_positions:
             if not self.wanted.upgrade:
                 raise UnsupportedError(
-                    f"this enumerator state (version {self.version}) stores no positions of splits that are not assigned yet"
+                    f"this enumerator state (version {self.version}) does not store positions of unassigned splits"
                     f" ({', '.join(k.split.split_id for k in waiting[:5])}): the job's settings say where they begin",
                     hint="name other splits, or pass --upgrade-enumerator to write a newer version of the state",
                 ).at(operator=self.source.label)

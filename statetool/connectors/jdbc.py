@@ -145,8 +145,8 @@ class JdbcSink(SinkConnector):
     def check_forgettable(self) -> None:
         # A restored committer has no transactions (``JdbcCommitter``): the writer commits those in its state.
         raise UnsupportedError(
-            "transactions of jdbc-sink are not forgotten by its committer: its writer keeps them too, and commits them",
-            hint="roll them back in the database: a restored writer passes over what that does not know",
+            "transactions of jdbc-sink cannot be dropped from its committer: its writer also stores and commits them",
+            hint="roll them back in the database: a restored writer skips unknown transactions",
         )
 
 

@@ -58,7 +58,9 @@ def check_available(key: Serializer | None, metas: Iterable[StateMetaInfo], targ
     for meta in metas:
         try:
             if meta.backend_type == KEY_VALUE_V2 and _before(target.release, "2.0"):
-                raise UnsupportedError("state of the API of Flink 2.0", hint="choose 2.0 or later")
+                raise UnsupportedError(
+                    "Flink 1.x cannot read state of the API of Flink 2.0", hint="choose 2.0 or later"
+                )
             for serializer in meta.serializers.values():
                 _check(serializer, target.release)
         except UnsupportedError as error:
@@ -74,7 +76,7 @@ def check_proxy(version: int, target: Target) -> None:
     """
     if target.release is not None and version < CURRENT_VERSION and _before(_LEGACY_UNTIL, target.release):
         raise UnsupportedError(
-            f"keyed state of proxy version {version}, which Flink {target.release} does not read any more",
+            f"Flink {target.release} cannot read keyed state of proxy version {version}",
             hint=f"restore it with Flink {_LEGACY_UNTIL} and take a savepoint there, or choose a release up to that",
         )
 
@@ -97,7 +99,7 @@ def _check(serializer: Serializer, release: str) -> None:
             _check_kryo(part, release)
         if until is not None and _before(until, release):
             raise UnsupportedError(
-                f"Flink {release} does not read {short} any more",
+                f"Flink {release} cannot read {short}",
                 hint=f"restore it with Flink {until} and take a savepoint there, or choose a release up to {until}",
             )
 
@@ -109,7 +111,7 @@ def _check_kryo(serializer: KryoSerializer, release: str) -> None:
     if wrote is not None and wrote != needs:
         one, other = ("1.x", "2.x") if wrote == 2 else ("2.x", "1.x")
         raise UnsupportedError(
-            f"values of {serializer.type_name} that the Kryo of Flink {one} wrote, which Flink {other} cannot read",
+            f"Flink {other} cannot read values of {serializer.type_name} that the Kryo of Flink {one} wrote",
             hint=f"choose a release of {one}, or bootstrap the state with another type",
         )
 

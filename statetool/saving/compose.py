@@ -130,7 +130,7 @@ def _check_ids(
     for p in planned:
         if p.old is None and id_and_uid(p.uid)[0] in taken:
             raise OptionError(
-                f"operator {p.uid!r} is added while another one has or gets its id",
+                f"cannot add operator {p.uid!r}: another operator has or gets its id",
                 hint="remove that one, or give it another uid",
             )
 

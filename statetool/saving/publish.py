@@ -172,7 +172,7 @@ class StagedOutput:
 def _check_going_on(staging: Staging) -> None:
     if targets.size_of(staging.marker) is None:
         raise SnapshotNotFoundError(
-            f"the write to {staging.target} is over or was taken over by another one", hint="start the write again"
+            f"the write to {staging.target} has ended, or another write took it over", hint="start the write again"
         )
 
 

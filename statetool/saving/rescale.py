@@ -135,7 +135,7 @@ def _by_operator(inventory: Inventory, numbers: int | Mapping[str, int]) -> dict
     for name, number in numbers.items():
         operator_id = inventory.operator(name).state.operator_id
         if operator_id in by_id:
-            raise OptionError(f"{name!r} names an operator a second time")
+            raise OptionError(f"{name!r} is another name of an operator that is already given")
         by_id[operator_id] = number
     return by_id
 

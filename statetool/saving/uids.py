@@ -97,7 +97,7 @@ def change_uids(metadata: SnapshotMetadata, changes: Mapping[str, str]) -> Snaps
         if other is not before:
             raise OptionError(
                 f"{_label(other)} and {_label(before)} would both become {_label(after)} (id {after.operator_id})",
-                hint="give the one that has this uid now another one in the same call, or drop it",
+                hint="change the uid of that operator in the same call, or drop it",
             )
     return replace(metadata, operators=operators)
 

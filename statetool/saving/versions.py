@@ -73,7 +73,7 @@ def parse_release(flink_version: str | None, *, default: int = WIDEST) -> Target
     if short not in RELEASES:
         raise OptionError(
             f"Flink {flink_version!r} is not a release that can be written for",
-            hint=f"choose one of {', '.join(RELEASES)}, or none for what all of them read",
+            hint=f"choose one of {', '.join(RELEASES)}, or omit it to write a format that all of them read",
         )
     return Target(short, *RELEASES[short])
 
@@ -103,14 +103,14 @@ def _check(operator: OperatorState, target: Target) -> None:
     label = operator.uid or operator.operator_id
     finished = operator.fully_finished or any(s.finished for s in operator.subtasks)
     if finished and (target.metadata_version < 3 or target.release == "1.13"):
-        raise UnsupportedError("a finished operator, which Flink 1.13 does not know", hint="choose 1.14 or later").at(
+        raise UnsupportedError("Flink 1.13 cannot read finished operators", hint="choose 1.14 or later").at(
             operator=label
         )
     for subtask in operator.subtasks:
         for tag in _tags(subtask):
             if tag > target.highest_tag:
                 raise UnsupportedError(
-                    f"a state handle of tag {tag}, which Flink {target.release} does not read",
+                    f"Flink {target.release} cannot read state handles of tag {tag}",
                     hint="choose a later release, or convert the snapshot to a canonical savepoint first",
                 ).at(operator=label)
 
@@ -164,7 +164,7 @@ def _channel(handle: AnyChannelHandle, version: int, kind: int, operator: Operat
     if isinstance(handle, MergedChannelHandle):
         if version < 6:
             raise UnsupportedError(
-                "in-flight data of several channels in one handle, which only Flink 2.1 and later read",
+                "only Flink 2.1 and later read in-flight data of several channels in one handle",
                 hint="choose 2.1 or later, or stop the job with a savepoint, which has no such data",
             ).at(operator=operator.uid or operator.operator_id)
         return handle

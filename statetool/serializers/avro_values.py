@@ -340,7 +340,7 @@ class MapOf(AvroType):
 
 
 class UnionType(AvroType):
-    """``union``: a single type (plus null) is decoded as itself, several as a struct of ``member0`` .., exactly one of which is set."""
+    """``union``: a single type (plus null) is decoded as itself, several as a struct of ``member0`` ..; exactly one member is set."""
 
     def __init__(self, branches: Sequence[AvroType]) -> None:
         self.branches = tuple(branches)

@@ -192,7 +192,7 @@ def all_parts(serializer: Serializer) -> Iterator[Serializer]:
 
 
 def blame(error: StatetoolError, *serializers: Serializer) -> None:
-    """Add a hint to an error about bytes that did not fit: the declarations used, one of which may be wrong."""
+    """Add a hint to an error about bytes that did not fit: one of the declarations used may be wrong."""
     declared = tuple(dict.fromkeys(d for s in serializers for d in s.declarations()))
     if not declared or not isinstance(error, FormatError) or "declare" in error.hint:
         return

@@ -86,7 +86,7 @@ def test_a_state_of_the_users_that_is_called_as_those_of_a_connector_is_refused(
     states = {state: canonical.ListState(value=build.LONG, elements=[[element]])}
     canonical.savepoint(tmp_path, [canonical.Subtask(key=build.STRING, states=[])], operator_states=states)
     sp = statetool.load(str(tmp_path), uids=["op"])
-    with pytest.raises(FormatError, match=r"the operator state is not as .+ keeps it"):
+    with pytest.raises(FormatError, match=r"operator state does not have the layout of .+"):
         sp.connector_rows("sinks" if state == WRITER_STATE else "sources")
 
 
@@ -108,5 +108,5 @@ def test_an_offset_of_another_type_is_refused_before_it_is_shown(tmp_path: Path)
     element = canonical.encoded(canonical.serializer(kind), (("topic", 0, 0), "soon"))
     states = {"topic-partition-offset-states": canonical.ListState(value=kind, elements=[[element]])}
     canonical.savepoint(tmp_path, [canonical.Subtask(key=build.STRING, states=[])], operator_states=states)
-    with pytest.raises(FormatError, match="not as flink-kafka-consumer keeps it"):
+    with pytest.raises(FormatError, match="does not have the layout of flink-kafka-consumer"):
         statetool.load(str(tmp_path), uids=["op"]).connector_rows("source_splits")

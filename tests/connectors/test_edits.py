@@ -75,7 +75,7 @@ def test_unassigned_partitions_are_set_where_their_offsets_are_stored(connector_
 def test_an_enumerator_without_offsets_is_refused_or_upgraded(connector_cases: Path, tmp_path: Path) -> None:
     base = case(connector_cases, "v1_20_5-kafka-source")
     source = source_named(base, "kafka-source")
-    with pytest.raises(UnsupportedError, match=r"\(version 2\) stores no positions .*orders-4"):
+    with pytest.raises(UnsupportedError, match=r"\(version 2\) does not store positions .*orders-4"):
         statetool.edit_source(base, str(tmp_path / "new"), source.label, positions={"orders:4": 7})
     assert not (tmp_path / "new").exists()
     statetool.edit_source(base, str(tmp_path / "new"), source.label, positions={"orders:4": 7}, upgrade_enumerator=True)
@@ -303,7 +303,7 @@ def test_a_source_becomes_the_legacy_consumer_that_it_was(connector_cases: Path,
         (
             "v1_20_5-kafka-source",
             {"remove": [f"payments.eu-1:{n}" for n in (1, 2, 3)]},
-            "payments.eu-1-4 begins where the settings of the job say",
+            "payments.eu-1-4 starts at a position that only the settings of the job define",
         ),
         ("v1_20_5-kafka-source-inconsistent", {}, "do not agree"),
         ("v2_3_0-kafka-source", {}, "Flink 2 has no FlinkKafkaConsumer"),

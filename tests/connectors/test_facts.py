@@ -131,7 +131,7 @@ def test_offsets_inside_of_a_hybrid_source_are_kept_since_version_3_too(connecto
     assert connector.name == "hybrid-source"
     operator = source(connector_cases, "v2_3_0-hybrid-second", "hybrid-source").operator
     hybrid = Source(operator=operator, connector=connector, state=state, given=given)
-    with pytest.raises(UnsupportedError, match="stores no positions of splits that are not assigned yet"):
+    with pytest.raises(UnsupportedError, match="does not store positions of unassigned splits"):
         edit_source(hybrid, SourceEdit(positions={"t:1": "7"}))
     edited = edit_source(hybrid, SourceEdit(positions={"t:1": "7"}, upgrade=True))
     assert [(c.split_id, c.place, c.after) for c in edited.changes] == [("t-1", "enumerator", "7")]

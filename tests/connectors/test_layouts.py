@@ -96,7 +96,7 @@ def test_jdbc_transactions_are_not_forgotten_in_the_committer_alone(tmp_path: Pa
     assert roles == {"writer": ("jdbc-sink", 0), "committer": ("jdbc-sink", 1)}
     (row,) = base.connector_rows("transactions")
     assert (row.checkpoint_id, row.subtask) == (8, 1)
-    with pytest.raises(UnsupportedError, match="its writer keeps them too, and commits them"):
+    with pytest.raises(UnsupportedError, match="its writer also stores and commits them"):
         statetool.forget_transactions(base, str(tmp_path / "new"), "Sink Committer: out", [row.name])
     assert not (tmp_path / "new").exists()
 

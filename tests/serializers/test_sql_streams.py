@@ -131,7 +131,7 @@ def test_other_spellings(text: str, same: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ROW<a INT, a STRING>", "twice: a"),
+        ("ROW<a INT, a STRING>", "duplicate fields: a"),
         ("ROW<a>", "expected a type, found >"),
         ("ROW<a INT", "expected ',', found the end"),
         ("DECIMAL(39)", "precision of 1 to 38"),

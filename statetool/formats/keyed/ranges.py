@@ -50,7 +50,7 @@ def offset_ranges(start: int, offsets: Sequence[int], stream: Stream, *, nothing
 
 
 def adjacent(groups: Sequence[KeyGroupRange]) -> Iterator[list[KeyGroupRange]]:
-    """Group key groups into runs of adjacent ones, each of which is one read."""
+    """Group adjacent key groups into runs. Each run is one read."""
     run: list[KeyGroupRange] = []
     for group in groups:
         if run and run[-1].offset + run[-1].size_bytes != group.offset:

@@ -66,7 +66,7 @@ def table_entries(recipe: RowEncoder | ElementEncoder, rows: pa.RecordBatch) -> 
 
 
 def measure_rows(recipe: RowEncoder, rows: pa.RecordBatch) -> tuple[Int64s, Int64s]:
-    """Return the key group of each row of a table, and the approximate bytes of its entries, each of which repeats the key.
+    """Return the key group of each row of a table, and the approximate bytes of its entries. Each entry repeats the key.
 
     Raises
     ------

@@ -270,7 +270,7 @@ class Spill:
 
     def _opened(self) -> int:
         number = len(self._files)
-        self._files.append(tempfile.TemporaryFile(prefix="statetool-"))  # noqa: SIM115 - the block is this object's own
+        self._files.append(tempfile.TemporaryFile(prefix="statetool-"))  # noqa: SIM115 - this object owns the block
         self._ends.append(number * _FILE)
         return number
 

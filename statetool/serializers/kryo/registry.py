@@ -43,7 +43,7 @@ _FLINK_IDS: Final = (
     "java.util.Locale",
     "java.text.SimpleDateFormat",
 )
-#: Charsets, each of which is a class; Kryo 5 writes their names.
+#: Charsets. Each has a separate class; Kryo 5 writes their names.
 _CHARSETS: Final = "sun.nio.cs."
 _ALL_BODIES: Final = {**SCALARS, **TIMES}
 
