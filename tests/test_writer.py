@@ -213,10 +213,10 @@ def test_flink_types_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"v": ["a", "b"]}, "key 1 is there twice"),
-        ({"v": ["a", None]}, "key 1 is there twice"),
-        ({"v": [[1], []]}, "key 1 is there twice"),
-        ({"v": pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))}, "key 1 is there twice"),
+        ({"v": ["a", "b"]}, "key 1 exists twice"),
+        ({"v": ["a", None]}, "key 1 exists twice"),
+        ({"v": [[1], []]}, "key 1 exists twice"),
+        ({"v": pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))}, "key 1 exists twice"),
     ],
 )
 def test_duplicate_keys_are_named(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
@@ -237,22 +237,22 @@ def test_a_slip_in_a_column_of_timers_does_not_make_other_timers(tmp_path: Path,
 def test_duplicate_timers_and_broadcast_keys_are_named(tmp_path: Path) -> None:
     timers = pa.table({"id": [1, 1], "timestamp": [5, 5]})
     table = pa.table({"id": [1], "v": [1]})
-    with pytest.raises(EncodeError, match=r"timer {timestamp: 5, key: 1, namespace: null} is there twice"):
+    with pytest.raises(EncodeError, match=r"timer {timestamp: 5, key: 1, namespace: null} exists twice"):
         written(tmp_path, st.bootstrap_keyed_state(table, key="id", timers=timers))
-    with pytest.raises(EncodeError, match="key 'x' is there twice"):
+    with pytest.raises(EncodeError, match="key 'x' exists twice"):
         written(tmp_path, st.bootstrap_broadcast_state("b", pa.table({"key": ["x", "x"], "value": [1, 2]})))
 
 
 def test_keys_in_messages_are_as_people_write_them(tmp_path: Path) -> None:
     days = pa.array([date(2020, 4, 12)] * 2)
-    with pytest.raises(EncodeError, match="key 2020-04-12 is there twice"):
+    with pytest.raises(EncodeError, match="key 2020-04-12 exists twice"):
         written(tmp_path, st.bootstrap_keyed_state(pa.table({"day": days, "v": [1, 2]}), key="day"))
     late = pa.table({"day": pa.array([5_000_000], pa.date32()), "v": ["x"]})
     states = {"v": st.value("BIGINT")}
     with pytest.raises(EncodeError, match="column 'v' of the row with key 15659-07-15"):
         written(tmp_path, st.bootstrap_keyed_state(late, key="day", key_type="DATE", states=states))
     pairs = pa.table({"day": days, "n": [1, 1], "v": [1, 2]})
-    with pytest.raises(EncodeError, match=r"key {f0: 2020-04-12, f1: 1} is there twice"):
+    with pytest.raises(EncodeError, match=r"key {f0: 2020-04-12, f1: 1} exists twice"):
         written(tmp_path, st.bootstrap_keyed_state(pairs, key=["day", "n"]))
 
 
