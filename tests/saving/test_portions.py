@@ -124,7 +124,7 @@ def test_entries_that_are_kept_are_put_among_those_of_a_table(run: Any, tmp_path
 def test_a_key_that_comes_twice_is_found(run: Any, tmp_path: Path) -> None:
     table = pa.concat_tables([MIXED, MIXED.slice(77, 1)])
     state = bootstrap_keyed_state(table, key="k", states=MIXED_STATES)
-    with pytest.raises(EncodeError, match=r"key 'key \d+' exists twice"):
+    with pytest.raises(EncodeError, match=r"key 'key \d+' is there twice"):
         run(SavepointWriter.new().with_operator("o", state), tmp_path / "sp")
     assert not (tmp_path / "sp").exists()
 

@@ -107,13 +107,13 @@ def test_a_lost_attempt_leaves_no_file(tmp_path: Path) -> None:
 def test_a_key_that_comes_twice_is_seen_across_batches(tmp_path: Path, seed: int) -> None:
     keys = [*range(40), 17]
     table = pa.table({"k": keys, "a": [None if i % 3 == 0 else i for i in range(41)]})
-    with Publication(str(tmp_path / "sp")) as publication, pytest.raises(EncodeError, match="key 17 exists twice"):
+    with Publication(str(tmp_path / "sp")) as publication, pytest.raises(EncodeError, match="key 17 is there twice"):
         streams(planned(table), cut(table, seed), publication.staging)
 
 
 def test_an_element_that_comes_twice_is_seen(tmp_path: Path) -> None:
     table = pa.table({"k": [1, 1, 1], "list_index": [0, 1, 1], "value": ["a", "b", "c"]})
-    with Publication(str(tmp_path / "sp")) as publication, pytest.raises(EncodeError, match="key 1 exists twice"):
+    with Publication(str(tmp_path / "sp")) as publication, pytest.raises(EncodeError, match="key 1 is there twice"):
         streams(planned(table, long=True), table.to_batches(), publication.staging)
 
 
