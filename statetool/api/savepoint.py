@@ -16,9 +16,7 @@ from statetool.api.execution import ShownMapping, needed_session, shown_records
 from statetool.api.inspect import Comparison, ComparisonOptions, StatisticsOptions, checked, compared, each_of, measured
 from statetool.api.operator import Operator
 from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
-from statetool.declaring.flink_types import parse_type
 from statetool.errors import OptionError, UnknownNameError, warn
-from statetool.serializers.base import Serializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
 from statetool.types.declared import TypeContext
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 
     from statetool.api.report import ReportOptions
     from statetool.compatibility.verdicts import Check
+    from statetool.serializers.base import Serializer
     from statetool.statistics.statistics import Statistics
     from statetool.verification.verify import Verification
 
@@ -83,10 +82,7 @@ def load(
     SnapshotNotFoundError, FormatError
         The snapshot does not exist, or its metadata is damaged.
     """
-    keys = {
-        name: other._operator.keyed.needed_key() if isinstance(other, Operator) else parse_type(other)
-        for name, other in (key_types or {}).items()
-    }
+    keys = {name: _key_serializer(given) for name, given in (key_types or {}).items()}
     classes = (*declared_classes(), *read_declarations(declarations))
     types = TypeContext(kryo=kryo, classes=classes, python=python_types(python or {}), unsafe_pickle=unsafe_pickle)
     names, moved = name_list("uids", uids), tuple((rebase or {}).items())
@@ -94,6 +90,14 @@ def load(
     if spark is not None:
         _prepare(spark, sources=True)
     return Savepoint(inventory, spark, local_bytes)
+
+
+def _key_serializer(given: Operator | Serializer | str) -> Serializer:
+    if isinstance(given, Operator):
+        return given._operator.keyed.needed_key()
+    from statetool.declaring.flink_types import parse_type
+
+    return parse_type(given)
 
 
 def _prepare(spark: SparkSession, *, sources: bool) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from statetool.errors import FormatError, OptionError, UnknownNameError, suggest
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
@@ -15,10 +16,12 @@ from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
 from statetool.io import files, small_files
 from statetool.io.deletion import noticing_deletion
-from statetool.serializers.base import Serializer
 from statetool.snapshot.locate import Locator, find_metadata
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
+
+if TYPE_CHECKING:
+    from statetool.serializers.base import Serializer
 
 
 class Inventory:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from statetool.formats.naming import types_to_declare
-from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.base import Serializer, all_parts
-from statetool.serializers.pyflink import what_to_declare
-from statetool.serializers.runtime import TtlSerializer
 from statetool.snapshot.html import html_table
+
+if TYPE_CHECKING:
+    from statetool.formats.state_meta import StateMetaInfo
+    from statetool.serializers.base import Serializer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +35,9 @@ class StateInfo:
 
 def uses_ttl(serializer: Serializer) -> bool:
     """Return True if values, elements or map values carry their last access time."""
+    from statetool.serializers.base import all_parts
+    from statetool.serializers.runtime import TtlSerializer
+
     return any(isinstance(part, TtlSerializer) for part in all_parts(serializer))
 
 
@@ -72,6 +74,9 @@ def state_info(
     key_found
         Whether the key type was inferred from the key groups of the keys.
     """
+    from statetool.formats.naming import types_to_declare
+    from statetool.serializers.pyflink import what_to_declare
+
     involved = [*meta.serializers.values(), *([key] if key is not None else [])]
     reason = "; ".join(dict.fromkeys(r for s in involved for r in _opaque_reasons(s)))
     declarable = types_to_declare(meta, key)
