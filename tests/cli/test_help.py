@@ -43,7 +43,9 @@ def test_help_is_a_line_then_details_then_examples_that_the_command_takes(names:
         words = shlex.split(example)[1:]
         assert words[: len(names)] == list(names)
         verbs = words[: len(names) + isinstance(command, click.Group)]
-        command_of(tuple(verbs)).make_context(verbs[-1], words[len(verbs) :], parent=click.Context(cli, **cli.context_settings))
+        command_of(tuple(verbs)).make_context(
+            verbs[-1], words[len(verbs) :], parent=click.Context(cli, **cli.context_settings)
+        )
 
 
 def test_every_option_has_help() -> None:
