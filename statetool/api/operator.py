@@ -16,9 +16,6 @@ from statetool.declaring.states import StateType
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
 from statetool.io.cursor import Cursor
-from statetool.serializers.base import Serializer
-from statetool.serializers.java_types import serializer_snapshot
-from statetool.serializers.table import snapshot_reader
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
 from statetool.snapshot.notebook import HtmlMapping
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from statetool.serializers.base import Serializer
     from statetool.spark.frames import SparkTable
     from statetool.statistics.statistics import Statistics
     from statetool.tables.rows import Rows
@@ -553,6 +551,9 @@ class Operator(Generic[Writer]):
         """Return the serializer that ``like`` of :meth:`in_flight` selects."""
         match like:
             case str():
+                from statetool.serializers.java_types import serializer_snapshot
+                from statetool.serializers.table import snapshot_reader
+
                 types = self._operator.types
                 return snapshot_reader(types).snapshot(Cursor(serializer_snapshot(parse_java_type(like), types)))
             case StateInfo():

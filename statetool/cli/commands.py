@@ -1,4 +1,4 @@
-"""All commands: their sections in ``statetool --help``, where they are defined, and what they do."""
+"""All commands, by section of ``statetool --help``, with their module and their help in one line."""
 
 from __future__ import annotations
 

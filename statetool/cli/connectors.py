@@ -186,7 +186,7 @@ def lag(
     bootstrap_servers: str | None,
     settings: tuple[str, ...],
 ) -> None:
-    """Show how far the splits of a source are behind.
+    """Show the lag of a source per split.
 
     End offsets come from a file (--ends) or from Kafka (--bootstrap-servers).
 
@@ -215,11 +215,9 @@ def lag(
         next_positions = kafka_ends(candidates[0], bootstrap_servers, typed_settings)
     rows = lag_rows(candidates[0], next_positions)
     options.output.rows(rows, columns=_LAG_COLUMNS)
-    behind = [r.lag for r in rows if r.lag is not None]
-    if behind:
-        echo_err(
-            f"total lag {sum(behind):,} in {several(len(behind), 'split')}, {min(behind):,} to {max(behind):,} per split"
-        )
+    lags = [r.lag for r in rows if r.lag is not None]
+    if lags:
+        echo_err(f"total lag {sum(lags):,} in {several(len(lags), 'split')}, {min(lags):,} to {max(lags):,} per split")
 
 
 def _setting(value: str) -> Any:
@@ -412,10 +410,10 @@ def _warn_of_commit_ids(savepoint: statetool.Savepoint, only: str | None) -> Non
 @sinks.command()
 @_path_argument
 @click.option("--timeout", help="Kafka's transaction.timeout.ms of the sink: 15m, 1h, 900s.")
-@click.option("--commands", is_flag=True, help="Print commands for Kafka's own tools.")
+@click.option("--commands", is_flag=True, help="Print commands for Kafka's command-line tools.")
 @_read_options
 def pending(options: CommonOptions, path: str, only: str | None, timeout: str | None, commands: bool) -> None:
-    """Show uncommitted transactions and what a restore does.
+    """Show uncommitted transactions, and their fate on restore.
 
     Exits 1 if a transaction has expired, or if state of a sink could not be decoded.
 

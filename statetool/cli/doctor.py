@@ -27,7 +27,7 @@ def check_machine() -> list[dict[str, Any]]:
         except importlib.metadata.PackageNotFoundError:
             extra = _EXTRAS.get(package)
             words = f"pip install 'statetool[{extra}]'" if extra else f"pip install {package}"
-            findings.append(_finding(package, extra is not None, f"not installed: {words}"))
+            findings.append(_finding(package, extra is not None, f"not installed; run: {words}"))
     return [*findings, _java()] if has_pyspark() else findings
 
 
@@ -56,9 +56,10 @@ def check_kernels() -> dict[str, Any]:
     from statetool.kernels import kept
 
     kept.names.cache_clear()
-    folder = kept.target() or "nowhere: each process compiles for itself"
+    folder = kept.target()
+    place = f"cached in {folder}" if folder else "not cached: every process compiles them again"
     return _finding(
-        "kernels", True, f"{len(kept.names())} compiled, kept in {folder}; statetool doctor --warm compiles all"
+        "kernels", True, f"{len(kept.names())} compiled, {place}; to compile all, run: statetool doctor --warm"
     )
 
 
@@ -68,9 +69,9 @@ def check_java_classes() -> dict[str, Any]:
 
     file = archive()
     if file is None:
-        return _finding("java classes", True, "not kept: no Java, no place, or a Spark with a folder of its own")
-    kept = is_whole(file)
-    return _finding("java classes", True, f"kept in {file}" if kept else "not kept yet: statetool doctor --warm")
+        return _finding("java classes", True, "not cached: no Java, no cache folder, or a custom Spark folder")
+    cached = is_whole(file)
+    return _finding("java classes", True, f"cached in {file}" if cached else "not cached; run: statetool doctor --warm")
 
 
 def check_snapshot(path: str) -> list[dict[str, Any]]:
@@ -92,13 +93,13 @@ def check_snapshot(path: str) -> list[dict[str, Any]]:
         try:
             with InputFile(piece.path) as f:
                 if f.size < piece.start + piece.size_bytes:
-                    short = f"{f.size} bytes, the metadata says {piece.start + piece.size_bytes}"
+                    short = f"{f.size} bytes, but the metadata refers to {piece.start + piece.size_bytes}"
                     findings.append(_finding(piece.path, False, short))
         except StatetoolError as error:
             findings.append(_finding(piece.path, False, str(error)))
     for state in states:
         if not state.readable:
-            words = state.reason if state.kind == "unread" else f"kept as bytes: {state.reason}"
+            words = state.reason if state.kind == "unread" else f"not decoded: {state.reason}"
             findings.append(_finding(f"{state.operator}.{state.name}", False, words))
     return findings
 

@@ -24,7 +24,7 @@ def keep_lines_of_examples(help: str | None) -> str | None:
 
 
 class SectionOption(click.Option):
-    """An option that ``--help`` shows in a section of its own.
+    """An option in a named section of ``--help``.
 
     Parameters
     ----------

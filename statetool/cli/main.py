@@ -104,9 +104,9 @@ def cli(debug: bool) -> None:
     statetool needs no Flink and no job jar. It never changes an existing snapshot: commands that write take a source
     (SRC) and a new directory (DST).
 
-    PATH and SRC are a savepoint or checkpoint: its directory, or its file _metadata, as a local path or a URI such as
-    s3://bucket/savepoint-1a2b. With --latest, they are a directory of snapshots, of which the newest complete one is
-    used. OPERATOR is a uid or an operator id.
+    PATH and SRC name a savepoint or checkpoint by its directory or its file _metadata: a local path, or a URI such as
+    s3://bucket/savepoint-1a2b. With --latest, pass a directory of snapshots, and statetool uses the newest complete
+    one. OPERATOR is a uid or an operator id.
 
     Examples:
       statetool ls s3://bucket/savepoint-1a2b

@@ -17,7 +17,7 @@ def mcp(options: CommonOptions, root: str) -> None:
     """Serve snapshots to AI assistants over MCP.
 
     Runs a Model Context Protocol server on stdin and stdout with five read-only tools: list_snapshots, describe,
-    read_rows, stats and check. They read only files below ROOT. An assistant sends what it reads to its provider.
+    read_rows, stats and check. They read only files below ROOT. An assistant sends the results to its provider.
 
     Needs the extra statetool[mcp].
 

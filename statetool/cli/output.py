@@ -119,7 +119,7 @@ class Output:
 
 def _json(value: Any) -> str:
     """Return JSON. NaN and infinities, which JSON does not support as numbers, become text as in Spark."""
-    # Of the escapes made by use_escapes(), only those of surrogates are valid JSON.
+    # Only escapes of surrogates are valid JSON, and use_escapes() makes others too.
     ascii_only = codecs.lookup(sys.stdout.encoding or "utf-8").name != "utf-8"
     try:
         text = json.dumps(value, default=_plain, ensure_ascii=ascii_only, allow_nan=False)

@@ -27,7 +27,7 @@ def keep_java_classes() -> None:
 
     if not has_data_sources() or (file := java_classes.archive()) is None:
         return
-    echo_err("keeping the Java classes of Spark, which takes half a minute")
+    echo_err("caching the Java classes of Spark, which takes half a minute")
     file.unlink(missing_ok=True)
     session = local_session(cores="2", name="statetool doctor", keep_classes=True)
     session.sparkContext.setLogLevel("ERROR")

@@ -172,7 +172,7 @@ def completed_checkpoints(root: str) -> list[SnapshotHead]:
     for first, second in itertools.pairwise(completed):
         if first.checkpoint_id == second.checkpoint_id:
             raise OptionError(
-                f"checkpoint {first.checkpoint_id} is there twice: {first.path} and {second.path}",
+                f"checkpoint {first.checkpoint_id} exists twice: {first.path} and {second.path}",
                 hint="follow the directory of one job; a job that is restored from a checkpoint goes on with its ids",
             )
     return completed

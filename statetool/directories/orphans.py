@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from statetool.directories.survey import Survey, survey
-from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
+from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, several
 from statetool.io import files
 from statetool.io.listing import FoundFile
 from statetool.snapshot.locate import METADATA_NAME
@@ -41,7 +41,7 @@ def age_seconds(age: str | float) -> float:
         return float(age)
     match = _AGE.fullmatch(str(age).strip()) if isinstance(age, str) else None
     if match is None:
-        raise OptionError(f"{age!r} is not an age", hint="write 7d, 12h, 30m or 45s")
+        raise OptionError(f"{age!r} is not a valid age", hint="pass 7d, 12h, 30m or 45s")
     return float(match.group(1)) * _UNITS[match.group(2)]
 
 
@@ -79,7 +79,7 @@ def orphans(
     FormatError
         Some metadata cannot be read, and ``ignore_unreadable`` is not set.
     SnapshotNotFoundError
-        A directory does not exist or cannot be listed, or there are no snapshots at all.
+        A directory does not exist or cannot be listed, or contains no snapshots.
     OptionError
         ``min_age`` is not a valid age, or the file system does not provide the age of a file.
     """
@@ -98,7 +98,7 @@ def orphans(
             continue
         if seconds and file.modified_ms is None:
             raise OptionError(
-                f"the file system does not tell the age of {uri}", hint="set the least age to 0 to do without"
+                f"the file system does not report the age of {uri}", hint="pass min_age=0 (--min-age 0s) to ignore ages"
             )
         if not seconds or (file.modified_ms or 0) <= newest:
             rows.append(_row(file, unfinished))
@@ -108,20 +108,20 @@ def orphans(
 def _refuse(tree: Survey, root: str, ignore_unreadable: bool) -> None:
     if not any(s.metadata_file is not None for s in tree.snapshots):
         raise SnapshotNotFoundError(
-            f"there is no {METADATA_NAME} below {root}, so nothing tells which files are needed",
-            hint="point to the directory of the job or of all checkpoints, or name where snapshots are with --retained",
+            f"no snapshot below {root}: the needed files are unknown",
+            hint="pass the directory of a job or of all checkpoints, or pass other directories with --retained DIR",
         )
     unreadable = [s for s in tree.snapshots if s.metadata is None and s.metadata_file is not None]
     if unreadable and not ignore_unreadable:
         raise FormatError(
-            f"{len(unreadable)} of {len(tree.snapshots)} snapshots cannot be read, so which files they need is not known; "
+            f"{len(unreadable)} of {several(len(tree.snapshots), 'snapshot')} cannot be read: the files that they need are unknown; "
             f"first {unreadable[0].directory}: {unreadable[0].problem}",
-            hint="repair or remove it, or judge without it by --ignore-unreadable",
+            hint="repair or remove it, or add --ignore-unreadable to continue without it",
         )
 
 
 def _row(file: FoundFile, unfinished: Mapping[str, str]) -> OrphanFile:
     above = files.parent(file.uri)
     problem = unfinished.get(above) or unfinished.get(files.parent(above))
-    reason = f"its snapshot has {problem}" if problem else "no retained metadata names it"
+    reason = f"its snapshot has {problem}" if problem else "no retained snapshot references it"
     return OrphanFile(path=file.uri, size_bytes=file.size_bytes, modified_ms=file.modified_ms, reason=reason)

@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from statetool.entries.sizes import BATCH_BYTES as BATCH_BYTES
+from statetool.entries.sizes import MEMORY_BYTES as MEMORY_BYTES
+from statetool.entries.sizes import TARGET_BYTES as TARGET_BYTES
 from statetool.errors import StatetoolError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.header import KeyedHeader
@@ -24,11 +27,6 @@ from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
-
-BATCH_BYTES: Final = 8 << 20
-MEMORY_BYTES: Final = 128 << 20
-#: Target size of a source in bytes, which one task reads.
-TARGET_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

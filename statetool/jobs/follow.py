@@ -5,12 +5,17 @@ As a job::
     spark-submit --py-files statetool.zip follow.py s3a://bucket/checkpoints/<job id> --operator orders \\
         --target s3a://lake/orders --offsets s3a://lake/_offsets/orders
 
-``statetool.zip`` is what :mod:`statetool.jobs.package` packs, or the wheel, named ``.zip``; the workers need its dependencies.
-``--offsets`` is the query's checkpointLocation: started again with the same one, the job goes on where it was, and each checkpoint is
-folded once, whatever was killed when. With ``--once`` it ends when it has read what is there. A checkpoint that Flink deletes before or
-while it is read is left out, and the next one brings what it changed (``--option failOnDataLoss=true`` ends with an error instead). A table of Parquet is a directory of
-versions: ``statetool.folded(spark, target)`` reads the last. Delta and Iceberg need their packages (``--packages``) and a table's name.
-Exit codes: 0 fine, 2 usage, 3 unreadable input.
+``statetool.zip`` is the output of :mod:`statetool.jobs.package`, or the wheel renamed to ``.zip``. The workers need its dependencies.
+
+* ``--offsets`` is the checkpointLocation of the query. Started again with the same location, the job continues after the last
+  checkpoint that it processed. Each checkpoint is folded exactly once, even if the job was killed.
+* With ``--once`` the job ends after the checkpoints that exist.
+* A checkpoint that Flink deletes before or while it is read is skipped, and the next one brings its changes. With
+  ``--option failOnDataLoss=true`` a deleted checkpoint is an error.
+* A Parquet table is a directory of versions, of which ``statetool.folded(spark, target)`` reads the newest. Delta and Iceberg need their
+  packages (``--packages``) and the name of a table.
+
+Exit codes: 0 success, 2 usage error, 3 unreadable input.
 """
 
 from __future__ import annotations
@@ -34,25 +39,23 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="follow.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("root", help="the directory of the checkpoints of one job")
+    parser.add_argument("root", help="directory of the checkpoints of one job")
     parser.add_argument("--operator", required=True, help="uid or operator id")
     parser.add_argument("--table", default="keyed_state", help="keyed_state (default), timers, or the name of a state")
-    parser.add_argument("--key", action="append", help="a column that tells rows apart (default: key); may be repeated")
+    parser.add_argument("--key", action="append", help="column of the primary key (default: key); may be repeated")
     parser.add_argument("--target", required=True, help="directory (parquet), or name of the table (delta, iceberg)")
     parser.add_argument("--format", choices=("parquet", "delta", "iceberg"), default="parquet")
+    parser.add_argument("--offsets", required=True, help="checkpointLocation of the query")
     parser.add_argument(
-        "--offsets", required=True, help="where the query remembers what was read: its checkpointLocation"
+        "--every", default="10 seconds", help="interval between looks for new checkpoints (default: 10 seconds)"
     )
-    parser.add_argument(
-        "--every", default="10 seconds", help="how often it looks for checkpoints (default: 10 seconds)"
-    )
-    parser.add_argument("--once", action="store_true", help="end when what is there was read")
+    parser.add_argument("--once", action="store_true", help="end after the checkpoints that exist")
     parser.add_argument(
         "--option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="another option of flink-state; may be repeated",
+        help="another option of the data source flink-state; may be repeated",
     )
     parsed = parser.parse_args(arguments)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from statetool.errors import FormatError, OptionError, UnknownNameError
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
@@ -16,13 +17,15 @@ from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
 from statetool.io import files, small_files
 from statetool.io.deletion import noticing_deletion
-from statetool.serializers.base import Serializer
 from statetool.snapshot.locate import Locator, find_metadata
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.uids import find_operator, unique_digits
 from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.operators import OperatorLabel
+
+if TYPE_CHECKING:
+    from statetool.serializers.base import Serializer
 
 
 class Inventory:

@@ -9,28 +9,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from statetool.entries.form import OperatorReadContext
 from statetool.errors import NO_FINDING, FormatError, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.channel_state import Channel, channels_of
-from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState
 from statetool.formats.metadata.handles import StreamHandle
-from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
-from statetool.serializers.base import Serializer
-from statetool.serializers.naming import rows_of
-from statetool.serializers.rowdata import RowDataSerializer
-from statetool.snapshot.elements import ElementInventory
-from statetool.snapshot.keyed import KeyedInventory
 from statetool.snapshot.locate import Locator
 from statetool.snapshot.state_info import StateInfo, state_info, unread_info
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS, Scope, state_tables
-from statetool.snapshot.views import views_of
-from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.operators import OperatorLabel
+
+if TYPE_CHECKING:
+    from statetool.entries.form import OperatorReadContext
+    from statetool.formats.keyed.header import KeyedHeader
+    from statetool.formats.state_meta import StateMetaInfo
+    from statetool.serializers.base import Serializer
+    from statetool.snapshot.elements import ElementInventory
+    from statetool.snapshot.keyed import KeyedInventory
+    from statetool.sql_plans.compiled_plan import CompiledPlan
 
 _NO_STATES: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -64,16 +63,33 @@ class OperatorInventory:
         self._locator = locator
         self._given_key = given_key
         self._plan = plan
-        around = OperatorReadContext(
+
+    @cached_property
+    def _context(self) -> OperatorReadContext:
+        from statetool.entries.form import OperatorReadContext
+
+        return OperatorReadContext(
             operator=self.label,
-            max_parallelism=state.max_parallelism,
-            types=types,
+            max_parallelism=self.state.max_parallelism,
+            types=self.types,
             resolve=self.resolve,
-            metadata_file=locator.metadata_file,
-            given_key=given_key,
+            metadata_file=self._locator.metadata_file,
+            given_key=self._given_key,
         )
-        self.keyed = KeyedInventory(state, around)
-        self.elements = ElementInventory(state, around)
+
+    @cached_property
+    def keyed(self) -> KeyedInventory:
+        """The keyed state. Listing operators does not need the serializers that this imports."""
+        from statetool.snapshot.keyed import KeyedInventory
+
+        return KeyedInventory(self.state, self._context)
+
+    @cached_property
+    def elements(self) -> ElementInventory:
+        """The operator state."""
+        from statetool.snapshot.elements import ElementInventory
+
+        return ElementInventory(self.state, self._context)
 
     def as_described(self) -> OperatorInventory:
         """Return the operator as the snapshot alone describes it, without subclasses of POJOs declared by the user."""
@@ -160,6 +176,9 @@ class OperatorInventory:
             return MappingProxyType({})
         key, metas = self._key_and_metas()
         serializers = [*([] if key is None else [key]), *(meta.value for meta in metas)]
+        from statetool.serializers.naming import rows_of
+        from statetool.serializers.rowdata import RowDataSerializer
+
         if not any(isinstance(row, RowDataSerializer) for s in serializers for _, row in rows_of(s)):
             return MappingProxyType({})
         return self.columns_of(self._plan)
@@ -213,6 +232,8 @@ class OperatorInventory:
     @cached_property
     def views(self) -> tuple[str, ...]:
         """The operator's views, out of :data:`~statetool.snapshot.views.VIEWS`."""
+        from statetool.snapshot.views import views_of
+
         return views_of({name: meta for name, (_, meta) in self.listed_keyed.items()}, self.listed_elements)
 
     def state_table(self, table: str) -> tuple[Scope, str]:

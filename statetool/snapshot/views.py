@@ -9,15 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from statetool.errors import FormatError
-from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.base import Serializer
-from statetool.serializers.cep import EVENT_ID, NFA_STATE, NODE_ID, LockableSerializer
-from statetool.serializers.cep import NODES as NODE_TYPES
-from statetool.serializers.streaming import StreamElementSerializer
 from statetool.types import Scalar
+
+if TYPE_CHECKING:
+    from statetool.formats.state_meta import StateMetaInfo
+    from statetool.serializers.base import Serializer
 
 WAITING: Final = "waiting"
 MATCHES: Final = "matches"
@@ -42,6 +41,9 @@ def views_of(keyed: Mapping[str, StateMetaInfo], elements: Mapping[str, StateMet
 
     A state counts if it has the name and the structure that Flink gives it. A state with another structure is user state, or damaged.
     """
+    from statetool.serializers.cep import NFA_STATE
+    from statetool.serializers.streaming import StreamElementSerializer
+
     queued = ASYNC_QUEUE in elements and isinstance(elements[ASYNC_QUEUE].value, StreamElementSerializer)
     matching = NFA in keyed and keyed[NFA].value.logical == NFA_STATE
     present = {
@@ -85,6 +87,9 @@ def _have_one_namespace(metas: Sequence[StateMetaInfo]) -> bool:
 
 
 def _has_shared_buffer(keyed: Mapping[str, StateMetaInfo]) -> bool:
+    from statetool.serializers.cep import EVENT_ID, NODE_ID, LockableSerializer
+    from statetool.serializers.cep import NODES as NODE_TYPES
+
     events = keyed[EVENTS].parts if EVENTS in keyed else ()
     nodes = next((keyed[name].parts for name in NODES if name in keyed), ())
     if not (events and nodes and all(isinstance(parts[1], LockableSerializer) for parts in (events, nodes))):

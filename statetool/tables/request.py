@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from typing_extensions import Unpack
 
-from statetool.entries.form import MEMORY_BYTES, TARGET_BYTES
+from statetool.entries.sizes import MEMORY_BYTES, TARGET_BYTES
 from statetool.errors import OptionError
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.tables.option_text import Key, Option, by_known_names, parse_flag, plain_key

@@ -16,9 +16,9 @@ _COMMANDS = tuple(cli_output.commands())
 def compare(file: Path, text: str) -> None:
     expected = file.read_text()
     if text != expected:
-        before, after = expected.splitlines(keepends=True), text.splitlines(keepends=True)
-        changes = difflib.unified_diff(before, after, file.name, "output")
-        pytest.fail(f"python -m tests.support.cli_output\n{''.join(changes)}")
+        lines, now = (t.splitlines(keepends=True) for t in (expected, text))
+        difference = "".join(difflib.unified_diff(lines, now, file.name, "output"))
+        pytest.fail(f"after a wanted change, run: python -m tests.support.cli_output\n{difference}")
 
 
 @pytest.fixture(scope="module")

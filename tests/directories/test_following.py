@@ -92,7 +92,7 @@ def test_metadata_of_an_unknown_version_is_said_and_not_waited_for(root: Path) -
 
 def test_two_jobs_are_refused(root: Path) -> None:
     link(root / JOB / "chk-4", root / ("ab" * 16) / "chk-4")
-    with pytest.raises(OptionError, match=r"4 is there twice.*one job"):
+    with pytest.raises(OptionError, match=r"4 exists twice.*one job"):
         completed_checkpoints(str(root))
     assert first_offset([], FollowOptions()) == BEFORE_ALL
 

@@ -98,7 +98,7 @@ def commands(names: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 
 @contextmanager
 def paths() -> Iterator[dict[str, str]]:
-    """Yield the paths that the words of :data:`RUNS` stand for, in a temporary folder."""
+    """Yield the path for each word in capitals of :data:`RUNS`, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix=_PREFIX, dir="/tmp") as name:
         folder = Path(name)
         corpus = unpack(HERE / "corpus" / "public-datastream.tar.xz", folder / "datastream")

@@ -1,0 +1,10 @@
+"""Default sizes in bytes of reads of keyed state."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BATCH_BYTES: Final = 8 << 20
+MEMORY_BYTES: Final = 128 << 20
+#: Target size of a source in bytes, which one task reads.
+TARGET_BYTES: Final = 64 << 20
