@@ -289,7 +289,7 @@ class Catalog:
         OptionError
             The session has a database of this name from another source.
         MissingDependencyError
-            There is no session, or PySpark is older than 4.
+            No session was given or is active, or PySpark is older than 4.
         """
         from statetool.spark.catalog import make_database
         from statetool.spark.table_source import metadata_sources, state_source
