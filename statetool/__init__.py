@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from statetool.api.operator import Operator
     from statetool.api.rewrite import change_uids, convert, copy, drop, rescale
     from statetool.api.savepoint import Savepoint
-    from statetool.api.uids import uids_in
     from statetool.api.writer import SavepointWriter
     from statetool.declaring import flink_types as flink
     from statetool.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from statetool.directories.snapshots import list_snapshots
     from statetool.errors import StatetoolError
     from statetool.serializers.java_values import read_java
+    from statetool.snapshot.uid_search import uids_in
     from statetool.types.declared import ClassDeclaration
 
 __all__ = [
@@ -140,7 +140,6 @@ _NAMES: Final = {
     "statetool.api.operator": ("Operator",),
     "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
-    "statetool.api.uids": ("uids_in",),
     "statetool.api.writer": ("SavepointWriter",),
     "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
     "statetool.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),
@@ -149,6 +148,7 @@ _NAMES: Final = {
     "statetool.directories.snapshots": ("list_snapshots",),
     "statetool.errors": ("StatetoolError",),
     "statetool.serializers.java_values": ("read_java",),
+    "statetool.snapshot.uid_search": ("uids_in",),
     "statetool.types.declared": ("ClassDeclaration",),
 }
 _MODULES: Final = {name: module for module, names in _NAMES.items() for name in names}

@@ -38,7 +38,7 @@ def warn(message: str, *, stacklevel: int = 1) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """A location in a snapshot, as far as it is known.
+    """The known parts of a location in a snapshot.
 
     ``offset`` counts bytes from the start of ``file``. In a compressed region it counts uncompressed bytes from the start of that region,
     which ``region`` identifies.
@@ -54,12 +54,9 @@ class Where:
 
     def __str__(self) -> str:
         words = {"key_group": "key group", "type_path": "type"}
-        parts = [
-            f"{words.get(f.name, f.name)} {getattr(self, f.name)}"
-            for f in fields(self)
-            if getattr(self, f.name) is not None
-        ]
-        return ", ".join(parts)
+        parts = ((f.name, getattr(self, f.name)) for f in fields(self))
+        # Operators have a label with a form for people (statetool.types.operators).
+        return ", ".join(f"{words.get(n, n)} {getattr(v, 'display', v)}" for n, v in parts if v is not None)
 
 
 class StatetoolError(Exception):
@@ -198,6 +195,36 @@ def suggest(name: str, names: Iterable[str]) -> str:
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"there is {', '.join(known[:10])}{', ...' if len(known) > 10 else ''}" if known else "there is none"
+
+
+def sentence(text: str) -> str:
+    """Return text as a sentence: with an upper-case letter at the start, unless the first word is a name, and a period at the end.
+
+    Examples
+    --------
+    >>> sentence("key group 3 does not exist"), sentence("state.backend is not set"), sentence("")
+    ('Key group 3 does not exist.', 'state.backend is not set.', '')
+    """
+    first = text.partition(" ")[0].rstrip(",:;")
+    is_word = first.isalpha() and first.islower() and first != "statetool"
+    start = text[:1].upper() + text[1:] if is_word else text
+    return start if not start or start.endswith((".", "?", "!")) else f"{start}."
+
+
+def share(fine: int, total: int, noun: str, verb: str, verbs: str) -> str:
+    """Return a share of a number of things, with a noun and a verb in the right number.
+
+    Parameters
+    ----------
+    verb, verbs
+        The verb in the singular and in the plural.
+
+    Examples
+    --------
+    >>> share(14, 16, "state", "is", "are"), share(0, 1, "state", "is", "are"), share(1, 2, "state", "is", "are")
+    ('14 of 16 states are', '0 of 1 state is', '1 of 2 states is')
+    """
+    return f"{fine:,} of {several(total, noun)} {verb if fine == 1 or total == 1 else verbs}"
 
 
 def several(number: int, noun: str, plural: str = "") -> str:

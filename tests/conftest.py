@@ -1,4 +1,4 @@
-"""What tests share: the unpacked corpora and one Spark session."""
+"""Fixtures of all tests: the unpacked corpora and one Spark session."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.corpora import HERE, unpack
-from tests.support.lakes import submit_options
+from tests.support.corpora.archives import HERE, unpack
+from tests.support.spark.lakes import submit_options
 
 # Tests read little data, but must exercise the code used for large data (for the other way see .ci/uncompiled, tests/kernels/test_jit.py).
 os.environ.setdefault("STATETOOL_JIT", "1")
@@ -33,20 +33,24 @@ GIVEN: Final = {
     "pyflink": "--pyflink",
     "browser": "--browser",
     "buildah": "--buildah",
-    "avro_flink": "--flink-avro",
+    "avro_flink": "--maven",
+    "state_processor": "--maven",
     "lakes": "--lakes",
 }
+#: Files that take minutes in the full run: an image and clusters of Spark, restores in Flink, notebooks.
+LONGEST: Final = (
+    "tests/spark/test_image.py", "tests/spark/test_cluster.py", "tests/test_notebooks.py", "tests/flink/", "tests/spark/test_connect.py",
+    "tests/spark/test_streaming.py",
+)  # fmt: skip
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options that are only known at the start of a run."""
     parser.addoption("--full", action="store_true", help="run everything, the tests marked with full too")
+    parser.addoption("--shared", metavar="DIR", help="folder with Flink's migration cases (*.tar.xz)")
     parser.addoption(
-        "--shared", metavar="DIR", help="folder with Flink's own migration cases: *.tar.xz, as they are packed"
-    )
-    parser.addoption(
-        "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (see tests/flink/jars.py)"
+        "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (see tools/flink_jars.py)"
     )
     parser.addoption("--browser", metavar="CHROMIUM", help="Chromium, for what pages look like in it")
     parser.addoption(
@@ -54,7 +58,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="BUILDAH",
         help="Buildah, for an image of Spark upon a base by debootstrap; as root, on Linux",
     )
-    parser.addoption("--flink-avro", action="store_true", help="run Flink with flink-avro, which Maven fetches")
+    parser.addoption(
+        "--maven",
+        action="store_true",
+        help="run Flink with flink-avro and the State Processor API, which Maven fetches",
+    )
     parser.addoption(
         "--lakes",
         action="store_true",
@@ -75,6 +83,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             reasons[item] = needed[0]
         elif item.get_closest_marker("full") and not config.getoption("--full"):
             reasons[item] = "--full"
+    # With --no-loadscope-reorder, files are dealt in this order: one of these at the end would leave the other process idle.
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     config.stash[LEFT_OUT] = Counter(reasons.values())
     if reasons:
         config.hook.pytest_deselected(items=list(reasons))
@@ -99,10 +109,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print how to run the tests left out."""
     said = {
         "--full": "of the full run were left out: pytest --full",
-        "--shared": "read Flink's own migration cases and were left out: pytest --shared=DIR",
+        "--shared": "read Flink's migration cases and were left out: pytest --shared=DIR",
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
         "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",
-        "--flink-avro": "run Flink with flink-avro and were left out: pytest --full --flink-avro (needs Maven)",
+        "--maven": "run Flink with jars that Maven fetches and were left out: pytest --full --maven",
         "--lakes": "write tables of Delta and Iceberg and were left out: .ci/lakes (needs Maven)",
         "--pyflink": "run PyFlink and were left out: pytest --pyflink=PYTHON",
     }

@@ -14,7 +14,7 @@ import pytest
 
 import statetool
 from statetool.errors import OptionError, SnapshotNotFoundError, UnknownNameError
-from tests.support.trees import JOB, checkpoint_root, link, replace_file
+from tests.support.snapshots.trees import JOB, checkpoint_root, link, replace_file
 
 SAVEPOINT = "savepoint_5ca1ab_0123456789ab"
 

@@ -16,7 +16,7 @@ import pytest
 
 from statetool.serializers.table import SNAPSHOT_CLASSES
 from statetool.tables.request import OPTIONS
-from tests.support.corpora import HERE, unpack
+from tests.support.corpora.archives import HERE, unpack
 from tests.support.facts import gather
 from tests.support.quick import quick
 from tests.support.table import column_table, snapshot_table, support_table, verified, with_table

@@ -14,20 +14,7 @@ from statetool import flink
 from statetool.errors import EncodeError, OptionError, TargetExistsError, UnknownNameError, UnsupportedError
 from statetool.io import targets
 from statetool.pyflink import Types
-
-_MONEY = pa.map_(pa.string(), pa.float64())
-
-
-def accounts() -> pa.Table:
-    return pa.table(
-        {
-            "id": [1, 2, 3, -5],
-            "count": [10, None, 30, 7],
-            "name": ["a", None, "ü\U0001f600\u4e00", ""],
-            "tags": [["x", "y"], [], None, ["z"]],
-            "balances": pa.array([[("e", 1.5), ("f", None)], None, [], [("g", 2.0)]], type=_MONEY),
-        }
-    )
+from tests.support.values.tables import accounts
 
 
 def written(tmp_path: Path, *bootstraps: Any, flink_version: str | None = "2.3", **options: Any) -> st.Operator:
@@ -214,10 +201,10 @@ def test_flink_types_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"v": ["a", "b"]}, "key 1 is there twice"),
-        ({"v": ["a", None]}, "key 1 is there twice"),
-        ({"v": [[1], []]}, "key 1 is there twice"),
-        ({"v": pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))}, "key 1 is there twice"),
+        ({"v": ["a", "b"]}, "key 1 occurs twice"),
+        ({"v": ["a", None]}, "key 1 occurs twice"),
+        ({"v": [[1], []]}, "key 1 occurs twice"),
+        ({"v": pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))}, "key 1 occurs twice"),
     ],
 )
 def test_duplicate_keys_are_named(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
@@ -238,22 +225,22 @@ def test_a_slip_in_a_column_of_timers_does_not_make_other_timers(tmp_path: Path,
 def test_duplicate_timers_and_broadcast_keys_are_named(tmp_path: Path) -> None:
     timers = pa.table({"id": [1, 1], "timestamp": [5, 5]})
     table = pa.table({"id": [1], "v": [1]})
-    with pytest.raises(EncodeError, match=r"timer {timestamp: 5, key: 1, namespace: null} is there twice"):
+    with pytest.raises(EncodeError, match=r"timer {timestamp: 5, key: 1, namespace: null} occurs twice"):
         written(tmp_path, st.bootstrap_keyed_state(table, key="id", timers=timers))
-    with pytest.raises(EncodeError, match="key 'x' is there twice"):
+    with pytest.raises(EncodeError, match="key 'x' occurs twice"):
         written(tmp_path, st.bootstrap_broadcast_state("b", pa.table({"key": ["x", "x"], "value": [1, 2]})))
 
 
 def test_keys_in_messages_are_as_people_write_them(tmp_path: Path) -> None:
     days = pa.array([date(2020, 4, 12)] * 2)
-    with pytest.raises(EncodeError, match="key 2020-04-12 is there twice"):
+    with pytest.raises(EncodeError, match="key 2020-04-12 occurs twice"):
         written(tmp_path, st.bootstrap_keyed_state(pa.table({"day": days, "v": [1, 2]}), key="day"))
     late = pa.table({"day": pa.array([5_000_000], pa.date32()), "v": ["x"]})
     states = {"v": st.value("BIGINT")}
     with pytest.raises(EncodeError, match="column 'v' of the row with key 15659-07-15"):
         written(tmp_path, st.bootstrap_keyed_state(late, key="day", key_type="DATE", states=states))
     pairs = pa.table({"day": days, "n": [1, 1], "v": [1, 2]})
-    with pytest.raises(EncodeError, match=r"key {f0: 2020-04-12, f1: 1} is there twice"):
+    with pytest.raises(EncodeError, match=r"key {f0: 2020-04-12, f1: 1} occurs twice"):
         written(tmp_path, st.bootstrap_keyed_state(pairs, key=["day", "n"]))
 
 
@@ -389,15 +376,16 @@ def test_an_operator_may_have_to_exist_or_to_be_new(tmp_path: Path) -> None:
     base = written(tmp_path, st.bootstrap_keyed_state(accounts(), key="id"))
     writer = st.SavepointWriter.from_existing(st.load(str(tmp_path / "sp")))
     state = st.bootstrap_list_state("offsets", pa.table({"value": [1]}))
-    with pytest.raises(UnknownNameError, match="no operator 'totals'"):
+    with pytest.raises(UnknownNameError, match="no operator has the uid 'totals'"):
         writer.with_operator("totals", state, new=False).write(str(tmp_path / "no"))
     with pytest.raises(
-        UnknownNameError, match=r"no operator 'opp', but 'op'.* A typo in the uid .*'opp', ..., new=True"
+        UnknownNameError,
+        match=r"no operator has the uid 'opp', but there is 'op'.* A typo in the uid .*'opp', ..., new=True",
     ):
         writer.with_operator("opp", state).write(str(tmp_path / "no"))
     with pytest.raises(OptionError, match="operator 'op' already exists"):
         writer.with_operator("op", state, new=True).write(str(tmp_path / "no"))
-    with pytest.raises(UnknownNameError, match="no operator 'op'"):
+    with pytest.raises(UnknownNameError, match="no operator has the uid 'op'"):
         st.SavepointWriter.new().with_operator("op", state, new=False).write(str(tmp_path / "no"))
     assert not (tmp_path / "no").exists()
     for number, (uid, new) in enumerate([("totals", None), ("totals", True), ("opp", True)]):

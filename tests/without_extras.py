@@ -35,6 +35,8 @@ REFUSED: Final = {
     ("stats", SAVEPOINT, "--spark"): "pip install 'statetool[spark]'",
     ("browse", SAVEPOINT): "pip install 'statetool[browse]'",
     ("mcp", SAVEPOINT): "pip install 'statetool[mcp]'",
+    ("info", "s3://bucket/savepoint"): "pip install 'statetool[s3]'",
+    ("info", "gs://bucket/savepoint"): "pip install 'statetool[gcs]'",
 }
 
 

@@ -131,7 +131,7 @@ def parse_duration(text: str) -> float:
     if iso is not None and any(iso.groups()):
         days, hours, minutes, seconds = (float(g or 0) for g in iso.groups())
         return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
-    return _scaled(text, _TIME, "a duration", "write 10 min, 30 s, 500 ms or PT10M")
+    return _scale(text, _TIME, "a duration", "write 10 min, 30 s, 500 ms or PT10M")
 
 
 def parse_size(text: str) -> int:
@@ -142,10 +142,10 @@ def parse_size(text: str) -> int:
     OptionError
         The text has none of these forms.
     """
-    return int(_scaled(text, _SIZE, "a size", "write 20 kb, 1 mb or 4096"))
+    return int(_scale(text, _SIZE, "a size", "write 20 kb, 1 mb or 4096"))
 
 
-def _scaled(text: str, units: Mapping[str, float], what: str, hint: str) -> float:
+def _scale(text: str, units: Mapping[str, float], what: str, hint: str) -> float:
     match = _NUMBER.fullmatch(text.strip())
     unit = None if match is None else units.get(match.group(2).strip().lower())
     if match is None or unit is None:
@@ -185,17 +185,17 @@ def read_configuration(path: str) -> Configuration:
         The content does not match the format implied by the file name; the message gives the line.
     """
     if not files.exists(path) or files.is_dir(path):
-        raise SnapshotNotFoundError(f"{path} is not there", hint="name a flink-conf.yaml or config.yaml")
+        raise SnapshotNotFoundError(f"{path} does not exist", hint="give a flink-conf.yaml or config.yaml")
     raw = files.read_whole(path)
     if len(raw) > _MOST_BYTES:
         raise FormatError(
             f"a configuration of {len(raw):,} bytes, more than {_MOST_BYTES:,}",
-            hint="name a flink-conf.yaml or config.yaml",
+            hint="give a flink-conf.yaml or config.yaml",
         ).at(file=path)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError(f"this is not UTF-8 text: {error}").at(file=path) from error
+        raise FormatError(f"not UTF-8 text: {error}").at(file=path) from error
     if path.rpartition("/")[2] == "flink-conf.yaml":
         return Configuration(path, dict(_flat_lines(text, path)))
     return Configuration(path, dict(_yaml_values(text, path)))
@@ -210,8 +210,8 @@ def _flat_lines(text: str, path: str) -> Iterator[tuple[str, str]]:
         key, colon, value = plain.partition(": ")
         if not colon or not key.strip() or not value.strip():
             raise FormatError(
-                f"line {number} is not KEY: VALUE, and Flink leaves it out: {line.strip()!r}",
-                hint="flink-conf.yaml has one flat key a line, with a space after the colon; nested YAML is config.yaml's",
+                f"line {number} is not KEY: VALUE, and Flink ignores it: {line.strip()!r}",
+                hint="flink-conf.yaml has one flat key per line, with a space after the colon; only config.yaml has nested YAML",
             ).at(file=path)
         yield key.strip(), value.strip()
 
@@ -231,10 +231,10 @@ def _yaml_values(text: str, path: str) -> Iterator[tuple[str, str]]:
         if node is None:
             return
         if _expanded_size(node, {}) > _MOST_NODES:
-            raise FormatError(f"aliases make more than {_MOST_NODES:,} values of this YAML").at(file=path)
+            raise FormatError(f"aliases expand this YAML to more than {_MOST_NODES:,} values").at(file=path)
         tree = loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise FormatError(f"this is not YAML: {error}").at(file=path) from error
+        raise FormatError(f"not valid YAML: {error}").at(file=path) from error
     except RecursionError as error:
         raise FormatError(f"this YAML is nested more than {_MOST_LEVELS} levels deep").at(file=path) from error
     finally:
@@ -243,7 +243,7 @@ def _yaml_values(text: str, path: str) -> Iterator[tuple[str, str]]:
         return
     if not isinstance(tree, dict):
         raise FormatError("a configuration is a mapping of keys to values").at(file=path)
-    yield from _flattened(tree, "")
+    yield from _flatten(tree, "")
 
 
 def _expanded_size(node: Node, sizes: dict[int, int], level: int = 0) -> int:
@@ -263,11 +263,11 @@ def _expanded_size(node: Node, sizes: dict[int, int], level: int = 0) -> int:
     return sizes[id(node)]
 
 
-def _flattened(tree: Mapping[Any, Any], above: str) -> Iterator[tuple[str, str]]:
+def _flatten(tree: Mapping[Any, Any], above: str) -> Iterator[tuple[str, str]]:
     for key, value in tree.items():
         name = f"{above}{key}"
         if isinstance(value, dict):
-            yield from _flattened(value, f"{name}.")
+            yield from _flatten(value, f"{name}.")
         elif isinstance(value, list):
             yield name, ";".join(map(str, value))
         else:

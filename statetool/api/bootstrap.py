@@ -14,9 +14,9 @@ from statetool.api.execution import Execution
 from statetool.api.operator import Operator
 from statetool.declaring.job_code import java_of_elements, java_of_keyed, python_of_keyed
 from statetool.declaring.states import StateType
-from statetool.saving.bootstrap import ElementBootstrap, KeyedBootstrap, Table
+from statetool.saving.bootstrap import ElementBootstrap, KeyedBootstrap, TableSchema
 from statetool.saving.bootstrap.states import key_type as key_serializer
-from statetool.saving.bootstrap.states import planned_table, python_states
+from statetool.saving.bootstrap.states import plan_table, python_states
 from statetool.saving.bootstrap.tables import element_metas
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import PYTHON_STATE
@@ -41,7 +41,7 @@ class KeyedState:
         """
         table = _describe_table(self.bootstrap)
         key = key_serializer(self.bootstrap, table)
-        planned = planned_table(self.bootstrap, table, key)
+        planned = plan_table(self.bootstrap, table, key)
         python = python_states(self.bootstrap)
         if python:
             return python_of_keyed((name.removeprefix(PYTHON_STATE), state) for name, state in python)
@@ -66,7 +66,7 @@ class OperatorState:
         return java_of_elements(meta)
 
 
-def _describe_table(bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
+def _describe_table(bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
     return Execution(session_of(bootstrap)).runner().describe(bootstrap)
 
 

@@ -19,7 +19,9 @@ from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_head
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
 from statetool.serializers.base import Serializer
 from statetool.snapshot.metadata_tables import METADATA_TABLES
+from statetool.snapshot.uids import find_all
 from statetool.tables.request import ScanOptions, ScanRequest, list_options
+from statetool.types.operators import OperatorLabel
 from statetool.types.options import name_list
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def catalog(
     kryo: Literal[2, 5] | None = None,
     python: PythonTypes | None = None,
     unsafe_pickle: bool = False,
+    columns_from_plan: str | None = None,
     driver_read_limit: int | None = None,
 ) -> Catalog:
     """Open every snapshot below a directory as a catalog. Only the heads of ``_metadata`` files are read.
@@ -51,7 +54,7 @@ def catalog(
         The session of its DataFrames. With ``None``, tables are Arrow tables and no JVM is needed.
     root
         A directory: a local path or any URI that fsspec can list.
-    uids, rebase, key_types, declarations, kryo, python, unsafe_pickle, driver_read_limit
+    uids, rebase, key_types, declarations, kryo, python, unsafe_pickle, columns_from_plan, driver_read_limit
         As for :func:`statetool.load`, for every snapshot.
 
     Raises
@@ -69,6 +72,7 @@ def catalog(
         kryo=kryo,
         python=python,
         unsafe_pickle=unsafe_pickle,
+        columns_from_plan=columns_from_plan,
         driver_read_limit=driver_read_limit,
     )
     return Catalog(root, Execution(spark), opener)
@@ -123,7 +127,8 @@ class Database:
         Parameters
         ----------
         name
-            One of :attr:`tables`; ``summary.balances$elements`` is the same as ``summary_balances_elements``.
+            One of :attr:`tables`; ``summary.balances$elements`` is the same as ``summary_balances_elements``. It may begin with the name
+            of the operator or a prefix of its id (at least 4 hex digits) instead of the uid, if that is unique.
         states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`statetool.Operator.table`.
 
@@ -139,10 +144,32 @@ class Database:
         """Return the operator of a table and the table's name within it; errors as for :meth:`table`."""
         plain = name_in_sql(name)
         if plain not in self._places:
+            plain = self._by_operator(plain) or plain
+        if plain not in self._places:
             raise UnknownNameError(f"no table {name!r} in {self.name}", hint=suggest(plain, self._places)).at(
                 file=self.head.path
             )
         return self._places[plain]
+
+    def _by_operator(self, plain: str) -> str | None:
+        """Return the table whose name begins with another name or id prefix of its operator, ``None`` if absent.
+
+        Raises
+        ------
+        OptionError
+            There are several.
+        """
+        labels = [OperatorLabel(o.operator_id, "", name_in_sql(o.name)) for o in self.savepoint.inventory.labels]
+        tables = []
+        for name, (operator, _) in self._places.items():
+            suffix = name.removeprefix(name_in_sql(operator.name))
+            if plain.endswith(suffix) and operator.operator_id in find_all(labels, plain.removesuffix(suffix)):
+                tables.append(name)
+        if len(tables) > 1:
+            raise OptionError(
+                f"{len(tables)} tables are called {plain!r}", hint=f"give a uid or an operator id: {', '.join(tables)}"
+            )
+        return tables[0] if tables else None
 
     def operators(self) -> DataFrame | pa.Table:
         """Return its operators."""

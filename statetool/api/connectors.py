@@ -84,6 +84,7 @@ def edit_source(
     """
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     inventory = options.open(src, dst)
+    uid = inventory.existing_name(uid)
     given, added = _texts(positions), _texts(add)
     edit = edits.SourceEdit(
         positions=given, everywhere=to, removed=frozenset(remove), added=added, upgrade=upgrade_enumerator
@@ -132,6 +133,7 @@ def to_kafka_source(
     """
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     inventory = options.open(src, dst)
+    uid = inventory.existing_name(uid)
     plan = conversion.convert_consumer(require_source(inventory.operator(uid), None), enumerator_version)
     rows = [(subtask, value) for subtask, values in sorted(plan.readers.items()) for value in values]
     readers = ElementBootstrap(
@@ -184,6 +186,7 @@ def to_kafka_consumer(
 
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     inventory = options.open(src, dst)
+    uid = inventory.existing_name(uid)
     plan = conversion.convert_source(require_source(inventory.operator(uid), connector), inventory.metadata.version)
     # Tasks do not know the class, so elements are passed as bytes.
     stored = _by_subtask([(subtask, stored_element(p)) for subtask, p in plan.partitions])
@@ -249,6 +252,7 @@ def drop_transactions(
     """
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     inventory = options.open(src, dst)
+    uid = inventory.existing_name(uid)
     sink = require_sink(inventory.operator(uid))
     dropped = frozenset(names)
     rows = list(transaction_rows(sink))

@@ -32,6 +32,7 @@ def load(
     kryo: Literal[2, 5] | None = None,
     python: PythonTypes | None = None,
     unsafe_pickle: bool = False,
+    columns_from_plan: str | None = None,
     driver_read_limit: int | None = None,
     local_bytes: int | None = None,
 ) -> Savepoint[SavepointWriter]:
@@ -62,6 +63,9 @@ def load(
     unsafe_pickle
         Load the pickles of ``PICKLED_BYTE_ARRAY`` states and show them as JSON. This executes code in the pickles: use it only for
         snapshots that you trust.
+    columns_from_plan
+        The SQL job's compiled plan (``COMPILE PLAN``), a local path or URI. All tables get its names for the fields of rows. ``columns=``
+        of a read takes precedence. Reading an operator that the plan does not fit raises an error.
     driver_read_limit
         DataFrame methods read tables of up to this many bytes on disk at once, on the driver, so that queries need no Python worker
         (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB. ``local_bytes`` is its earlier name.
@@ -78,7 +82,9 @@ def load(
     classes = (*declared_classes(), *read_declarations(declarations))
     types = TypeContext(kryo=kryo, classes=classes, python=python_types(python or {}), unsafe_pickle=unsafe_pickle)
     names, moved = name_list("uids", uids), tuple((rebase or {}).items())
-    inventory = Inventory(path, rebase=moved, uids=names, key_types=keys, types=types)
+    inventory = Inventory(
+        path, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan
+    )
     limit = driver_read_limit if local_bytes is None else local_bytes
     access = Access(execution=Execution(spark), driver_read_limit=limit, edit=_edit)
     access.execution.prepare_session(sources=True)

@@ -167,7 +167,7 @@ def _plan(base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan 
 
 def _read_plan(path: str, base: Inventory) -> MigrationPlan:
     from statetool.io.files import InputFile
-    from statetool.migration.plan import read_plan as parse_plan
+    from statetool.migration.text import read_plan as parse_plan
 
     with InputFile(path) as f:
         raw = bytes(f.read_at(0, f.size))

@@ -23,13 +23,13 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
 from statetool.snapshot.notebook import HtmlMapping
 from statetool.snapshot.operator import OperatorInventory
-from statetool.snapshot.state_info import StateInfo
+from statetool.snapshot.state_info import StateInfo, undecoded_reasons
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.snapshot.views import MATCHES, WAITING, WINDOWS, is_window
 from statetool.tables.option_text import Key
 from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions, list_options
 from statetool.types.java import parse_java_type
-from statetool.types.options import DecimalsMode, ReadOptions, ShowingOptions, refuse_unknown
+from statetool.types.options import DecimalsMode, ReadOptions, ShowingOptions, refuse_unknown, whole_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from statetool.spark.frames import SparkTable
     from statetool.statistics.statistics import Statistics
+    from statetool.tables.rows import Rows
     from statetool.tables.scan import TableScan
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
@@ -156,12 +157,32 @@ class Operator(Generic[Writer]):
         return [*tables, *self._operator.views, *self._operator.state_tables]
 
     def __repr__(self) -> str:
-        return f"Operator({self.name!r}, tables={self.tables})"
+        return f"Operator({self._operator.label.display!r}, tables={self.tables})"
 
     def _repr_html_(self) -> str:
         from statetool.snapshot.notebook import operator_html
 
         return operator_html(self._operator, self.tables)
+
+    @list_options(ScanOptions)
+    def head(self, n: int = 5, table: str | None = None, **options: Unpack[ScanOptions]) -> Rows:
+        """Read the first rows of a table in this process, without Spark. Notebooks show them as a table.
+
+        Parameters
+        ----------
+        n
+            Maximum number of rows.
+        table
+            One of :attr:`tables`, by default the first.
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`table`, as are the errors.
+        """
+        from statetool.tables.rows import Rows, first_rows
+
+        whole_number("n", n, least=1)
+        name = (self.tables or [KEYED_STATE])[0] if table is None else table
+        rows = first_rows(self.scan(name, **options), n)
+        return Rows(rows, f"{self.name}: {name}", undecoded_reasons(self.states, name))
 
     # ---- Spark --------------------------------------------------------------------------------
 
@@ -546,22 +567,16 @@ class Operator(Generic[Writer]):
         plan
             Path or URI of the job's ``COMPILE PLAN`` JSON.
         node
-            Id of the operator's node in the plan. Defaults to the number at the start of the uid (``4_group-aggregate``), or the node
-            with a uid that hashes to the operator id.
+            Id of the operator's node in the plan. Defaults to the number at the start of the uid (``4_group-aggregate``), the node
+            with a uid that hashes to the operator id, or the number in the name (``GroupAggregate[4]``).
 
         Raises
         ------
         OptionError, FormatError, SnapshotNotFoundError
         """
-        from statetool.io.files import InputFile
         from statetool.sql_plans.compiled_plan import CompiledPlan
 
-        with InputFile(plan) as f:
-            compiled = CompiledPlan(bytes(f.read_at(0, f.size)))
-        states = [*(meta for _, meta in self._operator.keyed_states.values()), *self._operator.operator_states.values()]
-        if node is None:
-            node = compiled.node_of(self.operator_id, self._operator.uid)
-        return compiled.columns(node, states)
+        return self._operator.columns_of(CompiledPlan.read(plan), node)
 
     # ---- Arrow --------------------------------------------------------------------------------
 

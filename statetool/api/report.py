@@ -66,6 +66,7 @@ def write_report(
         connections=_attempt(lambda: _connections(inventory)),
         growth=None if history is None else _attempt(lambda: _growth(history, inventory, execution)),
         against=" and ".join(t for t in (other.path if other else "", f"Flink {flink}" if flink else "") if t),
+        other="" if other is None else other.path,
         check=None
         if other is None and flink is None
         else _attempt(lambda: check_inventories(inventory, other, flink, backend)),

@@ -230,7 +230,7 @@ def change_uids(
     src, dst
         As for :func:`statetool.rescale`.
     changes
-        New uid by old uid. Either may be the 32 hex digits of an operator id (``setUidHash``).
+        New uid by old uid, name or id prefix. Either may be the 32 hex digits of an operator id (``setUidHash``).
     spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
         As for :func:`statetool.rescale`.
 

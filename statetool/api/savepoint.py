@@ -17,6 +17,7 @@ from statetool.errors import OptionError, UnknownNameError, warn
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
 from statetool.snapshot.notebook import HtmlMapping
+from statetool.snapshot.table_info import TableInfo, table_infos
 from statetool.tables.option_text import Key
 from statetool.types.options import name_list
 
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from statetool.statistics.statistics import Statistics
+    from statetool.tables.rows import Rows
 
 
 class Savepoint(Generic[Writer]):
-    """An open snapshot. ``sp["uid"]`` is an operator, and iteration yields operator names. :func:`statetool.load` opens it."""
+    """An open snapshot, see :func:`statetool.load`. ``sp["uid"]`` is an operator, and iteration yields uids.
+
+    Operators without a uid are listed by operator id. A unique name or a unique prefix of the id (at least 4 hex digits) selects one too.
+    """
 
     def __init__(self, inventory: Inventory, access: Access[Writer]) -> None:
         self._inventory = inventory
@@ -69,11 +74,22 @@ class Savepoint(Generic[Writer]):
         """Operators by uid, or by hex id if the uid is not known."""
         return HtmlMapping({name: self[name] for name in self._inventory.operators}, self._repr_html_)
 
+    @property
+    def tables(self) -> Rows:
+        """All tables of all operators: ``operator``, ``table``, ``content``, ``key_type``, ``value_type``, ``reason``."""
+        from statetool.tables.metadata import records_table
+        from statetool.tables.rows import Rows
+
+        infos = [
+            info for operator in self.operators.values() for info in table_infos(operator.inventory, operator.tables)
+        ]
+        return Rows(records_table(TableInfo, infos), f"Tables of {self.path}")
+
     def __getitem__(self, name: str) -> Operator[Writer]:
         if not isinstance(name, str):
             raise UnknownNameError(
                 f"{name!r} is not the name of an operator",
-                hint="sp['uid'] returns an operator by uid or operator id, and sp['uid'].table(name) one of its tables",
+                hint="sp['uid'] returns an operator by uid, name or id prefix, and sp['uid'].table(name) one of its tables",
             )
         return Operator(self._inventory, self._inventory.operator(name), self._access)
 
@@ -329,7 +345,8 @@ class Savepoint(Generic[Writer]):
             case Savepoint():
                 return other.inventory
             case str():
-                return Inventory(other, rebase=self._inventory.rebase, types=self._inventory.types)
+                mine = self._inventory
+                return Inventory(other, rebase=mine.rebase, types=mine.types, columns_from_plan=mine.columns_from_plan)
         raise OptionError(f"{other!r} is neither a savepoint nor a path", hint="pass statetool.load(path) or the path")
 
     def report(

@@ -40,7 +40,7 @@ class SavepointWriter:
     Each method returns a new object. Only :meth:`transform` by a function, :meth:`preview` and :meth:`write` read data, and only the last
     two write. They run on Spark if a DataFrame or a session is involved, otherwise in this process on ``pyarrow.Table`` s.
 
-    Refer to operators of an existing savepoint by their old name (uid or operator id), even after :meth:`change_uid`.
+    Refer to operators of an existing savepoint by their old uid, operator id, name or id prefix, even after :meth:`change_uid`.
     """
 
     base: Savepoint | None = None
@@ -129,21 +129,23 @@ class SavepointWriter:
 
     def remove_operator(self, uid: str) -> SavepointWriter:
         """Remove an operator of the existing savepoint with all its state."""
-        return replace(self, removed=self.removed | {uid})
+        return replace(self, removed=self.removed | {self._existing(uid)})
 
     def remove_state(self, uid: str, *names: str) -> SavepointWriter:
         """Remove states of an operator (timers by the name of their queue). All other states keep their bytes."""
+        uid = self._existing(uid)
         change = self.changes.get(uid, OperatorChange())
         return self._with_change(uid, replace(change, dropped_states=change.dropped_states | set(names)))
 
     def rename_state(self, uid: str, old: str, new: str) -> SavepointWriter:
         """Rename a state of an operator. Everything but the name keeps its bytes."""
+        uid = self._existing(uid)
         change = self.changes.get(uid, OperatorChange())
         return self._with_change(uid, replace(change, renames={**change.renames, old: new}))
 
     def change_uid(self, old: str, new: str) -> SavepointWriter:
         """Give an operator another uid (or, by 32 hex digits, another id). All changes apply at once, so swaps and chains work."""
-        return replace(self, uids={**self.uids, old: new})
+        return replace(self, uids={**self.uids, self._existing(old): new})
 
     def with_checkpoint_id(self, checkpoint_id: int) -> SavepointWriter:
         """Set the checkpoint id. Defaults to that of the existing savepoint, or 0 for new ones, as in Flink's ``SavepointWriter``.
@@ -205,6 +207,7 @@ class SavepointWriter:
             raise OptionError(
                 "a new savepoint has no values to change", hint="start with SavepointWriter.from_existing(savepoint)"
             )
+        uid = self._existing(uid)
         operator = self.base[uid]
         known = states_without_namespace(operator.inventory)
         for name in (*(states or ()), *(types or ())):
@@ -214,6 +217,10 @@ class SavepointWriter:
         bootstraps = bootstrap_changes(operator.inventory, before, after, data, types or {})
         old = self.changes.get(uid, OperatorChange())
         return self._with_change(uid, replace(old, bootstraps=(*old.bootstraps, *bootstraps)))
+
+    def _existing(self, name: str) -> str:
+        """Return the uid or id of an operator of the existing savepoint by uid, id, name or id prefix; other names stay."""
+        return name if self.base is None else self.base.inventory.existing_name(name)
 
     @staticmethod
     def _changed_table(
@@ -357,10 +364,12 @@ class SavepointWriter:
     def _open(self, target: str) -> Savepoint[SavepointWriter]:
         """Open the written savepoint, with names for operators whose uid was given but is not stored."""
         # The new savepoint may be of another Flink release, so its metadata determine the version of Kryo.
-        types = self.base.inventory.types if self.base is not None else TypeContext(classes=declared_classes())
+        base = None if self.base is None else self.base.inventory
+        types = TypeContext(classes=declared_classes()) if base is None else replace(base.types, kryo=None)
+        columns_from_plan = None if base is None else base.columns_from_plan
         access = Access(execution=self._execution(), edit=edit_snapshot)
         access.execution.prepare_session(sources=False)
-        savepoint = Savepoint(Inventory(target, types=replace(types, kryo=None)), access)
+        savepoint = Savepoint(Inventory(target, types=types, columns_from_plan=columns_from_plan), access)
         names = {*self.changes, *self.uids.values(), *(() if self.base is None else self.base)}
         ids = {o.operator_id for o in savepoint.operators.values() if o.uid is None}
         return savepoint.with_uids(sorted(n for n in names if operator_id_for_uid(n) in ids))

@@ -89,4 +89,4 @@ class Root:
             inside = not self._local and f"{files.canonical(path)}/".startswith(f"{self._root}/")
             inside = inside and ".." not in unquote(path).replace("\\", "/").split("/")
         if not inside:
-            raise OutsideError(f"{path} lies outside of the directory that is served")
+            raise OutsideError(f"{path} is outside the served directory")

@@ -5,20 +5,26 @@ from __future__ import annotations
 import click
 
 from statetool.cli.completion import complete_path
-from statetool.cli.options import finding_options, opened, type_options
+from statetool.cli.group import Command
+from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshot
 from statetool.errors import MissingDependencyError
 
 
-@click.command()
-@finding_options
-@type_options
+@click.command(cls=Command)
 @click.argument("path", shell_complete=complete_path)
-def browse(path: str, rebase: tuple[str, ...]) -> None:
-    """Look through operators, tables and rows in the terminal; changes nothing. Needs textual: statetool[browse]."""
+@common_options(*SNAPSHOT)
+def browse(options: CommonOptions, path: str) -> None:
+    """Browse operators, tables and rows in the terminal.
+
+    Needs the extra statetool[browse].
+
+    Examples:
+      statetool browse s3://bucket/savepoint-1a2b
+    """
     try:
         from statetool.cli.browser import Browser
     except ImportError as error:
         raise MissingDependencyError(
             f"the browser needs textual: {error}", hint="pip install 'statetool[browse]'"
         ) from error
-    Browser(opened(path, rebase)).run()
+    Browser(open_snapshot(path, options)).run()

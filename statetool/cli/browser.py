@@ -20,6 +20,7 @@ from statetool.cli.output import shown_text
 from statetool.errors import StatetoolError, printable, several
 from statetool.snapshot.state_info import undecoded_reasons
 from statetool.tables.request import ScanRequest
+from statetool.types.operators import display_name
 
 #: Number of rows read at once.
 PAGE: Final = 200
@@ -70,7 +71,7 @@ class Browser(App[None]):
         tree.root.expand()
         for row in self._savepoint.metadata_rows("operators"):
             if row.state_bytes:
-                tree.root.add(_label(row.operator), data=(row.operator, ""))
+                tree.root.add(_label(display_name(row.operator)), data=(row.operator, ""))
         self._about(f"{several(len(self._savepoint.operators), 'operator')}; Enter opens one, then a table")
         tree.focus()
 
@@ -94,7 +95,7 @@ class Browser(App[None]):
         operator, table = event.node.data
         self._shown = []
         self.query_one(DataTable).clear(columns=True)
-        self._about(f"{operator} {table}: reading ...")
+        self._about(f"{display_name(operator)} {table}: reading ...")
         self._open(operator, table)
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
@@ -171,16 +172,16 @@ def _rows(operator: Operator, table: str) -> Iterator[dict[str, Any]]:
             for name, s in operator.states.items()
         )
         return
-    from statetool.columns.python_values import shown_rows
+    from statetool.columns.python_values import rows_to_python
 
     for batch in operator.plan(ScanRequest.of(table, on_error="keep_raw")).batches():
-        yield from shown_rows(batch)
+        yield from rows_to_python(batch)
 
 
 def about_table(operator: Operator, table: str) -> list[str]:
     """Return lines that describe a table, and the reasons why some of its values stay bytes."""
     state = operator.states.get(table)
-    title = f"{operator.name} {table}"
+    title = f"{operator.inventory.label.display} {table}"
     if state is not None:
         title += f": {state.kind} of {state.value_type}"
     return [title, *undecoded_reasons(operator.states, table)]

@@ -7,29 +7,38 @@ import sys
 import click
 
 import statetool
-from statetool.cli.options import output_option
-from statetool.cli.output import Output
+from statetool.cli.group import Command
+from statetool.cli.options import OUTPUT, CommonOptions, common_options
+from statetool.cli.verdicts import show_advice, show_lint
+
+_REST_HELP = "JSON response of /jobs/<id>/checkpoints"
 
 
-@click.command()
-@output_option
-@click.option(
-    "--rest", multiple=True, metavar="FILE", help="What /jobs/<id>/checkpoints answers, and details of subtasks."
-)
-@click.option("--config", metavar="FILE", help="The job's flink-conf.yaml or config.yaml.")
-@click.option("--max-overhead", type=float, default=0.1, show_default=True, help="Share of time for checkpoints.")
-@click.option(
-    "--max-recovery", default="5 min", show_default=True, help="How long after a failure results may be behind."
-)
-@click.option(
-    "--catch-up", type=float, default=2.0, show_default=True, help="How many times its usual input the job takes."
-)
-@click.option("--restore-rate", default="100 mb", show_default=True, help="What a subtask loads in a second.")
-@click.option("--parallelism", type=click.IntRange(min=1), help="Subtasks that load state.  [default: of the newest]")
+@click.command(cls=Command)
 @click.argument("root")
+@click.option("--rest", multiple=True, metavar="FILE", help=f"{_REST_HELP}, or subtask details of a checkpoint.")
+@click.option("--config", metavar="FILE", help="The job's flink-conf.yaml or config.yaml.")
+@click.option(
+    "--max-overhead", type=float, default=0.1, show_default=True, help="Maximum share of time spent on checkpoints."
+)
+@click.option("--max-recovery", default="5 min", show_default=True, help="Maximum delay of results after a failure.")
+@click.option(
+    "--catch-up",
+    type=float,
+    default=2.0,
+    show_default=True,
+    help="Throughput while catching up, as a multiple of the normal input rate.",
+)
+@click.option("--restore-rate", default="100 mb", show_default=True, help="State that a subtask restores per second.")
+@click.option(
+    "--parallelism",
+    type=click.IntRange(min=1),
+    help="Number of subtasks that restore state.  [default: that of the newest checkpoint]",
+)
+@common_options(*OUTPUT)
 def advise(
+    options: CommonOptions,
     root: str,
-    form: str,
     rest: tuple[str, ...],
     config: str | None,
     max_overhead: float,
@@ -38,7 +47,13 @@ def advise(
     restore_rate: str,
     parallelism: int | None,
 ) -> None:
-    """Say what the checkpoints below ROOT suggest to set, with the arithmetic."""
+    """Suggest checkpoint settings from a job's checkpoints.
+
+    ROOT is the directory of the job's checkpoints. Each suggestion shows its arithmetic.
+
+    Examples:
+      statetool advise s3://bucket/checkpoints/1a2b --config flink-conf.yaml
+    """
     suggestions = statetool.advise(
         root,
         rest=rest,
@@ -49,23 +64,34 @@ def advise(
         restore_rate=restore_rate,
         parallelism=parallelism,
     )
-    Output(form).rows(suggestions, columns=("topic", "now", "advised", "message", "arithmetic"))
+    if options.output.is_json:
+        options.output.rows(suggestions)
+    else:
+        show_advice(suggestions)
 
 
-@click.command()
-@output_option
-@click.option("--rest", metavar="FILE", help="What /jobs/<id>/checkpoints answers: time-outs are compared with it.")
-@click.option("--transaction-timeout", metavar="TIME", help="That of the job's exactly-once sinks: 15 min.")
+@click.command(cls=Command)
 @click.argument("config")
-def lint(config: str, form: str, rest: str | None, transaction_timeout: str | None) -> None:
-    """Report contradictions in a Flink configuration, and advice.
+@click.option("--rest", metavar="FILE", help=f"{_REST_HELP}, for a check of timeouts.")
+@click.option(
+    "--transaction-timeout", metavar="TIME", help="Transaction timeout of exactly-once sinks, such as 15 min."
+)
+@common_options(*OUTPUT)
+def lint(options: CommonOptions, config: str, rest: str | None, transaction_timeout: str | None) -> None:
+    """Check a Flink configuration for conflicting settings.
 
-    Exits 1 for contradictions (levels error and warning): settings that Flink refuses, that lose state or data, or that have no effect.
-    Advice alone exits 0: the configuration is sound, but another setting is safer.
+    CONFIG is a flink-conf.yaml or config.yaml. Settings that Flink refuses, that lose state or data, or that have no
+    effect are reported as error or warning. Advice names a safer setting.
+
+    Exits 1 for errors and warnings. Advice alone exits 0.
+
+    Examples:
+      statetool lint conf/config.yaml
     """
     findings = statetool.lint(config, rest=rest, transaction_timeout=transaction_timeout)
-    if findings or form == "json":
-        Output(form).rows(findings, columns=("level", "key", "value", "message", "page"))
+    if options.output.is_json:
+        options.output.rows(findings)
+    else:
+        show_lint(findings, config)
     if any(f.is_contradiction for f in findings):
         sys.exit(1)
-    Output.say("nothing contradicts itself")

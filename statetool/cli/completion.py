@@ -1,27 +1,20 @@
-"""Shell completion of commands, and of operators and tables of the given snapshot."""
+"""Completion of paths, and of operators, tables and states of the given snapshot."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import CompletionItem
 
-from statetool.cli.output import Output
-from statetool.errors import OptionError, StatetoolError
+from statetool.errors import StatetoolError
 
 if TYPE_CHECKING:
     from statetool import Savepoint
 
-_VARIABLE: Final = "_STATETOOL_COMPLETE"
-_SHELLS: Final = ("bash", "zsh", "fish")
 #: Names of the arguments that hold the path of a snapshot.
 _PATH_ARGUMENTS: Final = ("path", "source", "before", "a")
-#: Code that zsh must run before completions can be declared.
-_ZSH_FIRST: Final = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }\n"
 
 
 def complete_path(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -62,47 +55,3 @@ def _items(
         return [CompletionItem(n) for n in names(statetool.load(path)) if n.startswith(incomplete) and n.isprintable()]
     except (StatetoolError, KeyError):  # a prompt must not show errors
         return []
-
-
-@click.command()
-@click.argument("shell", type=click.Choice(_SHELLS), required=False)
-@click.option("--show", is_flag=True, help="Print the script; install nothing.")
-def completion(shell: str | None, show: bool) -> None:
-    """Install completion for bash, zsh or fish: by default for the shell that is running."""
-    name = shell or os.path.basename(os.environ.get("SHELL", ""))
-    if name not in _SHELLS:
-        raise OptionError(f"no completion for the shell {name!r}", hint=f"name one of {', '.join(_SHELLS)}")
-    text = _script(name)
-    if show:
-        Output.text(*text.split("\n"))
-        return
-    for file in _install(name, text):
-        Output.say(f"written: {file}")
-    Output.say("new shells complete statetool")
-
-
-def _script(shell: str) -> str:
-    completer: Any = get_completion_class(shell)
-    source: str = completer(click.get_current_context().find_root().command, {}, "statetool", _VARIABLE).source()
-    return (_ZSH_FIRST if shell == "zsh" else "") + source
-
-
-def _install(shell: str, text: str) -> list[Path]:
-    """Write the script to a folder that the shell reads, or source it in the shell's start-up file, and return the changed files."""
-    home = Path.home()
-    if shell == "fish":
-        folder = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "fish" / "completions"
-    else:
-        folder = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share") / "statetool"
-    script = folder / ("statetool.fish" if shell == "fish" else f"completion.{shell}")
-    folder.mkdir(parents=True, exist_ok=True)
-    script.write_text(text)
-    if shell == "fish":
-        return [script]
-    start = home / f".{shell}rc"
-    line = f'[ -r "{script}" ] && . "{script}"  # completion of statetool\n'
-    lines = start.read_text() if start.exists() else ""
-    if line in lines:
-        return [script]
-    start.write_text(lines + ("" if not lines or lines.endswith("\n") else "\n") + line)
-    return [script, start]

@@ -11,8 +11,10 @@ from typing import Any
 import click
 
 import statetool
-from statetool.cli.options import output_option, rebase_option, rebase_pairs
-from statetool.cli.output import Output
+from statetool.cli.completion import complete_path
+from statetool.cli.group import Command
+from statetool.cli.options import OUTPUT, CommonOptions, common_options
+from statetool.cli.output import Output, echo_err
 from statetool.errors import several
 
 _SNAPSHOT_COLUMNS = (
@@ -23,26 +25,30 @@ _CHECKPOINT_COLUMNS = (
 )  # fmt: skip
 
 
-def print_snapshots(root: str, rebase: tuple[str, ...], form: str) -> None:
+def print_snapshots(root: str, options: CommonOptions) -> None:
     """Print every snapshot below a directory."""
-    rows = statetool.list_snapshots(root, rebase=rebase_pairs(rebase))
-    _print(rows, form, _SNAPSHOT_COLUMNS)
-    if form == "text":
-        for row in rows:
-            if not row.complete:
-                Output.say(f"{row.path}: {row.problem}")
+    rows = statetool.list_snapshots(root, rebase=options.rebase)
+    _print(rows, options.output, _SNAPSHOT_COLUMNS)
+    if not options.output.is_json:
+        echo_err(*(f"{row.path}: {row.problem}" for row in rows if not row.complete))
 
 
-@click.command()
-@output_option
-@rebase_option
-@click.option("--files", "with_files", is_flag=True, help="Name every file, and the checkpoints that need it.")
-@click.argument("root")
-def chain(root: str, rebase: tuple[str, ...], form: str, with_files: bool) -> None:
-    """Show what the retained checkpoints below ROOT share, and what deleting each would free."""
-    retained = statetool.chain(root, rebase=rebase_pairs(rebase))
-    if form == "json":
-        Output(form).record(
+@click.command(cls=Command)
+@click.argument("root", shell_complete=complete_path)
+@click.option("--files", "with_files", is_flag=True, help="List every file, and the checkpoints that need it.")
+@common_options("rebase", *OUTPUT)
+def chain(options: CommonOptions, root: str, with_files: bool) -> None:
+    """Show which files retained checkpoints share.
+
+    ROOT is the directory of a job's checkpoints. For each checkpoint, shows what deleting it would free.
+
+    Examples:
+      statetool chain s3://bucket/checkpoints/1a2b
+    """
+    retained = statetool.chain(root, rebase=options.rebase)
+    output = options.output
+    if output.is_json:
+        output.record(
             {
                 "checkpoints": [asdict(c) for c in retained.checkpoints],
                 "files": [asdict(f) for f in retained.files],
@@ -50,9 +56,9 @@ def chain(root: str, rebase: tuple[str, ...], form: str, with_files: bool) -> No
             }
         )
         return
-    _print(retained.checkpoints, form, _CHECKPOINT_COLUMNS)
-    Output(form).text("")
-    Output(form).record(
+    _print(retained.checkpoints, output, _CHECKPOINT_COLUMNS)
+    output.text("")
+    output.record(
         {
             "checkpoints": len(retained.checkpoints),
             "files": len(retained.files),
@@ -62,40 +68,45 @@ def chain(root: str, rebase: tuple[str, ...], form: str, with_files: bool) -> No
         }
     )
     if with_files and retained.files:
-        Output(form).text("")
-        Output(form).rows(retained.files)
-    for path, problem in retained.unreadable:
-        Output.say(f"{path}: {problem}")
+        output.text("")
+        output.rows(retained.files)
+    echo_err(*(f"{path}: {problem}" for path, problem in retained.unreadable))
 
 
-@click.command()
-@output_option
-@rebase_option
-@click.option("--min-age", default="7d", show_default=True, help="Leave out younger files: 7d, 12h, 30m, 0s.")
-@click.option("--retained", multiple=True, metavar="DIR", help="Another directory whose snapshots count.")
-@click.option("--ignore-unreadable", is_flag=True, help="Judge though some metadata cannot be read.")
-@click.argument("root")
+@click.command(cls=Command)
+@click.argument("root", shell_complete=complete_path)
+@click.option("--min-age", default="7d", show_default=True, help="Minimum age of files: 7d, 12h, 30m, 0s.")
+@click.option("--retained", multiple=True, metavar="DIR", help="Another directory whose snapshots are retained.")
+@click.option("--ignore-unreadable", is_flag=True, help="Continue if the metadata of some snapshot cannot be read.")
+@common_options("rebase", *OUTPUT)
 def orphans(
-    root: str, rebase: tuple[str, ...], form: str, min_age: str, retained: tuple[str, ...], ignore_unreadable: bool
+    options: CommonOptions, root: str, min_age: str, retained: tuple[str, ...], ignore_unreadable: bool
 ) -> None:
-    """Report files below ROOT that no retained metadata names; deletes nothing. Exit code 1 if there are any."""
+    """Find files that no retained snapshot needs.
+
+    ROOT is a directory of checkpoints. Deletes nothing.
+
+    Exits 1 if there are orphans.
+
+    Examples:
+      statetool orphans s3://bucket/checkpoints --min-age 30d
+    """
     rows = statetool.orphans(
-        root, min_age=min_age, retained=retained, ignore_unreadable=ignore_unreadable, rebase=rebase_pairs(rebase)
+        root, min_age=min_age, retained=retained, ignore_unreadable=ignore_unreadable, rebase=options.rebase
     )
-    _print(rows, form, ("path", "size_bytes", "time", "reason"))
+    _print(rows, options.output, ("path", "size_bytes", "time", "reason"))
     if rows:
-        Output.say(
-            f"{several(len(rows), 'file')} with {several(sum(r.size_bytes for r in rows), 'byte')}; nothing was deleted"
-        )
+        size = sum(r.size_bytes for r in rows)
+        echo_err(f"{several(len(rows), 'file')} with {several(size, 'byte')}; nothing was deleted")
         sys.exit(1)
 
 
-def _print(rows: Sequence[Any], form: str, columns: Sequence[str]) -> None:
+def _print(rows: Sequence[Any], output: Output, columns: Sequence[str]) -> None:
     """Print records. Text output shows times in ISO 8601."""
-    if form == "json":
-        Output(form).rows(rows)
+    if output.is_json:
+        output.rows(rows)
         return
-    Output(form).rows([{**asdict(r), "time": _time(r.modified_ms)} for r in rows], columns=columns)
+    output.rows([{**asdict(r), "time": _time(r.modified_ms)} for r in rows], columns=columns)
 
 
 def _time(modified_ms: int | None) -> str | None:

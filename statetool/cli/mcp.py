@@ -5,19 +5,29 @@ from __future__ import annotations
 import click
 
 from statetool.cli.completion import complete_path
+from statetool.cli.group import Command
+from statetool.cli.options import CommonOptions, common_options
 from statetool.errors import MissingDependencyError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("root", shell_complete=complete_path)
-def mcp(root: str) -> None:
-    """Let assistants look into the snapshots below ROOT: a server of the Model Context Protocol on stdin and stdout.
+@common_options()
+def mcp(options: CommonOptions, root: str) -> None:
+    """Serve snapshots to AI assistants over MCP.
 
-    Five tools that only read (list_snapshots, describe, read_rows, stats, check), and nothing outside of ROOT. What an assistant
-    reads it sends to whoever runs it. Needs the official SDK: statetool[mcp].
+    Runs a Model Context Protocol server on stdin and stdout with five read-only tools: list_snapshots, describe,
+    read_rows, stats and check. They read only files below ROOT. An assistant sends what it reads to its provider.
+
+    Needs the extra statetool[mcp].
+
+    Examples:
+      statetool mcp /checkpoints
     """
     try:
         from statetool.assistants.server import server
     except ImportError as error:
-        raise MissingDependencyError(f"the server needs mcp: {error}", hint="pip install 'statetool[mcp]'") from error
+        raise MissingDependencyError(
+            f"the MCP server needs the package mcp: {error}", hint="pip install 'statetool[mcp]'"
+        ) from error
     server(root).run("stdio")

@@ -1,50 +1,111 @@
-"""Options that several commands take."""
+"""Options that commands share, collected in one object, and the snapshots, sessions and requests made from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import click
 from click.core import ParameterSource
 
 import statetool
-from statetool.api.uids import uids_in
-from statetool.cli.output import WIDE, Output, has_printed
+from statetool.cli.completion import complete_operator
+from statetool.cli.group import COMMON, SectionOption
+from statetool.cli.output import Output, echo_err
 from statetool.cli.progress import expect, progress
-from statetool.cli.resolve_path import naming_choices, newest_is_deleted, newest_snapshot
+from statetool.cli.resolve_path import add_choices, is_snapshot, newest_snapshot, was_deleted
 from statetool.errors import OptionError, SnapshotNotFoundError
-from statetool.formats.operator_id import operator_id_for_uid
-from statetool.tables.option_text import Option
-from statetool.tables.request import OPTIONS, ScanRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TYPES = "statetool.types"
-_FINDING = "statetool.finding"
-_READING = "statetool.reading"
 #: Maximum number of snapshots that may be deleted while a command reads the newest.
 _MOST_DELETED: Final = 5
 
 
-def _keeper(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Return an option callback that stores its value under ``key`` in the context of the running command."""
+class WriteArguments(TypedDict):
+    """Arguments of all functions that write a new snapshot."""
 
-    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value:
-            context.meta.setdefault(key, {})[parameter.name] = value
-
-    return keep
+    checkpoint_id: int | None
+    dry_run: bool
+    take_over: bool
 
 
-_keep = _keeper(_TYPES)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonOptions:
+    """Values of the options that commands share.
+
+    Options that a command does not have keep the defaults. ``chosen`` collects the snapshots that ``--latest`` chose.
+    """
+
+    latest: bool = False
+    rebase: Mapping[str, str] = field(default_factory=dict)
+    uids: tuple[str, ...] = ()
+    name_uid: tuple[str, ...] = ()
+    declare: tuple[str, ...] = ()
+    columns_from_plan: str | None = None
+    python: Mapping[str, str] = field(default_factory=dict)
+    unsafe_pickle: bool = False
+    dry_run: bool | None = None
+    take_over: bool = False
+    checkpoint_id: int | None = None
+    on_spark: bool = False
+    threads: int | None = None
+    output: Output = field(default_factory=Output)
+    chosen: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> CommonOptions:
+        """Return the options from the parameters that click parsed.
+
+        Raises
+        ------
+        OptionError
+            ``--rebase`` or ``--python`` is malformed.
+        """
+        values = dict(parameters)
+        if "rebase" in values:
+            values["rebase"] = pairs(values["rebase"], "--rebase OLD=NEW")
+        if "python" in values:
+            hint = "as in count=LONG, items=ListState(STRING), sizes='MapState(STRING, LONG)'"
+            values["python"] = pairs(values["python"], "--python STATE=TYPE", hint)
+        if "output" in values:
+            form = "json" if values.pop("json") else values["output"]
+            values["output"] = Output(form, wide=values.pop("wide"))
+        return cls(**values)
+
+    @property
+    def write_arguments(self) -> WriteArguments:
+        """Arguments for a function that writes a new snapshot."""
+        return {
+            "checkpoint_id": self.checkpoint_id,
+            "dry_run": bool(self.dry_run),
+            "take_over": self.take_over,
+        }
+
+    @property
+    def spark(self) -> SparkSession | None:
+        """The session for ``--spark``, started if needed. ``None`` without ``--spark``."""
+        if not self.on_spark:
+            return None
+        from statetool.spark.session import local_session
+
+        session: SparkSession = local_session()
+        return session
 
 
-def opened(path: str, rebase: tuple[str, ...], *, spark: SparkSession | None = None) -> statetool.Savepoint:
-    """Open a snapshot with the running command's options for types, locations and names.
+def open_snapshot(
+    path: str, options: CommonOptions, *, operators: Sequence[str] = (), spark: SparkSession | None = None
+) -> statetool.Savepoint:
+    """Open a snapshot.
+
+    Parameters
+    ----------
+    operators
+        The operators that the command reads, for an estimate of its progress. By default all.
 
     Raises
     ------
@@ -55,118 +116,200 @@ def opened(path: str, rebase: tuple[str, ...], *, spark: SparkSession | None = N
     SnapshotNotFoundError
         The snapshot does not exist. The error names snapshots below the path.
     """
-    (savepoint,) = opened_together([path], rebase, spark=spark)
+    (savepoint,) = open_snapshots([path], options, operators=operators, spark=spark)
     return savepoint
 
 
-def opened_together(
-    paths: Sequence[str], rebase: tuple[str, ...], *, spark: SparkSession | None = None
+def open_snapshots(
+    paths: Sequence[str],
+    options: CommonOptions,
+    *,
+    operators: Sequence[str] = (),
+    spark: SparkSession | None = None,
 ) -> list[statetool.Savepoint]:
-    """Open several snapshots like :func:`opened`. ``--name-uid`` may name an operator that exists in only one of them."""
-    finding = click.get_current_context().meta.get(_FINDING, {})
-    savepoints = [_loaded(path, rebase_pairs(rebase), spark) for path in paths]
-    uids = finding.get("name_uid", ())
+    """Open several snapshots like :func:`open_snapshot`. ``--name-uid`` may name an operator that exists in only one of them."""
+    from statetool.formats.operator_id import operator_id_for_uid
+
+    savepoints = [_load(path, options, spark) for path in paths]
     ids = [{o.operator_id for o in savepoint.operators.values()} for savepoint in savepoints]
-    opened_savepoints = []
+    named_savepoints = []
     for savepoint, own in zip(savepoints, ids, strict=True):
-        names = [n for n in uids if operator_id_for_uid(n) in own or not any(operator_id_for_uid(n) in i for i in ids)]
-        names += _uids_from_files(savepoint, finding.get("uids", ()))
-        opened_savepoints.append(savepoint.with_uids(names) if names else savepoint)
-        expect(partial(_expected_bytes, opened_savepoints[-1]))
-    return opened_savepoints
+        uids = [
+            uid
+            for uid in options.name_uid
+            if operator_id_for_uid(uid) in own or not any(operator_id_for_uid(uid) in i for i in ids)
+        ]
+        uids += _uids_from_files(savepoint, options.uids)
+        named_savepoints.append(savepoint.with_uids(uids) if uids else savepoint)
+        expect(partial(_expected_bytes, named_savepoints[-1], operators, writes=options.dry_run is False))
+    return named_savepoints
 
 
-def _loaded(path: str, rebase: dict[str, str], spark: SparkSession | None) -> statetool.Savepoint:
-    if latest_wanted():
-        path = newest_snapshot(path, rebase)
+def load_snapshot(path: str, options: CommonOptions) -> statetool.Savepoint:
+    """Open exactly this snapshot, with the given types."""
+    return statetool.load(
+        path,
+        rebase=options.rebase,
+        declarations=options.declare,
+        columns_from_plan=options.columns_from_plan,
+        python=options.python or None,
+        unsafe_pickle=options.unsafe_pickle,
+    )
+
+
+def resolve_path(path: str, options: CommonOptions) -> str:
+    """Return the path, or with ``--latest`` the newest complete snapshot below it."""
+    if not options.latest or is_snapshot(path):
+        return path
+    options.chosen.append(newest_snapshot(path, options.rebase))
+    return options.chosen[-1]
+
+
+def _load(path: str, options: CommonOptions, spark: SparkSession | None) -> statetool.Savepoint:
+    path = resolve_path(path, options)
     try:
-        savepoint = statetool.load(path, rebase=rebase, **type_arguments())
-        return savepoint if spark is None else savepoint.with_session(spark)
+        savepoint = load_snapshot(path, options)
     except SnapshotNotFoundError as error:
-        raise naming_choices(error, path, rebase) from error
+        raise add_choices(error, path, options.rebase) from error
+    return savepoint if spark is None else savepoint.with_session(spark)
 
 
-def _expected_bytes(savepoint: statetool.Savepoint) -> int:
-    """Return the approximate number of bytes that the running command reads and writes."""
-    arguments = click.get_current_context().params
-    operators = {arguments.get("operator"), arguments.get("only"), *arguments.get("operators", ())}
+def _expected_bytes(savepoint: statetool.Savepoint, operators: Sequence[str], *, writes: bool) -> int:
+    """Return the approximate number of bytes that a command reads and writes."""
+    operators = [savepoint.inventory.existing_name(name) for name in operators]
     rows = savepoint.metadata_rows("operators")
     size: int = sum(r.state_bytes for r in [r for r in rows if r.operator in operators] or rows)
-    return 2 * size if "target" in arguments and not arguments.get("dry_run") else size
+    return 2 * size if writes else size
 
 
 def _uids_from_files(savepoint: statetool.Savepoint, files: tuple[str, ...]) -> list[str]:
     unnamed = [o.operator_id for o in savepoint.operators.values() if not o.uid]
-    return [uid for file in files for uid in uids_in(file, unnamed)] if unnamed else []
+    return [uid for file in files for uid in statetool.uids_in(file, unnamed)] if unnamed and files else []
 
 
-def type_arguments() -> dict[str, Any]:
-    """Return the running command's options for types as arguments of :func:`statetool.load`.
+def _show_tracebacks(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.find_root().params["debug"] = True
 
-    Raises
-    ------
-    OptionError
-        ``--python`` is not of the form STATE=TYPE.
+
+_option: Final = partial(click.option, cls=SectionOption, section=COMMON)
+
+#: The decorator of each common option, in the order of ``--help``. Except for ``debug``, the names are those of :class:`CommonOptions`.
+_OPTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "latest": _option("--latest", is_flag=True, help="Use the newest complete snapshot in the directory."),
+    "rebase": _option(
+        "--rebase", multiple=True, metavar="OLD=NEW", help="Replace the prefix OLD of stored file paths by NEW."
+    ),
+    "uids": _option(
+        "--uids", multiple=True, metavar="FILE", help="Find uids in a job jar, its source, a compiled plan or a list."
+    ),
+    "name_uid": _option(
+        "--name-uid", multiple=True, metavar="UID", help="Uid of an operator whose uid the snapshot does not store."
+    ),
+    "declare": _option(
+        "--declare",
+        multiple=True,
+        metavar="FILE",
+        help="Avro schema of classes that the snapshot does not describe, or a folder of schemas.",
+    ),
+    "columns_from_plan": _option(
+        "--columns-from-plan", metavar="FILE", help="Name SQL columns by the job's compiled plan (COMPILE PLAN)."
+    ),
+    "python": _option(
+        "--python",
+        multiple=True,
+        metavar="[OPERATOR.]STATE=TYPE",
+        help="Type of a PyFlink state, as in its descriptor: LONG (one value), ListState(STRING),"
+        " MapState(STRING, ROW(id: LONG)).",
+    ),
+    "unsafe_pickle": _option(
+        "--unsafe-pickle", is_flag=True, help="Unpickle Python states, which runs any code they contain."
+    ),
+    "dry_run": _option("--dry-run", is_flag=True, help="Show the changes without writing anything."),
+    "take_over": _option(
+        "--take-over", is_flag=True, help="Take over DST from another write, which may still be running."
+    ),
+    "checkpoint_id": _option(
+        "--checkpoint-id",
+        type=click.IntRange(min=0),
+        help="Checkpoint id of the new snapshot.  [default: that of SRC]",
+    ),
+    "on_spark": _option("--spark", "on_spark", is_flag=True, help="Run on Spark instead of in this process."),
+    "threads": _option(
+        "--threads", type=click.IntRange(min=1), help="Threads of this process.  [default: one per core]"
+    ),
+    "json": _option("--json", is_flag=True, help="Same as --output json."),
+    "wide": _option("--wide", is_flag=True, help="Print rows wider than the terminal."),
+    "debug": _option(
+        "--debug", is_flag=True, expose_value=False, callback=_show_tracebacks, help="Show tracebacks of errors."
+    ),
+}
+_ORDER: Final = (*list(_OPTIONS)[:-3], "output", *list(_OPTIONS)[-3:])
+#: Names of options for :func:`common_options`.
+OUTPUT: Final = ("output", "json", "wide")
+SNAPSHOT: Final = ("latest", "rebase", "uids", "name_uid", "declare", "columns_from_plan", "python", "unsafe_pickle")
+WRITE: Final = ("latest", "rebase", "declare", "dry_run", "take_over", "checkpoint_id", *OUTPUT)
+
+
+def common_options(
+    *names: str, formats: tuple[str, ...] = ("text", "json")
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add common options to a command, which gets them as its first argument, a :class:`CommonOptions`.
+
+    The command shows its progress unless it prints JSON. If Flink deletes the snapshot that ``--latest`` chose while it is read, the
+    command runs again with the next one.
+
+    Parameters
+    ----------
+    names
+        Fields of :class:`CommonOptions`. ``--debug`` is always added.
+    formats
+        Values of ``--output``.
     """
-    arguments: dict[str, Any] = dict(click.get_current_context().meta.get(_TYPES, {}))
-    if "python" in arguments:
-        hint = "as in count=LONG, items=ListState(STRING), sizes='MapState(STRING, LONG)'"
-        arguments["python"] = pairs(arguments["python"], "--python STATE=TYPE", hint)
-    return arguments
+    output = _option(
+        "-o", "--output", type=click.Choice(formats), default="text", show_default=True, help="Output format."
+    )
+    decorators = _OPTIONS | {"output": output}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**parameters: Any) -> None:
+            options = CommonOptions.from_parameters({name: parameters.pop(name) for name in names})
+            name = click.get_current_context().info_name or ""
+            with nullcontext() if options.output.is_json else progress(name):
+                _run_on_latest(partial(command, **parameters), options)
+
+        decorated: Callable[..., None] = run
+        for name in reversed(_ORDER):
+            if name in names or name == "debug":
+                decorated = decorators[name](decorated)
+        return decorated
+
+    return decorate
 
 
-_JSON = "statetool.json"
+def _run_on_latest(command: Callable[[CommonOptions], None], options: CommonOptions) -> None:
+    for _ in range(_MOST_DELETED - 1):
+        tried = replace(options, chosen=[])
+        try:
+            command(tried)
+            return
+        except SnapshotNotFoundError as error:
+            if options.output.has_printed or not any(map(was_deleted, tried.chosen)):
+                raise
+            echo_err(f"{error.message}; reading the next one")
+    command(options)
 
 
-def _set(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
-    return lambda context, _, value: context.meta.__setitem__(name, value)
+def operator_option(help: str, *name: str, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add ``--uid``, passed to the command as ``name``, by default ``uid``."""
+    return click.option("--uid", *name, shell_complete=complete_operator, help=help, **more)
 
 
-def showing_progress(command: Callable[..., None]) -> Callable[..., None]:
-    """Make a command show its progress, unless it prints JSON."""
-
-    @wraps(command)
-    def run(**params: Any) -> None:
-        with progress(click.get_current_context().info_name or "") if params.get("form") != "json" else nullcontext():
-            command(**params)
-
-    return run
-
-
-def output_of(*forms: str) -> Callable[[Any], Any]:
-    """Add ``--output``, one of ``forms``, passed to a command as ``form``. The command shows its progress unless it prints JSON."""
-
-    def add(command: Any) -> Any:
-        command = showing_progress(command)
-        for option in (
-            click.option(
-                "--wide", is_flag=True, expose_value=False, callback=_set(WIDE), help="Rows wider than the terminal."
-            ),
-            click.option(
-                "--json",
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_set(_JSON),
-                help="As --output json.",
-            ),
-            click.option(
-                "-o",
-                "--output",
-                "form",
-                type=click.Choice(forms),
-                default="text",
-                show_default=True,
-                callback=lambda context, _, value: "json" if context.meta[_JSON] else value,
-            ),
-        ):
-            command = option(command)
-        return command
-
-    return add
-
-
-output_option: Final = output_of("text", "json")
+def flink_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--flink``."""
+    help = "Flink release that restores, such as 2.3.  [default: that of B]"
+    return click.option("--flink", metavar="RELEASE", help=help)(command)
 
 
 def given_options() -> dict[str, str]:
@@ -179,163 +322,6 @@ def given_options() -> dict[str, str]:
         and option.name is not None
         and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
     }
-
-
-rebase_option = click.option(
-    "--rebase", multiple=True, metavar="OLD=NEW", help="Where files of absolute paths are now."
-)
-
-
-take_over_option: Any = click.option(
-    "--take-over", is_flag=True, help="Take DST over from another write, which may still run."
-)
-
-
-def spark_option(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add ``--spark``, passed to a command as ``on_spark``."""
-    return click.option("--spark", "on_spark", is_flag=True, help=what)
-
-
-def session(on_spark: bool) -> SparkSession | None:
-    """Return the session for a command with ``--spark``, and start one if needed. Return ``None`` without ``--spark``."""
-    if not on_spark:
-        return None
-    from statetool.spark.session import local_session
-
-    spark: SparkSession = local_session()
-    return spark
-
-
-def latest_option(command: Any) -> Any:
-    """Add ``--latest``. If Flink deletes the newest snapshot while it is read, the command reads the next one."""
-    option = click.option(
-        "--latest",
-        is_flag=True,
-        expose_value=False,
-        callback=_keeper(_FINDING),
-        help="Of a directory of snapshots take the newest that is complete.",
-    )
-    return option(_reading_the_next(command))
-
-
-def _reading_the_next(command: Any) -> Any:
-    @wraps(command)
-    def run(**params: Any) -> None:
-        for _ in range(_MOST_DELETED - 1):
-            try:
-                command(**params)
-                return
-            except SnapshotNotFoundError as error:
-                if has_printed() or not newest_is_deleted():
-                    raise
-                Output.say(f"{error.message}; reading the next one")
-        command(**params)
-
-    return run
-
-
-def finding_options(command: Any) -> Any:
-    """Add options for the location of a snapshot and the uids of its operators."""
-    for option in (
-        click.option(
-            "--uids",
-            multiple=True,
-            metavar="FILE",
-            expose_value=False,
-            callback=_keeper(_FINDING),
-            help="Name operators by what FILE has of their uids: the job's jar, its source, a compiled plan, a list.",
-        ),
-        click.option(
-            "--name-uid",
-            multiple=True,
-            metavar="UID",
-            expose_value=False,
-            callback=_keeper(_FINDING),
-            help="Name an operator that the snapshot knows by id only.",
-        ),
-        latest_option,
-        rebase_option,
-    ):
-        command = option(command)
-    return command
-
-
-def latest_wanted() -> bool:
-    """Return True if ``--latest`` was given to the running command."""
-    return bool(click.get_current_context().meta.get(_FINDING, {}).get("latest"))
-
-
-declare_option: Any = click.option(
-    "--declare",
-    "declarations",
-    multiple=True,
-    metavar="FILE",
-    expose_value=False,
-    callback=_keep,
-    help="Avro schema of classes that the snapshot does not describe, or a folder of them.",
-)
-_TYPE_OPTIONS: Any = (
-    declare_option,
-    click.option(
-        "--python",
-        multiple=True,
-        metavar="[OPERATOR.]STATE=TYPE",
-        expose_value=False,
-        callback=_keep,
-        help="What a state of a PyFlink job holds, as its descriptor says: LONG (one value), ListState(STRING),"
-        " MapState(STRING, ROW(id: LONG)).",
-    ),
-    click.option(
-        "--unsafe-pickle",
-        is_flag=True,
-        expose_value=False,
-        callback=_keep,
-        help="Load pickles of Python states, which runs what they say.",
-    ),
-)
-
-
-def type_options(command: Any) -> Any:
-    """Add options that declare a snapshot's types."""
-    for option in reversed(_TYPE_OPTIONS):
-        command = option(command)
-    return command
-
-
-def _reading_option(option: Option) -> Any:
-    """Return the command line option for an option of a read. Its value stays text, which :class:`ScanRequest` parses."""
-    shown: dict[str, Any] = {"is_flag": True} if option.kind == "flag" else {"metavar": option.kind.upper()}
-    if option.kind == "word":
-        shown = {"type": click.Choice(option.words)}
-    default = "" if option.default in (None, False, ()) else f" [default: {option.default}]"
-    name = f"--{option.name.replace('_', '-')}"
-    return click.option(
-        name, option.name, expose_value=False, callback=_keep_reading, help=f"{option.help}{default}", **shown
-    )
-
-
-def _keep_reading(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value is not None and value is not False:
-        context.meta.setdefault(_READING, {})[parameter.name] = "true" if value is True else value
-
-
-def reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add every option of a read except the table."""
-    for option in reversed(OPTIONS.values()):
-        if option.name != "table":
-            command = _reading_option(option)(command)
-    return command
-
-
-def asked_for(table: str) -> ScanRequest:
-    """Return the running command's request for a table of an operator.
-
-    Raises
-    ------
-    OptionError
-        A text is not valid for its option, or options conflict.
-    """
-    return ScanRequest.from_options({"table": table, **click.get_current_context().meta.get(_READING, {})})
 
 
 def pairs(arguments: Sequence[str], what: str, hint: str = "") -> dict[str, str]:
@@ -360,8 +346,3 @@ def pairs(arguments: Sequence[str], what: str, hint: str = "") -> dict[str, str]
             raise OptionError(f"{what}: {name!r} is given twice")
         values[name] = value
     return values
-
-
-def rebase_pairs(rebase: tuple[str, ...]) -> dict[str, str]:
-    """Return ``OLD=NEW`` arguments as a mapping; errors as for :func:`pairs`."""
-    return pairs(rebase, "--rebase OLD=NEW")

@@ -19,14 +19,10 @@ from dataclasses import asdict, is_dataclass
 from types import TracebackType
 from typing import Any, Final, TextIO
 
-import click
-
 from statetool.cli.progress import hide_progress
 from statetool.errors import printable
+from statetool.types.operators import OperatorLabel
 
-#: The key of ``--wide`` in the context of the running command.
-WIDE: Final = "statetool.wide"
-_PRINTED: Final = "statetool.printed"
 _GAP: Final = "  "
 _LEAST_WIDTH: Final = 12
 _CUT: Final = "…"
@@ -43,10 +39,13 @@ def use_escapes() -> None:
 def print_line(line: str, file: TextIO | None = None) -> None:
     """Print exactly one line, by default on stdout. Line ends inside the text are escaped."""
     hide_progress()
-    context = click.get_current_context(silent=True)
-    if file is None and context is not None:
-        context.meta[_PRINTED] = True
     print(printable(line), file=file)
+
+
+def echo_err(*lines: str) -> None:
+    """Print messages on stderr."""
+    for line in lines:
+        print_line(line, sys.stderr)
 
 
 def print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -60,55 +59,62 @@ def print_traceback(kind: type[BaseException], error: BaseException, trace: Trac
 class Output:
     """Prints results of commands as ``text`` or ``json``.
 
-    On a terminal, text rows are at most as wide as the terminal, and cells that are cut end with an ellipsis. Elsewhere, and with
-    ``--wide``, they are complete.
+    On a terminal, text rows are at most as wide as the terminal, and cells that are cut end with an ellipsis. Elsewhere, and if ``wide``,
+    they are complete.
+
+    Attributes
+    ----------
+    form
+        The value of ``--output``.
+    has_printed
+        Whether results were printed.
     """
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, form: str = "text", *, wide: bool = False) -> None:
         self.form = form
+        self._wide = wide
+        self.has_printed = False
+
+    @property
+    def is_json(self) -> bool:
+        """Whether results are printed as JSON."""
+        return self.form == "json"
 
     def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None) -> None:
         """Print records (dataclasses or mappings). Text output shows only ``columns``."""
         records = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else dict(r) for r in rows]
-        if self.form == "json":
-            print_line(_json(records))
+        if self.is_json:
+            self.text(_json(records))
             return
-        shown = list(columns or (records[0] if records else ()))
+        names = list(columns or (records[0] if records else ()))
+        if "operator" in names:  # whose text has the name
+            names = [n for n in names if n != "operator_name"]
         if not records:
-            self.say("nothing found")
+            echo_err("nothing found")
             return
-        cells = [list(map(printable, shown)), *([shown_text(r.get(c)) for c in shown] for r in records)]
-        widths = _fitting([max(map(_width, column)) for column in zip(*cells, strict=True)], _terminal_width())
-        for row in cells:
-            print_line(_GAP.join(_cell(v, w) for v, w in zip(row, widths, strict=False)).rstrip())
-        if left_out := shown[len(widths) :]:
-            self.say(f"the terminal has no room for {', '.join(left_out)}: --wide shows all")
+        cells = [list(map(printable, names)), *([shown_text(r.get(c)) for c in names] for r in records)]
+        widths = _fitting([max(map(_width, column)) for column in zip(*cells, strict=True)], self._terminal_width())
+        self.text(*(_GAP.join(_cell(v, w) for v, w in zip(row, widths, strict=False)).rstrip() for row in cells))
+        if hidden := names[len(widths) :]:
+            echo_err(f"columns hidden because the terminal is too narrow: {', '.join(hidden)} (show them with --wide)")
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Print one record."""
-        if self.form == "json":
-            print_line(_json(record))
+        if self.is_json:
+            self.text(_json(record))
             return
         width = max(map(len, record))
-        for name, value in record.items():
-            print_line(f"{name.ljust(width)}  {shown_text(value)}")
+        self.text(*(f"{name.ljust(width)}  {shown_text(value)}" for name, value in record.items()))
 
-    @staticmethod
-    def text(*lines: str) -> None:
+    def text(self, *lines: str) -> None:
         """Print lines of text, such as a schema, a heading or an empty line."""
+        self.has_printed = True
         for line in lines:
             print_line(line)
 
-    @staticmethod
-    def say(*lines: str) -> None:
-        """Print a message on stderr."""
-        for line in lines:
-            print_line(line, sys.stderr)
-
-
-def has_printed() -> bool:
-    """Return True if the running command has printed results."""
-    return bool(click.get_current_context().meta.get(_PRINTED))
+    def _terminal_width(self) -> int | None:
+        """Return the maximum width of rows, ``None`` if unlimited."""
+        return None if self._wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
 
 
 def _json(value: Any) -> str:
@@ -139,6 +145,8 @@ def shown_text(value: Any, nothing: str = "-") -> str:
     """Return a value in one line. Maps and structs have Spark's form, and control characters are escaped."""
     if value is None:
         return nothing
+    if isinstance(value, OperatorLabel):
+        return printable(value.display)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, bool):
@@ -152,18 +160,10 @@ def shown_text(value: Any, nothing: str = "-") -> str:
     return printable(str(value))
 
 
-def _terminal_width() -> int | None:
-    """Return the maximum width of rows, ``None`` if unlimited."""
-    context = click.get_current_context(silent=True)
-    if not sys.stdout.isatty() or (context is not None and context.meta.get(WIDE)):
-        return None
-    return shutil.get_terminal_size().columns
-
-
 def _fitting(widths: list[int], limit: int | None) -> list[int]:
     """Return column widths that fit the limit.
 
-    The widest columns are cut first. Columns on the right that still do not fit are left out.
+    The widest columns are cut first. Columns on the right that still do not fit are omitted.
     """
     if limit is None:
         return widths

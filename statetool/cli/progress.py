@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from statetool.io.files import BYTES_READ, BYTES_WRITTEN
-
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -103,6 +101,8 @@ def hide_progress() -> None:
 
 
 def _bytes_done() -> int:
+    from statetool.io.files import BYTES_READ, BYTES_WRITTEN
+
     return BYTES_READ.total + BYTES_WRITTEN.total
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-import click
+from typing import Final
 
 import statetool
 from statetool.directories.snapshots import SnapshotRow
@@ -13,9 +12,7 @@ from statetool.io import files
 from statetool.io.deletion import grace_end, is_deleted
 from statetool.snapshot.locate import METADATA_NAME
 
-_MOST_NAMED = 10
-#: Context key of the running command for the snapshot that ``--latest`` chose.
-_NEWEST = "statetool.newest"
+_MOST_NAMED: Final = 10
 
 
 class SnapshotChoicesError(SnapshotNotFoundError):
@@ -41,18 +38,16 @@ def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
         return path
     newest = _newest(statetool.list_snapshots(path, rebase=rebase))
     if newest is None:
-        raise SnapshotNotFoundError(f"no complete snapshot below {path}", hint="statetool ls says what is there")
-    click.get_current_context().meta[_NEWEST] = newest
+        raise SnapshotNotFoundError(f"no complete snapshot below {path}", hint=f"run: statetool ls {path}")
     return newest
 
 
-def newest_is_deleted() -> bool:
-    """Return True if the snapshot that :func:`newest_snapshot` chose below a directory was deleted."""
-    newest = click.get_current_context().meta.get(_NEWEST)
-    return newest is not None and is_deleted(files.join(newest, METADATA_NAME), grace_end())
+def was_deleted(path: str) -> bool:
+    """Return True if a snapshot existed and was deleted."""
+    return is_deleted(files.join(path, METADATA_NAME), grace_end())
 
 
-def naming_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str, str]) -> SnapshotNotFoundError:
+def add_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str, str]) -> SnapshotNotFoundError:
     """Return an error that names the snapshots below a directory, or the same error if there are none or the path is a snapshot itself."""
     if is_snapshot(path):
         return error
@@ -60,11 +55,10 @@ def naming_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str,
     if not rows:
         return error
     newest = _newest(rows)
-    lines = [f"{r.path}{' (newest)' if r.path == newest else '' if r.complete else ' (not complete)'}" for r in rows]
-    more = [f"and {len(lines) - _MOST_NAMED} more, which statetool ls names"] if len(lines) > _MOST_NAMED else []
+    lines = [f"{r.path}{' (newest)' if r.path == newest else '' if r.complete else ' (incomplete)'}" for r in rows]
+    more = [f"and {len(lines) - _MOST_NAMED} more: run statetool ls {path}"] if len(lines) > _MOST_NAMED else []
     choices = SnapshotChoicesError(
-        f"{path} is no snapshot, but a directory with {len(rows)} below it",
-        hint="name one, or let --latest take the newest:",
+        f"{path} is a directory of snapshots ({len(rows)} found)", hint="give the path of one, or add --latest"
     )
     choices.choices = tuple(f"  {line}" for line in (*lines[-_MOST_NAMED:], *more))
     return choices

@@ -1,4 +1,4 @@
-"""Commands that write a new snapshot from an existing one. Each shows its plan, has ``--dry-run``, and never changes existing files."""
+"""Commands that write a new snapshot from an existing one. Each shows its plan first, and none changes existing files."""
 
 from __future__ import annotations
 
@@ -10,45 +10,33 @@ import click
 
 import statetool
 from statetool.cli.completion import complete_operator, complete_path, complete_state
+from statetool.cli.group import Command
 from statetool.cli.options import (
-    declare_option,
-    latest_option,
-    opened,
-    output_option,
+    OUTPUT,
+    WRITE,
+    CommonOptions,
+    common_options,
+    open_snapshot,
+    operator_option,
     pairs,
-    rebase_option,
-    session,
-    spark_option,
-    take_over_option,
+    resolve_path,
 )
-from statetool.cli.output import Output
+from statetool.cli.output import echo_err
+from statetool.cli.progress import expect
 from statetool.errors import OptionError, several
 
 if TYPE_CHECKING:
     from statetool.saving.rescale import RescaleRow
 
 
-def rewriting(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options and arguments that all these commands share."""
-    for decorator in (
-        output_option,
-        rebase_option,
-        latest_option,
-        declare_option,
-        take_over_option,
-        click.option("--dry-run", is_flag=True, help="Show the plan only."),
-        click.option(
-            "--checkpoint-id", type=click.IntRange(min=0), help="Id of the new snapshot. [default: the old one's]"
-        ),
-        click.argument("target", metavar="DST"),
-        click.argument("source", metavar="SRC", shell_complete=complete_path),
-    ):
-        command = decorator(command)
-    return command
+def source_and_target(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments of a command that writes a new snapshot."""
+    target = click.argument("target", metavar="DST", shell_complete=complete_path)
+    return click.argument("source", metavar="SRC", shell_complete=complete_path)(target(command))
 
 
 #: The first equals sign ends the name.
-_EQUALS: Final = "an operator whose uid has an equals sign is named by its 32 hex digits (statetool ls)"
+_EQUALS: Final = "pass the operator id of an operator whose uid contains an equals sign (run: statetool ls PATH)"
 
 
 def _numbers(arguments: tuple[str, ...], option: str) -> dict[str, int]:
@@ -61,41 +49,46 @@ def _numbers(arguments: tuple[str, ...], option: str) -> dict[str, int]:
     return numbers
 
 
-@click.command()
-@rewriting
-@spark_option("Write on Spark.")
-@click.option("--max-parallelism", type=int, help="For all operators (but those of --uid).")
+@click.command(cls=Command)
+@source_and_target
+@click.option("--max-parallelism", type=int, help="Max parallelism of all operators, except those of --uid.")
 @click.option(
     "--uid",
     "by_uid",
     multiple=True,
     shell_complete=complete_operator,
     metavar="UID=N",
-    help="Max parallelism of one operator, by uid or id.",
+    help="Max parallelism of one operator, by uid, name or operator id.",
 )
-@click.option("--parallelism", type=int, help="Number of subtasks of what is rescaled. [default: as it is]")
+@click.option("--parallelism", type=int, help="Number of subtasks of rescaled operators.  [default: unchanged]")
 @click.option(
-    "--hash", "hashes", multiple=True, metavar="CLASS=WORDS", help="How a class hashes: 'Objects.hash(a, b)'."
+    "--hash", "hashes", multiple=True, metavar="CLASS=FORMULA", help="Hash code of a key class: 'Objects.hash(a, b)'."
 )
+@common_options(*WRITE, "on_spark")
 def rescale(
+    options: CommonOptions,
     source: str,
     target: str,
-    form: str,
-    rebase: tuple[str, ...],
-    dry_run: bool,
-    take_over: bool,
-    checkpoint_id: int | None,
-    on_spark: bool,
     max_parallelism: int | None,
     by_uid: tuple[str, ...],
     parallelism: int | None,
     hashes: tuple[str, ...],
 ) -> None:
-    """Write SRC to DST with another max parallelism; values pass through undecoded."""
+    """Change the max parallelism of operators.
+
+    Writes SRC to DST with keys moved to their new key groups. Values are copied without decoding them.
+
+    Exits 1 if some operator cannot be rescaled.
+
+    Examples:
+      statetool rescale savepoint-1a2b rescaled --max-parallelism 1024 --dry-run
+      statetool rescale savepoint-1a2b rescaled --uid orders=1024
+    """
     named = _numbers(by_uid, "--uid")
     if max_parallelism is None and not named:
-        raise OptionError("nothing to do", hint="give --max-parallelism N, or --uid UID=N")
-    savepoint = opened(source, rebase)
+        raise OptionError("nothing to do", hint="pass --max-parallelism N or --uid UID=N")
+    output = options.output
+    savepoint = open_snapshot(source, options)
     new_numbers: Any = named or max_parallelism
     if max_parallelism is not None and named:
         ids = {savepoint[name].operator_id: number for name, number in named.items()}
@@ -105,16 +98,13 @@ def rescale(
         target,
         new_numbers,
         parallelism=parallelism,
-        hashes=pairs(hashes, "--hash CLASS=WORDS", "for example --hash 'com.acme.Key=record(a, b)'"),
-        spark=session(on_spark),
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-        take_over=take_over,
-        on_plan=lambda plan: Output(form).rows(plan.operators if form == "json" else list(map(_row, plan.operators))),
+        hashes=pairs(hashes, "--hash CLASS=FORMULA", "for example --hash 'com.acme.Key=record(a, b)'"),
+        spark=options.spark,
+        on_plan=lambda plan: output.rows(plan.operators if output.is_json else list(map(_row, plan.operators))),
+        **options.write_arguments,
     )
-    for refusal in plan.refusals:
-        Output.say(f"refused: {refusal}")
-    say_done(target, dry_run, sum(o.size_bytes for o in plan.operators if o.keys_move not in ("no", "refused")))
+    echo_err(*(f"refused: {refusal}" for refusal in plan.refusals))
+    report_target(target, options, sum(o.size_bytes for o in plan.operators if o.keys_move not in ("no", "refused")))
     if plan.refusals:
         sys.exit(1)
 
@@ -137,97 +127,106 @@ def _change(old: int, new: int) -> str:
     return str(old) if old == new else f"{old} -> {new}"
 
 
-def say_done(target: str, dry_run: bool, size: int | None = None) -> None:
+def report_target(target: str, options: CommonOptions, size: int | None = None) -> None:
     """Print the path of the new snapshot, or that none was written."""
     moved = "" if size is None else f" ({size:,} bytes of keyed state)"
-    Output.say(f"nothing was written{moved}" if dry_run else f"written to {target}{moved}")
+    echo_err(f"nothing was written{moved}" if options.dry_run else f"written to {target}{moved}")
 
 
-@click.command()
-@rewriting
-@spark_option("Write on Spark.")
-def convert(
-    source: str,
-    target: str,
-    form: str,
-    rebase: tuple[str, ...],
-    dry_run: bool,
-    take_over: bool,
-    checkpoint_id: int | None,
-    on_spark: bool,
-) -> None:
-    """Write SRC, a checkpoint or native savepoint, to DST as a self-contained canonical savepoint."""
-    savepoint = opened(source, rebase)
-    plan = statetool.convert(
-        savepoint,
-        target,
-        spark=session(on_spark),
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-        take_over=take_over,
-    )
-    Output(form).rows(plan.operators)
-    say_done(target, dry_run)
+@click.command(cls=Command)
+@source_and_target
+@common_options(*WRITE, "on_spark")
+def convert(options: CommonOptions, source: str, target: str) -> None:
+    """Convert a snapshot to a canonical savepoint.
+
+    SRC is a checkpoint or a native savepoint. DST is self-contained and can be restored with any state backend.
+
+    Examples:
+      statetool convert checkpoints/1a2b/chk-7 savepoints/from-chk-7 --dry-run
+    """
+    savepoint = open_snapshot(source, options)
+    plan = statetool.convert(savepoint, target, spark=options.spark, **options.write_arguments)
+    options.output.rows(plan.operators)
+    report_target(target, options)
 
 
-@click.command()
-@rewriting
+@click.command(cls=Command)
+@source_and_target
 @click.argument("changes", nargs=-1, required=True, metavar="OLD=NEW...")
-def uid(
-    source: str,
-    target: str,
-    form: str,
-    rebase: tuple[str, ...],
-    dry_run: bool,
-    take_over: bool,
-    checkpoint_id: int | None,
-    changes: tuple[str, ...],
-) -> None:
-    """Write SRC to DST with other uids; OLD and NEW are uids or 32 hex digits of an operator id."""
-    savepoint = opened(source, rebase)
-    plan = statetool.change_uids(
-        savepoint,
-        target,
-        pairs(changes, "OLD=NEW", _EQUALS),
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-        take_over=take_over,
-    )
-    Output(form).rows(plan)
-    say_done(target, dry_run)
+@common_options(*WRITE)
+def uid(options: CommonOptions, source: str, target: str, changes: tuple[str, ...]) -> None:
+    """Change uids of operators.
+
+    OLD and NEW are uids or operator ids (32 hex digits).
+
+    Examples:
+      statetool uid savepoint-1a2b renamed orders=orders-v2
+      statetool uid savepoint-1a2b renamed cbc357ccb763df2852fee8c4fc7d55f2=orders
+    """
+    savepoint = open_snapshot(source, options)
+    plan = statetool.change_uids(savepoint, target, pairs(changes, "OLD=NEW", _EQUALS), **options.write_arguments)
+    options.output.rows(plan)
+    report_target(target, options)
 
 
-@click.command()
-@rewriting
+@click.command(cls=Command)
+@source_and_target
+@operator_option("Operator to remove, by uid, name or operator id.", "names", multiple=True, required=True)
 @click.option(
-    "--uid", "names", multiple=True, required=True, shell_complete=complete_operator, help="The operator, by uid or id."
+    "--state", "states", multiple=True, shell_complete=complete_state, help="State to remove instead of the operator."
 )
-@click.option(
-    "--state", "states", multiple=True, shell_complete=complete_state, help="Leave out only this state of the operator."
-)
-def drop(
-    source: str,
-    target: str,
-    form: str,
-    rebase: tuple[str, ...],
-    dry_run: bool,
-    take_over: bool,
-    checkpoint_id: int | None,
-    names: tuple[str, ...],
-    states: tuple[str, ...],
-) -> None:
-    """Write SRC to DST without operators, or without single states; what stays keeps its bytes."""
+@common_options(*WRITE)
+def drop(options: CommonOptions, source: str, target: str, names: tuple[str, ...], states: tuple[str, ...]) -> None:
+    """Remove operators, or single states.
+
+    Everything else keeps its bytes.
+
+    Examples:
+      statetool drop savepoint-1a2b smaller --uid old-sink
+      statetool drop savepoint-1a2b smaller --uid enrich --state cache --dry-run
+    """
     if states and len(names) != 1:
-        raise OptionError("--state needs exactly one --uid")
-    savepoint = opened(source, rebase)
+        raise OptionError("--state needs exactly one --uid", hint="run statetool drop once per operator")
+    savepoint = open_snapshot(source, options)
     plan = statetool.drop(
         savepoint,
         target,
         () if states else names,
         states={names[0]: states} if states else None,
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-        take_over=take_over,
+        **options.write_arguments,
     )
-    Output(form).rows(plan.dropped)
-    say_done(target, dry_run)
+    options.output.rows(plan.dropped)
+    report_target(target, options)
+
+
+@click.command(cls=Command)
+@source_and_target
+@click.option("--compare", is_flag=True, help="Read every copied file again and compare it with the original.")
+@common_options("latest", "rebase", "dry_run", "take_over", "on_spark", "threads", *OUTPUT)
+def copy(options: CommonOptions, source: str, target: str, compare: bool) -> None:
+    """Copy a snapshot with all files that it needs.
+
+    SRC and DST may be in different file systems. The copy is self-contained. An existing DST is an error.
+
+    Examples:
+      statetool copy s3://bucket/savepoint-1a2b /backup/savepoint-1a2b --compare
+    """
+    source = resolve_path(source, options)
+    plan = statetool.copy(source, target, dry_run=True, take_over=options.take_over, rebase=options.rebase)
+    echo_err(f"{several(len(plan.files), 'file')} and _metadata, {several(plan.size_bytes, 'byte')}, to {target}")
+    if options.dry_run:
+        options.output.rows(plan.files)
+        return
+    expect(lambda: (3 if compare else 2) * plan.size_bytes)
+    done = statetool.copy(
+        source,
+        target,
+        take_over=options.take_over,
+        rebase=options.rebase,
+        spark=options.spark,
+        threads=options.threads,
+        compare=compare,
+    )
+    options.output.record(
+        {"metadata_file": done.metadata_file, "files": len(done.files), "size_bytes": done.size_bytes}
+    )

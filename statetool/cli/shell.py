@@ -11,15 +11,16 @@ import click
 import statetool
 from statetool.api.execution import Execution
 from statetool.cli.completion import complete_path
-from statetool.cli.options import finding_options, opened, type_options
-from statetool.cli.output import Output
+from statetool.cli.group import Command
+from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshot
+from statetool.cli.output import echo_err, print_line
 from statetool.errors import printable, several
 
 _BANNER = """\
 {path}: checkpoint {checkpoint_id}, {operators}
   sp         the snapshot:     sp["{operator}"].to_arrow(), sp["{operator}"].table("{table}").show()
   spark      a Spark session:  spark.sql("SHOW VIEWS").show(), spark.sql("SELECT * FROM {view}").show()
-             It starts when it is first used; every table of the snapshot is a view then.
+             It starts when first used, and makes every table of the snapshot a view.
   statetool  the package:      help(statetool.SavepointWriter)
 """
 
@@ -40,16 +41,16 @@ class LazySession:
 class _Shell:
     """The names at the prompt: ``sp``, ``spark``, ``statetool``."""
 
-    def __init__(self, path: str, rebase: tuple[str, ...]) -> None:
+    def __init__(self, savepoint: statetool.Savepoint) -> None:
         self.spark = LazySession(self._start)
         # Passing the session to load() would start it.
-        self.sp = opened(path, rebase).with_execution(Execution(cast("Any", self.spark)))
+        self.sp = savepoint.with_execution(Execution(cast("Any", self.spark)))
         self.names: dict[str, Any] = {"sp": self.sp, "spark": self.spark, "statetool": statetool}
 
     def _start(self) -> Any:
         from statetool.spark.session import local_session
 
-        Output.say("starting Spark ...")
+        echo_err("starting Spark ...")
         session = local_session(name="statetool shell")
         session.sparkContext.setLogLevel("ERROR")
         self.spark._session = self.names["spark"] = session
@@ -70,20 +71,26 @@ class _Shell:
         )
 
 
-@click.command()
-@finding_options
-@type_options
+@click.command(cls=Command)
 @click.argument("path", shell_complete=complete_path)
-def shell(path: str, rebase: tuple[str, ...]) -> None:
-    """Look into a snapshot at a Python prompt (IPython where it is installed), with Spark when it is asked."""
-    prompt = _Shell(path, rebase)
+@common_options(*SNAPSHOT)
+def shell(options: CommonOptions, path: str) -> None:
+    """Open a snapshot at a Python prompt.
+
+    Uses IPython if it is installed. Spark starts when it is first used.
+
+    Examples:
+      statetool shell s3://bucket/savepoint-1a2b
+    """
+    prompt = _Shell(open_snapshot(path, options))
     if sys.stdin.isatty():
         try:
             from IPython import start_ipython
         except ImportError:
             pass
         else:
-            Output.text(*prompt.banner().split("\n"))
+            for line in prompt.banner().split("\n"):
+                print_line(line)
             start_ipython(argv=["--no-banner"], user_ns=prompt.names)
             return
         import readline  # noqa: F401  # arrow keys and history at the prompt

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import statetool
-from statetool.cli.output import Output
+from statetool.cli.output import echo_err
 from statetool.demo import SAVEPOINT
 
 
@@ -15,7 +15,7 @@ def compile_kernels() -> None:
     """Compile all kernels, or load them from the cache."""
     from statetool.kernels.ahead import SIGNATURES, compile_all
 
-    Output.say(f"compiling {len(SIGNATURES)} kernels, which takes a minute or two the first time")
+    echo_err(f"compiling {len(SIGNATURES)} kernels, which takes a minute or two the first time")
     compile_all()
 
 
@@ -26,7 +26,7 @@ def keep_java_classes() -> None:
 
     if not has_data_sources() or (file := java_classes.archive()) is None:
         return
-    Output.say("keeping the Java classes of Spark, which takes half a minute")
+    echo_err("keeping the Java classes of Spark, which takes half a minute")
     file.unlink(missing_ok=True)
     session = local_session(cores="2", name="statetool doctor", keep_classes=True)
     session.sparkContext.setLogLevel("ERROR")

@@ -1,4 +1,4 @@
-"""Conversion between NumPy arrays and Arrow arrays.
+"""Conversion between NumPy arrays and Arrow arrays, and parts of Arrow arrays.
 
 ``pa.array``, ``to_numpy`` and ``np.asarray`` do the same, but import pandas, which takes every process as long as reading a small
 table.
@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from statetool.errors import DecodeError
+from statetool.kernels.arrays import Bytes, Positions
 
 Mask = npt.NDArray[np.bool_]
 
@@ -84,3 +87,41 @@ def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _bits(values: Mask) -> npt.NDArray[np.uint8]:
     return np.packbits(values, bitorder="little")
+
+
+def bitmap(valid: npt.NDArray[Any]) -> pa.Buffer | None:
+    """Return the Arrow validity bitmap, ``None`` if all are valid."""
+    if valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid.astype(np.bool_), bitorder="little"))
+
+
+def offsets_of(sizes: Positions, pos: Positions) -> npt.NDArray[np.int32]:
+    """Return Arrow offsets int32[n + 1] for values of ``sizes`` int64[n]. ``pos`` is used for errors."""
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    if offsets[-1] > 0x7FFFFFFF:
+        raise DecodeError("more than 2 GiB in one column of a batch", hint="read with smaller batches").at(
+            offset=int(pos[0])
+        )
+    return offsets.astype(np.int32)
+
+
+def spread_values(array: pa.Array, valid: npt.NDArray[Any]) -> pa.Array:
+    """Put the values of ``array`` at the positions set in ``valid``, and nulls elsewhere."""
+    if len(array) == len(valid):
+        return array
+    places = np.cumsum(valid.astype(np.int64)) - 1
+    return array.take(as_arrow(places, mask=~valid.astype(np.bool_)))
+
+
+def null_where(array: pa.Array, mask: Mask) -> pa.Array:
+    """Return an array with nulls at the positions set in ``mask``."""
+    if not mask.any():
+        return array
+    return array.take(as_arrow(np.arange(len(array)), mask=mask))
+
+
+def from_buffer(kind: pa.DataType, values: npt.NDArray[Any], valid: Bytes) -> pa.Array:
+    """Return numbers of any type that has one buffer, null where not ``valid``."""
+    return pa.Array.from_buffers(kind, len(valid), [bitmap(valid), pa.py_buffer(values)])

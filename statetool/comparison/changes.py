@@ -14,27 +14,29 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.batches import bounded, row_runs
+from statetool.columns.batches import row_runs, split_to_limits
 from statetool.comparison.keyed import MOST_BYTES
 from statetool.comparison.meaning import Seeds
 from statetool.comparison.plan import ComparisonRequest, keyed_units
-from statetool.comparison.side import Side, SideRequest, Slice, size_of_sources
+from statetool.comparison.side import SideRequest, Slice, SnapshotSide, size_of_sources
 from statetool.entries.database import database_changes
-from statetool.entries.form import EntrySource
+from statetool.entries.form import KeyGroupReader
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.keyed.distinct import Hashes, changed_ids, distinct
 from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.io.memory import keep_freed_memory
+from statetool.io.glibc import keep_freed_memory
 from statetool.kernels.arrays import Bytes, Positions
 from statetool.kernels.comparison import hash_spans
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.decoding import decoding
 from statetool.tables.keyed import KeyedTable
-from statetool.tables.read import timer_names, whole_batch
+from statetool.tables.kind import KeyedKind, TableSpec
+from statetool.tables.kinds import TimersKind, in_table_order, timer_names
+from statetool.tables.read import whole_batch
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
-from statetool.tables.splits import KeyedSplit, TableSpec
+from statetool.tables.splits import KeyedSplit
 
 #: The column before those of the table.
 CHANGE: Final = pa.field("change", pa.string(), nullable=False)
@@ -52,6 +54,7 @@ class ChangeUnit:
     """
 
     spec: TableSpec
+    kind: KeyedKind
     before: SideRequest
     after: SideRequest
     upserts: bool
@@ -111,16 +114,18 @@ def plan_changes(
     keyed = [s for s in (*new[1].splits, *old[1].splits) if isinstance(s, KeyedSplit)]
     if not keyed:
         return []
-    spec = keyed[0].spec
-    if spec.table not in ("keyed_state", "state", "timers"):
+    spec, kind = keyed[0].spec, keyed[0].kind
+    if not kind.follows_keys:
         raise OptionError(
             f"{request.table!r} is made of several states, and its rows have no keys of their own to follow them by",
             hint="follow keyed_state, timers or a state's own table, or read it in full: mode=full",
         )
     comparison = ComparisonRequest(states=spec.states, keys=request.keys)
-    units = keyed_units(old[0], new[0], comparison)
+    units = keyed_units(old[0], new[0], comparison, request.options)
     common = gcd(old[0].state.max_parallelism, new[0].state.max_parallelism)
-    return [ChangeUnit(spec=spec, before=u.before, after=u.after, upserts=upserts, common=common) for u in units]
+    return [
+        ChangeUnit(spec=spec, kind=kind, before=u.before, after=u.after, upserts=upserts, common=common) for u in units
+    ]
 
 
 def changes(unit: ChangeUnit) -> Iterator[pa.RecordBatch]:
@@ -134,12 +139,12 @@ def changes(unit: ChangeUnit) -> Iterator[pa.RecordBatch]:
         The key types of the two checkpoints differ.
     """
     keep_freed_memory()
-    for before, after in _paired(unit.before, unit.after):
+    for before, after in _pair_sources(unit.before, unit.after):
         for change, batch in _changes_of(unit, before, after):
             yield with_change(batch, UPSERT if unit.upserts and change != DELETE else change)
 
 
-def _paired(before: SideRequest, after: SideRequest) -> Iterator[tuple[SideRequest, SideRequest]]:
+def _pair_sources(before: SideRequest, after: SideRequest) -> Iterator[tuple[SideRequest, SideRequest]]:
     """Yield pairs of sources with the same key groups; both sides whole if key groups moved to other subtasks."""
     sides = [{(type(s), *sorted(s.group_sizes())): s for s in side.sources} for side in (before, after)]
     unique = all(len(groups) == len(side.sources) for groups, side in zip(sides, (before, after), strict=True))
@@ -150,32 +155,31 @@ def _paired(before: SideRequest, after: SideRequest) -> Iterator[tuple[SideReque
         yield _only(before, sides[0][groups]), _only(after, source)
 
 
-def _only(side: SideRequest, source: EntrySource) -> SideRequest:
+def _only(side: SideRequest, source: KeyGroupReader) -> SideRequest:
     return SideRequest(sources=(source,), states=side.states, keys=side.keys)
 
 
 def _changes_of(unit: ChangeUnit, before: SideRequest, after: SideRequest) -> Iterator[_Change]:
     spec = unit.spec
-    whole_keys = spec.table == "keyed_state"
     if len(before.sources) == len(after.sources) == 1:
         old, new = before.sources[0], after.sources[0]
-        database = database_changes(old, new, spec.states, whole_keys=whole_keys, upserts=unit.upserts)
+        database = database_changes(old, new, spec.states, whole_keys=unit.kind.whole_keys, upserts=unit.upserts)
         if database is not None:
             header, windows = database
             seeds = np.ones(len(header.states), dtype=np.uint64)
             for lost, won in windows:
-                yield from _joined(unit, [_Part(header, lost, seeds)], [_Part(header, won, seeds)])
+                yield from _join_parts(unit, [_Part(header, lost, seeds)], [_Part(header, won, seeds)])
             return
     slices = max(1, -(-(size_of_sources(before.sources) + size_of_sources(after.sources)) // MOST_BYTES))
     for number in range(slices):
-        yield from _compared(unit, before, after, Slice(number, slices))
+        yield from _compare_sources(unit, before, after, Slice(number, slices))
 
 
-def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: Slice) -> Iterator[_Change]:
+def _compare_sources(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: Slice) -> Iterator[_Change]:
     """Yield changes by reading both sides whole, and entries with differing hashes again."""
     seeds, spec = Seeds(), unit.spec
-    common = unit.common if spec.table == "keyed_state" else None
-    sides = [Side(request, seeds, part, common=common) for request in (before, after)]
+    common = unit.common if unit.kind.whole_keys else None
+    sides = [SnapshotSide(request, seeds, part, common=common) for request in (before, after)]
     if any(seeds.keys_differ(name) for name in spec.states):
         raise UnsupportedError(
             "the keys of the two checkpoints have other types, so that nothing tells which belong together",
@@ -187,10 +191,10 @@ def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: S
         old, new = (
             _parts(side, np.flatnonzero(np.isin(ids, wanted))) for side, (ids, _) in zip(sides, hashes, strict=True)
         )
-        yield from _joined(unit, old, new)
+        yield from _join_parts(unit, old, new)
 
 
-def _parts(side: Side, index: Positions) -> list[_Part]:
+def _parts(side: SnapshotSide, index: Positions) -> list[_Part]:
     """Return the entries numbered ``index``, grouped by stream so that no key is in two parts."""
     by_header: dict[int, list[tuple[KeyedHeader, EntryBatch]]] = {}
     for header, batch, _ in side.chosen(index):
@@ -199,7 +203,7 @@ def _parts(side: Side, index: Positions) -> list[_Part]:
     return [_Part(parts[0][0], concat([b for _, b in parts]), seeds[number]) for number, parts in by_header.items()]
 
 
-def _joined(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Iterator[_Change]:
+def _join_parts(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Iterator[_Change]:
     """Yield deleted, updated and inserted rows."""
     before, after = ([r for p in parts for r in _rows(unit, p, side)] for side, parts in enumerate((old, new)))
     if not before and not after:
@@ -214,7 +218,7 @@ def _joined(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Ite
         if len(index):
             table = pa.Table.from_batches([r.batch for r in rows]).take(pa.array(np.sort(index)))
             for batch in table.to_batches(max_chunksize=65_536):
-                for bounded_batch in bounded(batch):
+                for bounded_batch in split_to_limits(batch):
                     yield change, bounded_batch
 
 
@@ -224,10 +228,11 @@ def _rows(unit: ChangeUnit, part: _Part, side: int) -> Iterator[_Rows]:
         return
     spec = unit.spec
     table = KeyedTable(part.header, spec.states, spec.options, spec.keys)
-    if spec.table == "keyed_state":
+    if unit.kind.whole_keys:
         keys = table.keys_of(part.batch, spec.states)
         n = len(keys.start)
-        batch = whole_batch(n, keys.group, table.keyed_columns(part.batch, keys), spec)
+        key, *states = table.keyed_columns(part.batch, keys)
+        batch = whole_batch(keys.group, [key, *in_table_order(states, spec, n)], spec)
         # A key on both sides has changed, otherwise it would not be here.
         value = np.full(n, side, dtype=np.uint64)
         group = keys.group % unit.common
@@ -236,7 +241,7 @@ def _rows(unit: ChangeUnit, part: _Part, side: int) -> Iterator[_Rows]:
     for number, name in enumerate(spec.states):
         if name not in table.metas:
             continue
-        for entries, source, index, value, batch in (_timers if spec.table == "timers" else _values)(
+        for entries, source, index, value, batch in (_timers if isinstance(unit.kind, TimersKind) else _values)(
             spec, table, name, part
         ):
             group = entries.group[source] % unit.common * len(spec.states) + number
@@ -251,7 +256,7 @@ def _timers(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Foun
     if table.keys is not None:
         entries = entries.take(np.flatnonzero(table.timers_of_keys(entries)))
     n, groups, columns = table.timer_rows(entries, name)
-    batch = whole_batch(n, groups, [*columns, *timer_names(name, n)], spec)
+    batch = whole_batch(groups, [*columns, *timer_names(name, n)], spec)
     yield entries, np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.uint64), batch
 
 
@@ -268,7 +273,7 @@ def _values(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Foun
             state = np.full(n, table.ids[name], dtype=np.int64)
             hash_spans(entries.data, run_items.pos, run_items.end, state, part.seeds, value)
             index = np.zeros(n, np.int64) if run_items.index is None else run_items.index
-            yield entries, run_items.source, index, value, whole_batch(n, groups, columns, spec)
+            yield entries, run_items.source, index, value, whole_batch(groups, columns, spec)
 
 
 def _places(rows: Sequence[_Rows]) -> Positions:

@@ -14,7 +14,7 @@ from statetool.comparison.keyed import KeyedUnit, compare_keyed
 from statetool.comparison.plan import Unit
 from statetool.comparison.records import DIFFERENCES, DifferenceCounts
 from statetool.errors import UNREAD
-from statetool.io.memory import keep_freed_memory
+from statetool.io.glibc import keep_freed_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def rows_of(unit: UnitCounts) -> pa.Table:
     return pa.ipc.open_stream(unit.first).read_all() if unit.first else DIFFERENCES.empty_table()
 
 
-def summed(units: Sequence[UnitCounts]) -> list[DifferenceCounts]:
+def sum_counts(units: Sequence[UnitCounts]) -> list[DifferenceCounts]:
     """Sum the counts by operator and state, those with differences first."""
     total: Counter[tuple[str, str, str]] = Counter()
     for unit in units:

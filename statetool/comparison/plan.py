@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any, Final, TypeVar
 
@@ -19,11 +19,12 @@ from statetool.comparison.records import StructureDifference
 from statetool.comparison.side import SideRequest
 from statetool.comparison.structure import operator_differences
 from statetool.comparison.texts import EXACT, EXACT_VALUES
-from statetool.entries.form import TARGET_BYTES, EntrySource
+from statetool.entries.form import TARGET_BYTES, KeyGroupReader
 from statetool.errors import UNREAD, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.tables.scan import encode_keys
+from statetool.snapshot.uids import find_operator
+from statetool.tables.scan import column_names, encode_keys
 from statetool.types.options import ReadOptions
 
 T = TypeVar("T")
@@ -68,6 +69,7 @@ def plan_comparison(before: Inventory, after: Inventory, request: ComparisonRequ
     """
     structure: list[StructureDifference] = []
     units: list[Unit] = []
+    before, after = before.with_names_of(after), after.with_names_of(before)
     pairs = _operators(before, after, request.operators)
     _check_states(pairs, request.states)
     if request.keys is not None and len(pairs) > 1 and request.operators is None:
@@ -77,10 +79,17 @@ def plan_comparison(before: Inventory, after: Inventory, request: ComparisonRequ
         operator = (old or new).label  # type: ignore[union-attr]
         for differences in operator_differences(old, new, request.states):
             _take(structure, differences, operator, unread)
-        _take(units, keyed_units(old, new, request), operator, unread)
+        options = _options(old, new, request)
+        _take(units, keyed_units(old, new, request, options), operator, unread)
         if request.keys is None:
-            _take(units, element_units(old, new, request.states, request.options), operator, unread)
+            _take(units, element_units(old, new, request.states, options), operator, unread)
     return ComparisonPlan(structure=tuple(structure), units=tuple(units), unread=tuple(unread.values()))
+
+
+def _options(old: OperatorInventory | None, new: OperatorInventory | None, request: ComparisonRequest) -> ReadOptions:
+    """Return the options for reading values, with the names of a compiled plan if they are the same on both sides."""
+    names = [column_names(o, ()) for o in (old, new) if o is not None]
+    return replace(request.options, columns=names[0]) if len(set(names)) == 1 else request.options
 
 
 def _take(into: list[T], items: Iterable[T], operator: str, unread: dict[str, StatetoolError]) -> None:
@@ -102,21 +111,9 @@ def _operators(before: Inventory, after: Inventory, wanted: Sequence[str] | None
     pairs: list[Pair] = [(old.get(i), new.get(i)) for i in dict.fromkeys((*old, *new))]
     if wanted is None:
         return pairs
-    chosen = []
-    for name in wanted:
-        ids = {o.state.operator_id for side in (before, after) if (o := _named(side, name)) is not None}
-        if not ids:
-            known = dict.fromkeys((*before.operators, *after.operators))
-            raise UnknownNameError(f"neither snapshot has an operator {name!r}", hint=suggest(name, known))
-        chosen += [(old.get(i), new.get(i)) for i in sorted(ids)]
-    return chosen
-
-
-def _named(side: Inventory, name: str) -> OperatorInventory | None:
-    try:
-        return side.operator(name)
-    except UnknownNameError:
-        return None
+    labels = list({label.operator_id: label for label in (*after.labels, *before.labels)}.values())
+    ids = [find_operator(labels, name).operator_id for name in wanted]
+    return [(old.get(i), new.get(i)) for i in dict.fromkeys(ids)]
 
 
 def _check_states(pairs: Sequence[Pair], wanted: Sequence[str] | None) -> None:
@@ -128,7 +125,7 @@ def _check_states(pairs: Sequence[Pair], wanted: Sequence[str] | None) -> None:
 
 
 def keyed_units(
-    old: OperatorInventory | None, new: OperatorInventory | None, request: ComparisonRequest
+    old: OperatorInventory | None, new: OperatorInventory | None, request: ComparisonRequest, options: ReadOptions
 ) -> Iterator[KeyedUnit]:
     """Yield the units of an operator's keyed state."""
     operators = [o for o in (old, new) if o is not None]
@@ -149,7 +146,7 @@ def keyed_units(
             else SideRequest(sources=(), states=states, keys=None)
             for side in sides
         ]
-        yield KeyedUnit(operator=operators[0].label, before=requests[0], after=requests[1], options=request.options)
+        yield KeyedUnit(operator=operators[0].label, before=requests[0], after=requests[1], options=options)
 
 
 class _Groups:
@@ -168,7 +165,7 @@ class _Groups:
             for group, size in source.group_sizes().items():
                 self.sizes[group % common] = self.sizes.get(group % common, 0) + size
 
-    def of(self, classes: frozenset[int]) -> tuple[EntrySource, ...]:
+    def of(self, classes: frozenset[int]) -> tuple[KeyGroupReader, ...]:
         """Return the sources of some classes of key groups."""
         sources = []
         for source in self.sources:

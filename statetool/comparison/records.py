@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import pyarrow as pa
+
+from statetool.types.operators import OperatorRecord, operator_name
 
 #: One row per difference, with values as text (nested ones as JSON), so that all states fit one table.
 DIFFERENCES: Final = pa.schema(
     [
         pa.field("operator", pa.string(), nullable=False),
+        pa.field("operator_name", pa.string(), nullable=False),
         pa.field("state", pa.string(), nullable=False),
         pa.field("key_group", pa.int32()),
         pa.field("key", pa.string()),
@@ -34,17 +37,20 @@ class StructureDifference:
 
     severity: Literal["difference", "note"]
     operator: str
+    operator_name: str = field(init=False)
     state: str | None
     what: str
     before: str | None
     after: str | None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operator_name", operator_name(self.operator))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DifferenceCounts:
+class DifferenceCounts(OperatorRecord):
     """The numbers of differences of one state, and of its compared entries (``entries_before`` and ``entries_after``)."""
 
-    operator: str
     state: str
     entries_before: int
     entries_after: int

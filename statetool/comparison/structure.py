@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from statetool.comparison.meaning import snapshot_bytes
+from statetool.comparison.prose import different_part, first_difference, look_alike
 from statetool.comparison.records import StructureDifference
 from statetool.errors import several
 from statetool.formats.metadata.handles import streams_of
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer
 from statetool.snapshot.metadata_tables import file_rows, operator_row
 from statetool.snapshot.operator import OperatorInventory
@@ -32,9 +33,9 @@ def operator_differences(
         return
     yield _properties(difference, old, new)
     yield _keys(difference, old, new)
-    yield _keyed(difference, old, new, states)
+    yield _keyed_differences(difference, old, new, states)
     yield _elements(difference, old, new, states)
-    yield _uncompared(difference, old, new)
+    yield _uncompared_differences(difference, old, new)
 
 
 def _only_one(difference: _Differences, operator: OperatorInventory, *, is_old: bool) -> Iterator[StructureDifference]:
@@ -48,9 +49,10 @@ def _properties(
     difference: _Differences, old: OperatorInventory, new: OperatorInventory
 ) -> Iterator[StructureDifference]:
     for what in ("uid", "parallelism", "max_parallelism"):
-        first, second = (str(getattr(operator_row(o), what)) for o in (old, new))
+        first, second = (getattr(operator_row(o), what) for o in (old, new))
         if first != second:
-            yield difference(None, what, first, second, severity="note")
+            texts = (None if value is None else str(value) for value in (first, second))
+            yield difference(None, what, *texts, severity="note")
 
 
 def _keys(difference: _Differences, old: OperatorInventory, new: OperatorInventory) -> Iterator[StructureDifference]:
@@ -59,7 +61,7 @@ def _keys(difference: _Differences, old: OperatorInventory, new: OperatorInvento
         yield from _serializers(difference, None, "key type", before, after)
 
 
-def _keyed(
+def _keyed_differences(
     difference: _Differences, old: OperatorInventory, new: OperatorInventory, wanted: Sequence[str] | None
 ) -> Iterator[StructureDifference]:
     before, after = ({n: m for n, (_, m) in o.keyed_states.items()} for o in (old, new))
@@ -94,8 +96,8 @@ class _Differences:
 
 def _states(
     difference: _Differences,
-    old: Mapping[str, StateMeta],
-    new: Mapping[str, StateMeta],
+    old: Mapping[str, StateMetaInfo],
+    new: Mapping[str, StateMetaInfo],
     wanted: Sequence[str] | None,
 ) -> Iterator[StructureDifference]:
     for name in dict.fromkeys((*old, *new)):
@@ -106,7 +108,7 @@ def _states(
             # A job has timer queues as soon as it requests a timer service.
             queue = any(m is not None and m.kind == "timers" for m in (before, after))
             severity: Literal["difference", "note"] = "note" if queue else "difference"
-            yield difference(name, "state", _described(before), _described(after), severity=severity)
+            yield difference(name, "state", _description(before), _description(after), severity=severity)
             continue
         if before.kind != after.kind:
             yield difference(name, "kind", before.kind, after.kind)
@@ -114,7 +116,8 @@ def _states(
             first, second = before.serializers.get(role), after.serializers.get(role)
             what = role.removesuffix("_SERIALIZER").replace("_", " ").lower()
             if first is None or second is None:
-                yield difference(name, f"{what} type", _type(first), _type(second))
+                types = (None if s is None else _type(s) for s in (first, second))
+                yield difference(name, f"{what} type", *types)
             else:
                 yield from _serializers(difference, name, f"{what} type", first, second)
 
@@ -123,51 +126,60 @@ def _serializers(
     difference: _Differences, state: str | None, what: str, before: Serializer, after: Serializer
 ) -> Iterator[StructureDifference]:
     if before.type_name != after.type_name or before.logical != after.logical:
-        first, second = _type(before), _type(after)
-        if first == second:  # of fields with the same names
-            first, second = (f"{first}: {s.logical}" for s in (before, after))
-        yield difference(state, what, first, second)
+        yield difference(state, what, *_types(before, after))
     elif snapshot_bytes(before) != snapshot_bytes(after):
         first, second = (f"{s.snapshot_class} version {s.snapshot_version}" for s in (before, after))
         if first == second:
-            first, second = (f"{first}, {_digest(snapshot_bytes(s))}" for s in (before, after))
+            first, second = (f"{first}, {text}" for text in _digests(snapshot_bytes(before), snapshot_bytes(after)))
         yield difference(state, f"{what}: serializer", first, second, severity="note")
 
 
-def _digest(content: bytes) -> str:
-    """Return a digest that distinguishes contents of the same size."""
-    return f"{len(content)} bytes, SHA-256 {hashlib.sha256(content).hexdigest()[:16]}"
+def _digests(before: bytes, after: bytes) -> tuple[str, str]:
+    """Return the sizes and digests of two contents, and the byte from which they differ."""
+    first, second = (
+        f"{several(len(content), 'byte')}, SHA-256 {hashlib.sha256(content).hexdigest()[:16]}"
+        for content in (before, after)
+    )
+    return first, f"{second}, different from byte {first_difference(before, after)}"
 
 
-def _described(meta: StateMeta | None) -> str | None:
+def _description(meta: StateMetaInfo | None) -> str | None:
     return None if meta is None else f"{meta.kind} of {meta.value.type_name}"
 
 
-def _type(serializer: Serializer | None) -> str | None:
+def _type(serializer: Serializer) -> str:
     """Return the type of a serializer, with the names of its fields."""
-    if serializer is None:
-        return None
     logical = serializer.logical
     fields = f" ({', '.join(f.name for f in logical.fields)})" if isinstance(logical, StructType) else ""
     return f"{serializer.type_name}{fields}"
 
 
-def _uncompared(
+def _types(before: Serializer, after: Serializer) -> tuple[str, str]:
+    """Return two types as different texts: types that print alike are followed by the part that differs."""
+    first, second = _type(before), _type(after)
+    if not look_alike(first, second):
+        return first, second
+    path, old, new = different_part(before.logical, after.logical)
+    return f"{first}, {path or 'type'}: {old}", f"{second}, {path or 'type'}: {new}"
+
+
+def _uncompared_differences(
     difference: _Differences, old: OperatorInventory, new: OperatorInventory
 ) -> Iterator[StructureDifference]:
     """Yield differences of operator content that is not compared key by key."""
     for what in ("raw operator", "input channel", "output channel"):
         before, after = (sum(r.size_bytes for r in file_rows(o) if r.slot == what) for o in (old, new))
         if before or after:
-            size = f"{after} bytes" if before != after else f"{after} bytes too, equal or not"
-            yield difference(None, f"{what} state, not compared", f"{before} bytes", size, severity="note")
+            same = ", the same size" if before == after else ""
+            sizes = several(before, "byte"), f"{several(after, 'byte')}{same}"
+            yield difference(None, f"{what} state, not compared", *sizes, severity="note")
     for o in (old, new):
         if o.keyed.own_raw_subtasks:
             yield difference(None, "raw keyed state, not compared", None, None, severity="note")
             break
     first, second = (_coordinator(o) for o in (old, new))
     if first != second:
-        yield difference(None, "coordinator", _digest(first), _digest(second), severity="note")
+        yield difference(None, "coordinator", *_digests(first, second), severity="note")
 
 
 def _coordinator(operator: OperatorInventory) -> bytes:

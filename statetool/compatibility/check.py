@@ -7,25 +7,33 @@ from contextlib import suppress
 from typing import Final
 
 from statetool.compatibility.commits import with_commit_ids
-from statetool.compatibility.hidden import hidden_subclasses
-from statetool.compatibility.states import Backend, Hidden, Job, check_key, element_verdicts, keyed_verdicts
+from statetool.compatibility.states import Backend, Hidden, Job, check_key, element_verdicts, keyed_verdicts, of_error
+from statetool.compatibility.undescribed_subclasses import hidden_subclasses
 from statetool.compatibility.verdicts import (
+    NEW,
+    STARTS_EMPTY,
+    A,
+    B,
+    Cause,
     Check,
     CheckWarning,
     Level,
     OperatorVerdict,
+    Remedy,
     Resolution,
     StateVerdict,
-    combined,
+    combine,
+    resolved,
     worst,
 )
-from statetool.errors import UNREAD, OptionError, UnsupportedError
+from statetool.errors import UNREAD, OptionError, UnsupportedError, several
 from statetool.formats.key_groups import default_max_parallelism
 from statetool.formats.metadata.savepoint import savepoint_properties
-from statetool.saving.versions import RELEASES, Target, fitted, parse_release
+from statetool.saving.versions import RELEASES, Target, convert_metadata, parse_release
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import display_name
 
 #: The first metadata version of Flink 2.x.
 _FIRST_OF_2: Final = 5
@@ -35,9 +43,11 @@ _BACKENDS: Final = ("heap", "rocksdb")
 def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, backend: str | None) -> Check:
     """Check whether a snapshot is restored. The parameters are those of :func:`statetool.check`."""
     if new is None and flink is None:
-        raise OptionError("nothing to check against", hint="give the snapshot of a new job, or a release: flink='2.3'")
+        raise OptionError("nothing to check against", hint="give a snapshot of the new job, or a release: flink='2.3'")
     if backend is not None and backend not in _BACKENDS:
         raise OptionError(f"backend={backend!r} is not one of {', '.join(_BACKENDS)}")
+    if new is not None:
+        old, new = old.with_names_of(new), new.with_names_of(old)
     job = Job(backend=_backend(new, backend), target=_target(new, flink))
     metadata = _metadata(old, job)
     operators = tuple(with_commit_ids(_operators(old, new, job), old, new))
@@ -46,8 +56,8 @@ def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, 
     reason = metadata.reason
     if not reason and first is not None and verdict != "fully":
         states = [f"{s.name}: {s.reason}" for s in first.states if s.verdict == verdict]
-        reason = f"{first.uid}: {first.reason or '; '.join(states)}"
-    return Check(verdict=verdict, reason=reason, operators=operators)
+        reason = f"{display_name(first.uid)}: {first.reason or ' '.join(states)}"
+    return Check(verdict=verdict, reason=reason, operators=operators, causes=metadata.causes)
 
 
 def _target(new: Inventory | None, flink: str | None) -> Target | None:
@@ -75,14 +85,12 @@ def _metadata(old: Inventory, job: Job) -> Resolution:
         return Resolution(Level.AS_IS)
     if old.metadata.version > target.metadata_version:
         readers = [r for r, (version, _) in RELEASES.items() if version >= old.metadata.version]
-        return Resolution(
-            Level.INCOMPATIBLE,
-            f"Flink {target.release} does not read metadata of version {old.metadata.version}, Flink {readers[0]} and later do",
-        )
+        reason = f"Flink {target.release} does not read metadata of version {old.metadata.version}."
+        return resolved(Level.INCOMPATIBLE, reason, f"Restore it with Flink {readers[0]} or later.")
     try:
-        fitted(old.metadata, target, properties=savepoint_properties())
+        convert_metadata(old.metadata, target, properties=savepoint_properties())
     except UnsupportedError as error:
-        return Resolution(Level.INCOMPATIBLE, error.message, error.hint or "")
+        return of_error(Level.INCOMPATIBLE, error)
     return Resolution(Level.AS_IS)
 
 
@@ -95,12 +103,12 @@ def _operators(old: Inventory, new: Inventory | None, job: Job) -> Iterator[Oper
         if new is not None and successor is None:
             yield _without_successor(operator, fresh)
         else:
-            yield _restored(operator, successor, job)
+            yield _restore_verdict(operator, successor, job)
     for operator in fresh:
-        yield OperatorVerdict(uid=operator.label, verdict="fully", reason="new in the job: starts empty", remedy="")
+        yield OperatorVerdict(uid=operator.label, verdict="fully", reason=STARTS_EMPTY, remedy="")
 
 
-def _restored(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
+def _restore_verdict(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
     states: list[StateVerdict] = []
     resolutions = [_parallelism(old, new)]
     hidden: Hidden = {}
@@ -121,13 +129,14 @@ def _restored(old: OperatorInventory, new: OperatorInventory | None, job: Job) -
         try:
             check()
         except UNREAD as error:
-            resolutions.append(Resolution(Level.UNKNOWN, f"its {scope} state is not read: {error}", error.hint))
-    own = combined(resolutions)
+            resolutions.append(of_error(Level.UNKNOWN, error, f"statetool cannot read its {scope} state"))
+    own = combine(resolutions)
     return OperatorVerdict(
         uid=old.label,
         verdict=worst([own.level.verdict, *(s.verdict for s in states)]),
         reason=own.reason,
         remedy=own.remedy,
+        causes=own.causes,
         states=tuple(states),
         warnings=own.warnings,
     )
@@ -138,18 +147,25 @@ def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resol
         return Resolution(Level.AS_IS)
     before, after = old.state.max_parallelism, new.state.max_parallelism
     if new.state.parallelism > before:
-        return Resolution(
+        return resolved(
             Level.INCOMPATIBLE,
-            f"parallelism {new.state.parallelism} above the max parallelism {before} of the snapshot",
-            f"statetool rescale --max-parallelism {after}, or a lower parallelism",
+            f"The job has parallelism {new.state.parallelism}, the savepoint max parallelism {before}.",
+            Remedy(
+                f"Lower the parallelism of the job, or write a copy with max parallelism {after}.",
+                ("rescale", A, NEW, "--max-parallelism", str(after)),
+            ),
         )
     if before != after:
         # If the job does not set it, Flink uses the snapshot's value. The job's savepoint does not show whether the job set it.
         unset = after == default_max_parallelism(new.state.parallelism)
-        return Resolution(
+        return resolved(
             Level.UNKNOWN if unset else Level.INCOMPATIBLE,
-            f"max parallelism {before} became {after}: Flink refuses it where the job sets it, and keeps {before} where not",
-            f"statetool rescale --uid {old.label}={after}, or do not set it",
+            f"The savepoint has max parallelism {before}, the job {after}. If the job sets {after} explicitly,"
+            f" Flink refuses to restore; otherwise Flink keeps {before}.",
+            Remedy(
+                f"Do not set it in the job, or write a copy with max parallelism {after}.",
+                ("rescale", A, NEW, "--uid", f"{old.label}={after}"),
+            ),
         )
     return Resolution(Level.AS_IS)
 
@@ -159,17 +175,19 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
     for stored in old.keyed.managed:
         if job.backend == "unknown":
             if new is not None and stored.database:
-                return Resolution(
+                return resolved(
                     Level.UNKNOWN,
-                    "keyed state in the form of RocksDB or ForSt, and the snapshot of the new job does not tell its backend",
-                    "name it (--backend), or make a canonical savepoint with statetool convert, which all backends read",
+                    "The keyed state has the native format of RocksDB or ForSt, and the snapshot of the new job does not show its backend.",
+                    Remedy(
+                        "Name the backend of the new job (heap or rocksdb).", ("check", A, B, "--backend", "rocksdb")
+                    ),
                 )
         elif not stored.canonical and stored.database != (job.backend == "rocksdb"):
-            form = "RocksDB or ForSt" if stored.database else "another form than RocksDB's own"
-            return Resolution(
+            form = "RocksDB or ForSt" if stored.database else "another backend than RocksDB"
+            return resolved(
                 Level.INCOMPATIBLE if stored.database else Level.UNKNOWN,
-                f"keyed state in the form of {form}, and a job with the backend {job.backend}",
-                "statetool convert makes a canonical savepoint of it, which all backends read",
+                f"The keyed state has the native format of {form}, and the job uses the {job.backend} backend.",
+                Remedy("Convert it to a canonical savepoint, which all backends read.", ("convert", A, NEW)),
             )
     return Resolution(Level.AS_IS)
 
@@ -178,17 +196,31 @@ def _without_successor(old: OperatorInventory, fresh: list[OperatorInventory]) -
     row = operator_row(old)
     size = row.state_bytes + row.coordinator_bytes
     if not size:
-        return OperatorVerdict(uid=old.label, verdict="fully", reason="gone from the job, without state", remedy="")
+        return OperatorVerdict(uid=old.label, verdict="fully", reason="Not in the job; it has no state.", remedy="")
     candidates = sorted(fresh, key=lambda o: -_likeness(old, o))
-    remedy = "allow non-restored state, if its state is no longer needed"
+    amount = several(size, "byte")
+    remedy = Remedy(
+        "If its state is not needed, drop it, or restore with --allowNonRestoredState.",
+        ("drop", A, NEW, "--uid", old.label),
+    )
     if candidates and _likeness(old, candidates[0]) > 0:
-        remedy = f"if it is {candidates[0].label} now: statetool uid SRC DST {old.label}={candidates[0].label}; else {remedy}"
+        renamed = f"{old.label}={candidates[0].label}"
+        text = f"If the operator is {candidates[0].label.display} in the new job, rename it. {remedy.text}"
+        remedy = Remedy(text, ("uid", A, NEW, renamed))
+    cause = Cause(
+        level=Level.INCOMPATIBLE,
+        reason=f"The new job has no operator with this uid, so its {amount} of state cannot be restored.",
+        remedy=remedy,
+    )
+    lost = f"If non-restored state is allowed, {amount} of state are lost."
+    warning = CheckWarning(kind="loses", message=lost, in_reason=True)
     return OperatorVerdict(
         uid=old.label,
         verdict="not",
-        reason=f"the new job has no operator of this uid: {size} bytes of state have no place",
-        remedy=remedy,
-        warnings=(CheckWarning(kind="loses", text=f"{size} bytes, if non-restored state is allowed"),),
+        reason=cause.reason,
+        remedy=str(remedy),
+        causes=(cause,),
+        warnings=(warning,),
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from statetool.compatibility.verdicts import CheckWarning, OperatorVerdict
-from statetool.connectors.commit_ids import CommitIdRow, advised, commit_id_rows
-from statetool.errors import StatetoolError
+from statetool.compatibility.verdicts import CheckWarning, OperatorVerdict, Remedy
+from statetool.connectors.commit_ids import CommitIdRow, commit_id_rows
+from statetool.errors import StatetoolError, sentence
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 
@@ -20,15 +20,16 @@ def with_commit_ids(
     A snapshot with id 0 was created from scratch, not by Flink. The savepoint of the new job then shows which ids its sinks have committed.
     """
     checkpoint_id = old.metadata.checkpoint_id
-    texts = {r.operator: r.message for o in old.operators.values() for r in _rows(o, checkpoint_id) if r.is_problem}
+    warnings = {
+        r.operator: _of_state(r) for o in old.operators.values() for r in _rows(o, checkpoint_id) if r.is_problem
+    }
     if new is not None and checkpoint_id == 0:
         known = {o.state.operator_id for o in old.operators.values()}
         fresh = [o for o in new.operators.values() if o.state.operator_id not in known]
-        texts |= {r.operator: _from_the_job(r) for o in fresh for r in _rows(o, new.metadata.checkpoint_id)}
+        warnings |= {r.operator: _from_the_job(r) for o in fresh for r in _rows(o, new.metadata.checkpoint_id)}
     for verdict in verdicts:
-        text = texts.get(verdict.uid)
-        warning = () if text is None else (CheckWarning(kind="loses", text=text),)
-        yield replace(verdict, warnings=(*verdict.warnings, *warning))
+        warning = warnings.get(verdict.uid)
+        yield verdict if warning is None else replace(verdict, warnings=(*verdict.warnings, warning))
 
 
 def _rows(operator: OperatorInventory, checkpoint_id: int) -> list[CommitIdRow]:
@@ -39,9 +40,29 @@ def _rows(operator: OperatorInventory, checkpoint_id: int) -> list[CommitIdRow]:
         return []
 
 
-def _from_the_job(row: CommitIdRow) -> str:
+def _of_state(row: CommitIdRow) -> CheckWarning:
+    known = row.highest_known
+    if known is not None and row.checkpoint_id < known:
+        committed = f"The snapshot has id {row.checkpoint_id}, its sink state {known}, so the job's first commits would be dropped."
+    elif known is None and row.checkpoint_id == 0:
+        committed = "The snapshot has id 0, and the ids that the table has committed are unknown."
+    else:
+        committed = sentence(row.message)
+    return _warning(row, committed, known)
+
+
+def _from_the_job(row: CommitIdRow) -> CheckWarning:
     highest = max(row.checkpoint_id, row.highest_known or 0)
-    return (
-        f"{row.connector} commits by checkpoint id: the snapshot has id 0, that of the new job {highest}, and commits up to it are dropped"
-        f" (write the snapshot with {advised(highest)})"
+    committed = f"The snapshot has id 0, that of the new job {highest}, and commits up to that id are dropped."
+    return _warning(row, committed, highest)
+
+
+def _warning(row: CommitIdRow, committed: str, least: int | None) -> CheckWarning:
+    number = "the highest id of the table" if least is None else str(least)
+    return CheckWarning(
+        kind="loses",
+        message=f"{row.connector} commits by checkpoint id, and drops commits of ids that the table has. {committed}",
+        remedy=Remedy(
+            f"Write the snapshot with a checkpoint id of at least {number} (--checkpoint-id, checkpoint_id=)."
+        ),
     )

@@ -8,12 +8,13 @@ the new job.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
-from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combined
+from statetool.compatibility.verdicts import NEW, A, B, CheckWarning, Level, Remedy, Resolution, combine, resolved
 from statetool.errors import UnknownSerializerError
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
@@ -27,9 +28,15 @@ from statetool.serializers.row import RowSerializer
 from statetool.serializers.rowdata import BinaryDataSerializer
 from statetool.serializers.runtime import TtlSerializer, unwrap
 
+_ANOTHER_SCHEMA: Final = "The Avro schema changed."
 _GENERIC_RECORD: Final = "org.apache.avro.generic.GenericRecord"
 _AS_IS: Final = Resolution(Level.AS_IS)
-_EMPTY: Final = "read the old state and write it anew with the new type, or give the state a new name and start empty"
+#: The command refuses values that it cannot convert, and steps that lose something unless they are accepted.
+MIGRATE: Final = Remedy(
+    "Write a copy of the snapshot in which the values have the new type, if they can be converted.",
+    ("migrate", A, NEW, "--to", B),
+)
+_TRY: Final = "Restore a copy of the job from this snapshot to find out."
 
 
 def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = None) -> Resolution:
@@ -59,69 +66,83 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
         case BinaryDataSerializer(), BinaryDataSerializer():
             return _binary(old, new)
         case RowSerializer(), RowSerializer() if len(old.nested) == len(new.nested):
-            kind = _AS_IS if old.row_kind == new.row_kind else Resolution(Level.AFTER_MIGRATION, "rows get a kind")
-            return combined([_parts(old, new), kind])
+            kind = _AS_IS if old.row_kind == new.row_kind else resolved(Level.AFTER_MIGRATION, "Rows get a row kind.")
+            return combine([_parts(old, new), kind])
         case CompositeSerializer(), CompositeSerializer():
             return _composites(old, new)
     return _same_class(old, new)
 
 
 def _another_type(old: Serializer, new: Serializer) -> Resolution:
-    return Resolution(Level.INCOMPATIBLE, f"{old.type_name} became {new.type_name}", _EMPTY)
+    return resolved(Level.INCOMPATIBLE, f"The type {old.type_name} became {new.type_name}.", MIGRATE)
 
 
 def _opaque(old: Serializer, new: Serializer) -> Resolution:
     try:
-        same = "the same snapshot" if snapshot_bytes(old) == snapshot_bytes(new) else "another snapshot"
+        same = "is the same" if snapshot_bytes(old) == snapshot_bytes(new) else "differs"
     except UnknownSerializerError:
-        same = "no snapshot"
-    return Resolution(
-        Level.UNKNOWN,
-        f"{old.type_name}: only its own class knows, which wrote {same}",
-        "try it with a copy of the job",
-    )
+        same = "is missing"
+    reason = f"Only the serializer class itself can tell whether it reads {old.type_name}; its snapshot in the new job {same}."
+    return resolved(Level.UNKNOWN, reason, _TRY)
 
 
 def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Resolution:
     on = isinstance(new, TtlSerializer)
-    words = f"time to live was switched {'on' if on else 'off'}"
+    reason = f"Time to live (TTL) was switched {'on' if on else 'off'}."
     if may is None:
-        return Resolution(Level.UNKNOWN, words, "say for which release of Flink: flink='2.3'")
+        release = Remedy(
+            "Name the Flink release of the new job: only Flink 2.x migrates it.", ("check", A, B, "--flink", "2.3")
+        )
+        return resolved(Level.UNKNOWN, reason, release)
     if not may:
-        remedy = "Flink 1.x refuses this: keep the setting, or give the state a new name"
-        return Resolution(Level.INCOMPATIBLE, words, remedy)
+        remedy = "Keep the TTL setting of the state, or give the state a new name: it then starts empty."
+        return resolved(Level.INCOMPATIBLE, f"{reason} Flink 1.x does not migrate it.", remedy)
     values = [s.children()[1][1] if isinstance(s, TtlSerializer) else s for s in (old, new)]
-    return combined([Resolution(Level.AFTER_MIGRATION, words), resolve(*values)])
+    return combine([resolved(Level.AFTER_MIGRATION, reason), resolve(*values)])
 
 
 def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
     if old.pojo_class != new.pojo_class:
-        return Resolution(Level.INCOMPATIBLE, f"the class {old.pojo_class} became {new.pojo_class}", _EMPTY)
+        return resolved(Level.INCOMPATIBLE, f"The class {old.pojo_class} became {new.pojo_class}.", MIGRATE)
     before, after = dict(old.fields), dict(new.fields)
     resolutions = [resolve(before[n], after[n]).inside(n) for n in before if n in after]
     removed, added = [n for n in before if n not in after], [n for n in after if n not in before]
     if removed:
-        loss = CheckWarning(kind="loses", text=f"the values of {', '.join(removed)} are dropped")
-        remedy = "a renamed field is a dropped and a new one: keep the name" if added else ""
-        resolutions.append(Resolution(Level.AFTER_MIGRATION, f"without {', '.join(removed)}", remedy, (loss,)))
+        remedy = _renamed(added) if added else None
+        loss = CheckWarning(kind="loses", message=_dropped(removed), remedy=remedy)
+        resolutions.append(resolved(Level.AFTER_MIGRATION, f"The class lost {_fields(removed)}.", remedy, loss))
     if added:
-        resolutions.append(Resolution(Level.AFTER_MIGRATION, f"new: {', '.join(added)}"))
-    own = combined([*resolutions, *_registered(old, new)])
+        resolutions.append(resolved(Level.AFTER_MIGRATION, f"The class got {_fields(added)}."))
+    own = combine([*resolutions, *_registered_resolutions(old, new)])
     migrated = own.level >= Level.AFTER_MIGRATION
-    return combined([own, *_unregistered(old, new, migrated=migrated)])
+    return combine([own, *_unregistered_resolutions(old, new, migrated=migrated)])
 
 
-def _registered(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
+def _fields(names: Sequence[str]) -> str:
+    return f"the field{'' if len(names) == 1 else 's'} {', '.join(names)}"
+
+
+def _dropped(names: Sequence[str]) -> str:
+    return f"The values of {_fields(names)} are dropped."
+
+
+def _renamed(added: Sequence[str]) -> Remedy:
+    """Return the remedy for a class that lost fields and got others: Flink takes a renamed field for a dropped and a new one."""
+    text = f"If a field was renamed to {' or '.join(added)}, keep its old name, or let statetool rename it (--rename)."
+    return Remedy(text, ("migrate", A, NEW, "--to", B, "--dry-run"))
+
+
+def _registered_resolutions(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
     yield from _subclasses(old.registered, new)
     if [n for n, _ in old.registered] != [n for n, _ in new.registered]:
-        yield Resolution(Level.RECONFIGURED, "subclasses are registered otherwise")
+        yield resolved(Level.RECONFIGURED, "Other subclasses are registered, or in another order.")
 
 
-def _unregistered(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -> Iterator[Resolution]:
+def _unregistered_resolutions(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -> Iterator[Resolution]:
     """Yield the resolutions of subclasses that are not registered.
 
     A subclass that only the user declared is not part of the snapshot: its values are found by
-    :func:`~statetool.compatibility.hidden.hidden_subclasses`.
+    :func:`~statetool.compatibility.undescribed_subclasses.hidden_subclasses`.
     """
     registered = {n for n, _ in new.registered}
     described = {n: s for n, s in new.others if n not in new.undescribed}
@@ -137,10 +158,10 @@ def _unregistered(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -
         ):
             yield from _subclasses([(name, before)], new)
         else:
-            yield _kept(name, before, after)
+            yield _unmigrated_resolution(name, before, after)
 
 
-def _kept(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
+def _unmigrated_resolution(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
     """Return the resolution of an unregistered subclass whose values are not migrated.
 
     Flink does not check it, and continues with its old serializer (``constructReconfiguredPojoSerializer``).
@@ -150,11 +171,20 @@ def _kept(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
     added = [n for n in after if n not in before]
     if not added or whole.level > Level.AFTER_MIGRATION:
         return whole.inside(name)
-    text = f"{', '.join(added)}: never written, because Flink keeps the old serializer of a subclass that is not registered"
-    remedy = "let statetool migrate the values, or change the class of the state too: Flink then migrates them"
+    one = len(added) == 1
+    text = (
+        f"The new {'field' if one else 'fields'} {', '.join(added)} {'is' if one else 'are'} never written:"
+        " Flink keeps the old serializer of a subclass that is not registered."
+    )
+    remedy = Remedy(
+        "Write a copy of the snapshot in which the values have the new fields.", ("migrate", A, NEW, "--to", B)
+    )
     same = all(n in after and resolve(s, after[n]).level < Level.AFTER_MIGRATION for n, s in before.items())
-    warnings = (*whole.warnings, CheckWarning(kind="loses", text=text))
-    return Resolution(Level.RECONFIGURED if same else whole.level, whole.reason, remedy, warnings).inside(name)
+    warnings = (*whole.warnings, CheckWarning(kind="loses", message=text, remedy=remedy))
+    level = Level.RECONFIGURED if same else whole.level
+    return Resolution(
+        level, tuple(replace(c, level=min(c.level, level), remedy=remedy) for c in whole.causes), warnings
+    ).inside(name)
 
 
 def _subclasses(parts: Iterable[tuple[str, Serializer]], new: PojoSerializer) -> Iterator[Resolution]:
@@ -163,24 +193,24 @@ def _subclasses(parts: Iterable[tuple[str, Serializer]], new: PojoSerializer) ->
         if name in described:
             yield resolve(serializer, described[name]).inside(name)
         else:
-            yield Resolution(
+            yield resolved(
                 Level.UNKNOWN,
-                f"the snapshot of the new job does not describe the subclass {name}",
-                "take it from a job that has seen a value of that class, or registers it",
+                f"The snapshot of the new job does not describe the subclass {name}.",
+                "Take the snapshot of the new job from a job that has written a value of this class or registers it, and check again.",
             )
 
 
 def _enums(old: EnumSerializer, new: EnumSerializer) -> Resolution:
     if old.enum_class != new.enum_class:
-        return Resolution(Level.INCOMPATIBLE, f"the enum {old.enum_class} became {new.enum_class}", _EMPTY)
+        return resolved(Level.INCOMPATIBLE, f"The enum {old.enum_class} became {new.enum_class}.", MIGRATE)
     if missing := [n for n in old.names if n not in new.names]:
-        return Resolution(
-            Level.INCOMPATIBLE, f"{old.enum_class} lost {', '.join(missing)}", "keep the constants that were there"
-        )
+        constants = f"constant{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
+        reason = f"The enum {old.enum_class} lost the {constants}."
+        return resolved(Level.INCOMPATIBLE, reason, f"Keep the {constants} in the enum.")
     if (old.names, old.ids) == (new.names[: len(old.names)], new.ids[: len(old.names)]):
         return _AS_IS if len(old.names) == len(new.names) else Resolution(Level.RECONFIGURED)
     if type(old) is not EnumSerializer:
-        return Resolution(Level.INCOMPATIBLE, f"the constants of {old.enum_class} have other numbers", _EMPTY)
+        return resolved(Level.INCOMPATIBLE, f"The constants of {old.enum_class} have other numbers.", MIGRATE)
     return Resolution(Level.RECONFIGURED)
 
 
@@ -188,15 +218,15 @@ def _avro(old: AvroSerializer, new: AvroSerializer) -> Resolution:
     before, after = (canonical(json.loads(s.schema_json)) for s in (old, new))
     problem = unreadable(before, after)
     if problem:
-        return Resolution(Level.INCOMPATIBLE, f"the new Avro schema does not read the old one: {problem}", _EMPTY)
+        return resolved(Level.INCOMPATIBLE, f"The new Avro schema does not read the old one: {problem}.", MIGRATE)
     if old.runtime_class != new.runtime_class:
-        words = f"Avro's {old.runtime_class} became {new.runtime_class}"
-        return Resolution(Level.UNKNOWN, words, "on heap, values are of the old class: try it with a copy of the job")
+        reason = f"The Avro class {old.runtime_class} became {new.runtime_class}. On heap, restored values keep the old class."
+        return resolved(Level.UNKNOWN, reason, _TRY)
     if equal(before, after):
         return _AS_IS
     if new.runtime_class == _GENERIC_RECORD:
         return _generic_records(before, after)
-    return combined([Resolution(Level.AFTER_MIGRATION, "another Avro schema", "", tuple(_avro_losses(before, after)))])
+    return resolved(Level.AFTER_MIGRATION, _ANOTHER_SCHEMA, None, *_avro_losses(before, after))
 
 
 def _generic_records(before: object, after: object) -> Resolution:
@@ -207,19 +237,26 @@ def _generic_records(before: object, after: object) -> Resolution:
     effects: dict[str, list[str]] = {}
     for effect, words in by_position(before, after):
         effects.setdefault(effect, []).append(words)
-    text = "a GenericRecord keeps its old schema, and the new serializer takes its fields by position"
-    remedy = "let statetool migrate the values, or use a generated class, which Avro resolves by name"
+    text = "A GenericRecord keeps its old schema, and the new serializer takes its fields by position"
+    remedy = Remedy(
+        "Write a copy of the snapshot with the new schema, or use a generated class, which Avro resolves by name.",
+        ("migrate", A, NEW, "--to", B),
+    )
+
+    def may_change(message: str, *, in_reason: bool = False) -> CheckWarning:
+        return CheckWarning(kind="may_change", message=message, remedy=remedy, in_reason=in_reason)
+
     if fails := effects.get("fails"):
-        return Resolution(Level.INCOMPATIBLE, f"{text}: {fails[0]}", remedy)
-    warnings = [CheckWarning(kind="may_change", text=f"{text}: {words}") for words in effects.get("moves", ())]
-    old_names = "on heap, a GenericRecord has the names of its old schema until a savepoint is taken and restored"
-    warnings += [CheckWarning(kind="may_change", text=f"{old_names}: {words}") for words in effects.get("renames", ())]
+        return resolved(Level.INCOMPATIBLE, f"{text}: {fails[0]}.", remedy)
+    warnings = [may_change(f"{text}: {words}.") for words in effects.get("moves", ())]
+    old_names = "On heap, a GenericRecord has the names of its old schema until a savepoint is taken and restored"
+    warnings += [may_change(f"{old_names}: {words}.") for words in effects.get("renames", ())]
     if gone := effects.get("drops"):
-        warnings.append(CheckWarning(kind="loses", text=f"the values of {', '.join(gone)} are dropped"))
+        warnings.append(CheckWarning(kind="loses", message=_dropped(gone)))
     if depends := effects.get("depends"):
-        words = f"{text}: {depends[0]}, which Avro 1.12 does and older ones may not"
-        return Resolution(Level.UNKNOWN, words, remedy, (*warnings, CheckWarning(kind="may_change", text=words)))
-    return Resolution(Level.AFTER_MIGRATION, "another Avro schema", remedy if warnings else "", tuple(warnings))
+        reason = f"{text}: {depends[0]}. Avro 1.12 converts such values, older releases may not."
+        return resolved(Level.UNKNOWN, reason, remedy, *warnings, may_change(reason, in_reason=True))
+    return resolved(Level.AFTER_MIGRATION, _ANOTHER_SCHEMA, remedy if warnings else None, *warnings)
 
 
 def _avro_losses(before: object, after: object) -> Iterator[CheckWarning]:
@@ -227,74 +264,78 @@ def _avro_losses(before: object, after: object) -> Iterator[CheckWarning]:
     if isinstance(before, dict) and isinstance(after, dict) and "fields" in before and "fields" in after:
         names = {n for f in after["fields"] for n in (f["name"], *f.get("aliases", ()))}
         if gone := [f["name"] for f in before["fields"] if f["name"] not in names]:
-            yield CheckWarning(kind="loses", text=f"the values of {', '.join(gone)} are dropped")
+            yield CheckWarning(kind="loses", message=_dropped(gone))
 
 
 def _kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
     if old.type_class != new.type_class:
-        return Resolution(Level.INCOMPATIBLE, f"the class {old.type_class} became {new.type_class}", _EMPTY)
+        return resolved(Level.INCOMPATIBLE, f"The class {old.type_class} became {new.type_class}.", MIGRATE)
     if old.context.kryo != new.context.kryo:
-        return Resolution(
+        return resolved(
             Level.INCOMPATIBLE,
-            f"values of {old.type_class} that another Kryo wrote: Flink 1.x has Kryo 2, Flink 2.x has Kryo 5",
-            "before the upgrade give the type a serializer that both have: a POJO, Avro",
+            f"Another version of Kryo wrote the values of {old.type_class}: Flink 1.x has Kryo 2, Flink 2.x has Kryo 5.",
+            "Before the upgrade, give the type a serializer that both releases have, such as POJO or Avro.",
         )
     gone = {e.name for m in old.maps for e in m} - {e.name for m in new.maps for e in m}
     if gone:
-        return Resolution(
-            Level.INCOMPATIBLE,
-            f"Kryo's registrations of {', '.join(sorted(gone))} are gone",
-            "register the classes as before",
-        )
+        names = ", ".join(sorted(gone))
+        reason = f"The new job does not register {names} with Kryo."
+        return resolved(Level.INCOMPATIBLE, reason, f"Register {names} as before.")
     level = Level.AS_IS if old.maps == new.maps else Level.RECONFIGURED
     if old.type_class.startswith(("java.", "scala.")):
         return Resolution(level)
-    text = f"Kryo does not say which fields {old.type_class} had: it must not have changed"
-    remedy = "if the class is as it was, it restores; if not, write the state anew as a type that evolves: a POJO, Avro"
-    return Resolution(Level.UNKNOWN, text, remedy, (CheckWarning(kind="may_change", text=text),))
+    reason = f"Kryo does not store the fields of {old.type_class}: the values are read correctly only if the class is unchanged."
+    remedy = (
+        "If the class changed, give the state a type that evolves (POJO, Avro), and write its values with that type."
+    )
+    warning = CheckWarning(kind="may_change", message=reason, in_reason=True)
+    return resolved(Level.UNKNOWN, reason, f"Nothing needs to be done if the class is unchanged. {remedy}", warning)
 
 
 def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
     if old.payload == new.payload:
-        return _unchanged(old)
+        return _unchanged_resolution(old)
     if old.sql and new.sql and tuple(map(str, old.sql)) != tuple(map(str, new.sql)):
-        return Resolution(
+        return resolved(
             Level.INCOMPATIBLE,
-            f"{old.type_name} became {new.type_name}: rows of SQL go by position and type",
-            "keep the columns that the state holds; a changed plan needs a migrated or an empty state",
+            f"The SQL row {old.type_name} became {new.type_name}. Flink matches columns by position and type.",
+            replace(MIGRATE, text=f"Keep the columns of the old row. {MIGRATE.text}"),
         )
-    return Resolution(Level.UNKNOWN, f"{old.type_name} with another snapshot")
+    return _another_snapshot(old)
+
+
+def _another_snapshot(old: Serializer) -> Resolution:
+    reason = f"The snapshot of the serializer of {old.type_name} changed, and statetool does not know its rules."
+    return resolved(Level.UNKNOWN, reason, _TRY)
 
 
 def _composites(old: CompositeSerializer, new: CompositeSerializer) -> Resolution:
     if old.outer != new.outer or len(old.nested) != len(new.nested):
-        return _another_type(old, new) if old.type_name != new.type_name else Resolution(Level.UNKNOWN, old.type_name)
+        return _another_type(old, new) if old.type_name != new.type_name else _another_snapshot(old)
     return _parts(old, new)
 
 
 def _parts(old: Serializer, new: Serializer) -> Resolution:
     steps = zip(old.children(), new.children(), strict=True)
-    return combined(resolve(a, b).inside(step) for (step, a), (_, b) in steps)
+    return combine(resolve(a, b).inside(step) for (step, a), (_, b) in steps)
 
 
 def _same_class(old: Serializer, new: Serializer) -> Resolution:
     """Check whether serializers without specific rules are the same type with the same settings."""
     if old.children() or new.children():
         if snapshot_bytes(old) == snapshot_bytes(new):
-            return _unchanged(old)
+            return _unchanged_resolution(old)
         if old.type_name != new.type_name:
             return _another_type(old, new)
-        return Resolution(Level.UNKNOWN, f"{old.type_name} with another snapshot", "try it with a copy of the job")
+        return _another_snapshot(old)
     if old.type_name != new.type_name:
         return _another_type(old, new)
-    return (
-        _AS_IS if _payload(old) == _payload(new) else Resolution(Level.UNKNOWN, f"{old.type_name} with other settings")
-    )
+    return _AS_IS if _payload(old) == _payload(new) else _another_snapshot(old)
 
 
-def _unchanged(serializer: Serializer) -> Resolution:
+def _unchanged_resolution(serializer: Serializer) -> Resolution:
     """Return the resolution of a serializer that is the same on both sides: data that Kryo or user code reads inside it is unknown."""
-    return combined(
+    return combine(
         _kryo(part, part) if isinstance(part, KryoSerializer) else _opaque(part, part)
         for part in list(all_parts(serializer))[1:]
         if isinstance(part, KryoSerializer | OpaqueSerializer)

@@ -7,10 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from statetool.compatibility.rules import resolve
-from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, StateVerdict, combined
-from statetool.errors import UnsupportedError
+from statetool.compatibility.verdicts import (
+    A,
+    B,
+    CheckWarning,
+    Level,
+    Remedy,
+    Resolution,
+    StateVerdict,
+    combine,
+    resolved,
+)
+from statetool.errors import StatetoolError, UnsupportedError, sentence
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.saving.available import check_available
 from statetool.saving.versions import Target
 from statetool.serializers.base import Serializer, all_parts
@@ -21,7 +31,10 @@ from statetool.snapshot.state_tables import Scope
 Backend = Literal["heap", "rocksdb", "unknown"]
 #: Resolutions of values that no header describes, by scope and state.
 Hidden = Mapping[tuple[Scope, str], Resolution]
-_KEEP_KEYS: Final = "keys and namespaces cannot be migrated: keep their type, or write the state anew with the new keys"
+_KEEP_KEYS: Final = Remedy(
+    "Flink migrates neither keys nor namespaces: keep their type, or bootstrap the state with the new keys."
+)
+_KEEP_MAP_KEYS: Final = Remedy("RocksDB does not migrate the keys of maps: keep their type.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +56,27 @@ def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
     """Check whether the new job reads the keys of an operator."""
     if new is None:
         return _in_release_alone(old, (), job)
-    return combined([_in_release(old, (), job), _without_migration(resolve(old, new).inside("key"))])
+    return combine([_in_release(old, (), job), _without_migration(resolve(old, new).inside("key"))])
 
 
-def check_keyed(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
+def check_keyed(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether a keyed state can be restored into another one."""
     if old.kind != new.kind:
-        return Resolution(
-            Level.INCOMPATIBLE, f"a {old.kind} state became a {new.kind} state", "give the new state another name"
+        return resolved(
+            Level.INCOMPATIBLE, _another_kind(old, new), "Give the new state another name: it then starts empty."
         )
     resolutions = [_in_release(None, (old,), job)]
     if old.namespace is not None and new.namespace is not None:
         resolutions.append(_without_migration(resolve(old.namespace, new.namespace).inside("namespace")))
     resolutions.append(_values(old, new, job))
-    return combined(resolutions)
+    return combine(resolutions)
 
 
-def _values(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
+def _another_kind(old: StateMetaInfo, new: StateMetaInfo) -> str:
+    return f"The {old.kind} state became a {new.kind} state."
+
+
+def _values(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     if old.kind == "timers":
         return _without_migration(resolve(old.value, new.value))
     if old.kind not in ("list", "map") or len(old.parts) != len(new.parts) or not old.parts:
@@ -68,7 +85,7 @@ def _values(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
     value = resolve(old_value, new_value, ttl_may_switch=job.ttl_may_switch).inside("value" if keys else "element")
     if not keys:
         return value
-    return combined([value, _map_key(resolve(*map(unwrap, keys[0])).inside("map key"), value, job)])
+    return combine([value, _map_key(resolve(*map(unwrap, keys[0])).inside("map key"), value, job)])
 
 
 def _map_key(key: Resolution, value: Resolution, job: Job) -> Resolution:
@@ -76,55 +93,60 @@ def _map_key(key: Resolution, value: Resolution, job: Job) -> Resolution:
     migrates = max(key.level, value.level) == Level.AFTER_MIGRATION
     if job.backend == "heap" or key.level == Level.AS_IS or not migrates:
         return key
-    remedy = "RocksDB does not migrate the keys of maps: keep their type"
-    reason = key.reason or "the map's keys are described otherwise"
-    return replace(key, level=Level.INCOMPATIBLE, reason=reason, remedy=remedy)
+    return key.refused(_KEEP_MAP_KEYS, "The serializer of the map's keys is described differently.")
 
 
 def _without_migration(resolution: Resolution) -> Resolution:
-    if resolution.level != Level.AFTER_MIGRATION:
+    if resolution.level not in (Level.AFTER_MIGRATION, Level.INCOMPATIBLE):
         return resolution
-    return replace(resolution, level=Level.INCOMPATIBLE, remedy=_KEEP_KEYS)
+    return resolution.refused(_KEEP_KEYS)
 
 
-def check_elements(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
+def check_elements(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether an operator state can be restored into another one."""
     if old.kind != new.kind:
-        remedy = "Flink restores by name and mode: keep it, or give the new state another name"
-        return Resolution(Level.INCOMPATIBLE, f"a {old.kind} state became a {new.kind} state", remedy)
+        remedy = f"Flink restores operator state by name and mode: keep the {old.kind} state, or give the new state another name."
+        return resolved(Level.INCOMPATIBLE, _another_kind(old, new), remedy)
     resolutions = [_in_release(None, (old,), job)]
     for role, before in old.serializers.items():
         after = new.serializers.get(role)
         if after is not None:
             step = "key" if role == "KEY_SERIALIZER" else "value"
             resolutions.append(resolve(before, after).inside(step))
-    return combined(resolutions)
+    return combine(resolutions)
 
 
-def _in_release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> Resolution:
+def _in_release(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: Job) -> Resolution:
     """Check whether the release of the new job has all serializers."""
     if job.target is None:
         return Resolution(Level.AS_IS)
     try:
         check_available(key, metas, job.target)
     except UnsupportedError as error:
-        return Resolution(Level.INCOMPATIBLE, error.message, error.hint or "")
+        return of_error(Level.INCOMPATIBLE, error)
     return Resolution(Level.AS_IS)
 
 
-def _in_release_alone(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> Resolution:
+def of_error(level: Level, error: StatetoolError, reason: str = "") -> Resolution:
+    """Return the resolution of an error. ``reason`` says what it means for the check."""
+    place = str(replace(error.where, operator=None, state=None))
+    message = f"{error.message} [{place}]" if place else error.message
+    return resolved(level, sentence(f"{reason}: {message}" if reason else message), sentence(error.hint))
+
+
+def _in_release_alone(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: Job) -> Resolution:
     """Check whether any job of the release reads the state, if no snapshot of the new job is known."""
     serializers = [*([] if key is None else [key]), *(s for m in metas for s in m.serializers.values())]
     unknown = [p.type_name for s in serializers for p in all_parts(s) if isinstance(p, OpaqueSerializer)]
     resolutions = [
-        Resolution(
+        resolved(
             Level.UNKNOWN,
-            f"{name}: only a job with its class can read it",
-            "statetool check A B, with a savepoint of that job",
+            f"Only a job that has the serializer class can read {name}.",
+            Remedy("Check against a savepoint of the new job.", ("check", A, B)),
         )
         for name in dict.fromkeys(unknown)
     ]
-    return combined([_in_release(key, metas, job), *resolutions])
+    return combine([_in_release(key, metas, job), *resolutions])
 
 
 def verdict_of(name: str, resolution: Resolution) -> StateVerdict:
@@ -134,13 +156,14 @@ def verdict_of(name: str, resolution: Resolution) -> StateVerdict:
         verdict=resolution.level.verdict,
         reason=resolution.reason,
         remedy=resolution.remedy,
+        causes=resolution.causes,
         warnings=resolution.warnings,
     )
 
 
 def keyed_verdicts(
-    old: Mapping[str, tuple[KeyedHeader, StateMeta]],
-    new: Mapping[str, tuple[KeyedHeader, StateMeta]] | None,
+    old: Mapping[str, tuple[KeyedHeader, StateMetaInfo]],
+    new: Mapping[str, tuple[KeyedHeader, StateMetaInfo]] | None,
     job: Job,
     hidden: Hidden,
 ) -> Iterator[StateVerdict]:
@@ -152,11 +175,11 @@ def keyed_verdicts(
         elif name in metas:
             yield verdict_of(name, _with_hidden(check_keyed(meta, metas[name], job), hidden.get(("keyed", name))))
         else:
-            yield _unused(name, meta, {n: m for n, m in metas.items() if n not in old}, job)
+            yield _unused_verdict(name, meta, {n: m for n, m in metas.items() if n not in old}, job)
 
 
 def element_verdicts(
-    old: Mapping[str, StateMeta], new: Mapping[str, StateMeta] | None, job: Job, hidden: Hidden
+    old: Mapping[str, StateMetaInfo], new: Mapping[str, StateMetaInfo] | None, job: Job, hidden: Hidden
 ) -> Iterator[StateVerdict]:
     """Yield the verdicts on an operator's operator states."""
     for name, meta in old.items():
@@ -165,20 +188,23 @@ def element_verdicts(
         elif name in new:
             yield verdict_of(name, _with_hidden(check_elements(meta, new[name], job), hidden.get(("operator", name))))
         else:
-            yield _unused(name, meta, {n: m for n, m in new.items() if n not in old}, job)
+            yield _unused_verdict(name, meta, {n: m for n, m in new.items() if n not in old}, job)
 
 
 def _with_hidden(resolution: Resolution, hidden: Resolution | None) -> Resolution:
-    return resolution if hidden is None else combined([resolution, hidden])
+    return resolution if hidden is None else combine([resolution, hidden])
 
 
-def _unused(name: str, meta: StateMeta, fresh: Mapping[str, StateMeta], job: Job) -> StateVerdict:
+def _unused_verdict(name: str, meta: StateMetaInfo, fresh: Mapping[str, StateMetaInfo], job: Job) -> StateVerdict:
     """Return the verdict on a state that the new job does not register: Flink carries it along and does not read it."""
     resolution = _in_release(None, (meta,), job)
     if meta.kind == "timers":
         return verdict_of(name, resolution)
     alike = [n for n, m in fresh.items() if m.kind == meta.kind and m.value.type_name == meta.value.type_name]
-    text = "the new job does not read it: it stays in the state, and its values are not used"
-    remedy = f"if it was renamed to {' or '.join(alike)}: SavepointWriter.rename_state does that" if alike else ""
-    warning = CheckWarning(kind="loses", text=text)
-    return verdict_of(name, combined([resolution, Resolution(Level.AS_IS, text, remedy, (warning,))]))
+    text = "The new job does not register this state: Flink carries it along, and its values are not used."
+    remedy = None
+    if alike:
+        renamed = f"If it was renamed to {' or '.join(alike)}, rename it in a copy of the snapshot with SavepointWriter.rename_state."
+        remedy = Remedy(renamed)
+    warning = CheckWarning(kind="loses", message=text, remedy=remedy)
+    return verdict_of(name, combine([resolution, resolved(Level.AS_IS, text, remedy, warning)]))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+from statetool.types.operators import operator_name
 
 Verdict = Literal["fully", "after_migration", "unknown", "not"]
 
@@ -40,40 +43,112 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=_ORDER.index, default="fully")
 
 
+#: The reason of an operator that only the new job has.
+STARTS_EMPTY: Final = "New in the job: it starts empty."
+
+
+class Placeholder(str):
+    """An argument of a suggested command that stands for a path of the user's command line, or for a new one."""
+
+
+#: The snapshot that is checked, the snapshot of the new job, and a new snapshot.
+A: Final = Placeholder("A")
+B: Final = Placeholder("B")
+NEW: Final = Placeholder("NEW")
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """An action that helps: a sentence, and the arguments of the statetool command that carries it out, if there is one."""
+
+    text: str
+    command: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.text} Run: {shlex.join(('statetool', *self.command))}" if self.command else self.text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckWarning:
-    """A warning about a restore that succeeds but ``loses`` values or ``may_change`` them."""
+    """A warning about a restore that succeeds but ``loses`` values or ``may_change`` them.
+
+    ``path`` has the steps inside the type. ``in_reason``: the reason of the verdict says the same.
+    """
 
     kind: Literal["loses", "may_change"]
-    text: str
+    message: str
+    path: tuple[str, ...] = ()
+    remedy: Remedy | None = None
+    in_reason: bool = False
+
+    @property
+    def text(self) -> str:
+        """The message, after the steps inside the type, and the remedy."""
+        message = ": ".join((*self.path, self.message))
+        return message if self.remedy is None else f"{message} {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One reason for a verdict, with the steps inside the type and the remedy."""
+
+    level: Level
+    reason: str
+    remedy: Remedy | None = None
+    path: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The reason, after the steps inside the type."""
+        return ": ".join((*self.path, self.reason))
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Compatibility of a new serializer with the values of an old one, with the reason and the remedy if it is not compatible."""
+    """Compatibility of a new serializer with the values of an old one. ``causes`` are all reasons, also those of better levels."""
 
     level: Level
-    reason: str = ""
-    remedy: str = ""
+    causes: tuple[Cause, ...] = ()
     warnings: tuple[CheckWarning, ...] = ()
 
+    @property
+    def reason(self) -> str:
+        """The reasons for the level."""
+        return " ".join(dict.fromkeys(c.text for c in self.causes if c.level == self.level))
+
+    @property
+    def remedy(self) -> str:
+        """The remedies of these reasons."""
+        remedies = (c.remedy for c in self.causes if c.level == self.level)
+        return " ".join(dict.fromkeys(str(r) for r in remedies if r is not None))
+
     def inside(self, step: str) -> Resolution:
-        """Return the same resolution, with a step of the type path prepended to its reason and its warnings."""
-        warnings = tuple(replace(w, text=f"{step}: {w.text}") for w in self.warnings)
-        return Resolution(self.level, f"{step}: {self.reason}" if self.reason else "", self.remedy, warnings)
+        """Return the same resolution, with a step prepended to the paths of its causes and its warnings."""
+        causes = tuple(replace(c, path=(step, *c.path)) for c in self.causes)
+        return Resolution(self.level, causes, tuple(replace(w, path=(step, *w.path)) for w in self.warnings))
+
+    def refused(self, remedy: Remedy, reason: str = "") -> Resolution:
+        """Return the resolution for values that Flink does not migrate. ``reason`` is used if no cause is known."""
+        refused = (Level.AFTER_MIGRATION, Level.INCOMPATIBLE)
+        causes = [replace(c, level=Level.INCOMPATIBLE, remedy=remedy) if c.level in refused else c for c in self.causes]
+        if all(c.level != Level.INCOMPATIBLE for c in causes):
+            causes.append(Cause(level=Level.INCOMPATIBLE, reason=reason, remedy=remedy))
+        return Resolution(Level.INCOMPATIBLE, tuple(causes), self.warnings)
 
 
-def combined(resolutions: Iterable[Resolution]) -> Resolution:
-    """Combine the resolutions of parts: the worst level with its reasons, and all warnings."""
+def resolved(level: Level, reason: str, remedy: Remedy | str | None = None, *warnings: CheckWarning) -> Resolution:
+    """Return a resolution with one cause."""
+    action = Remedy(remedy) if isinstance(remedy, str) and remedy else remedy or None
+    assert not isinstance(action, str)
+    return Resolution(level, (Cause(level=level, reason=reason, remedy=action),), warnings)
+
+
+def combine(resolutions: Iterable[Resolution]) -> Resolution:
+    """Combine the resolutions of parts: the worst level, all causes, and all warnings."""
     resolutions = list(resolutions)
     level = max((p.level for p in resolutions), default=Level.AS_IS)
-    leading = [p for p in resolutions if p.level == level]
-    return Resolution(
-        level,
-        "; ".join(dict.fromkeys(p.reason for p in leading if p.reason)),
-        "; ".join(dict.fromkeys(p.remedy for p in leading if p.remedy)),
-        tuple(dict.fromkeys(w for p in resolutions for w in p.warnings)),
-    )
+    causes = dict.fromkeys(c for p in resolutions for c in p.causes)
+    return Resolution(level, tuple(causes), tuple(dict.fromkeys(w for p in resolutions for w in p.warnings)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +159,12 @@ class StateVerdict:
     verdict: Verdict
     reason: str
     remedy: str
+    causes: tuple[Cause, ...] = ()
     warnings: tuple[CheckWarning, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """Return the verdict as a JSON object."""
+        return {"name": self.name, **_judgment(self), "warnings": _warnings(self.warnings)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,20 +172,45 @@ class OperatorVerdict:
     """Restore verdict on one operator: the worst verdict on itself and its states. ``uid`` is its id if no uid is known."""
 
     uid: str
+    operator_name: str = field(init=False)
     verdict: Verdict
     reason: str
     remedy: str
+    causes: tuple[Cause, ...] = ()
     states: tuple[StateVerdict, ...] = ()
     warnings: tuple[CheckWarning, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operator_name", operator_name(self.uid))
+
+    def record(self) -> dict[str, Any]:
+        """Return the verdict as a JSON object."""
+        states = [s.record() for s in self.states]
+        return {
+            "uid": self.uid,
+            "operator_name": self.operator_name,
+            **_judgment(self),
+            "states": states,
+            "warnings": _warnings(self.warnings),
+        }
+
+
+def _judgment(verdict: StateVerdict | OperatorVerdict) -> dict[str, str]:
+    return {"verdict": verdict.verdict, "reason": verdict.reason, "remedy": verdict.remedy}
+
+
+def _warnings(warnings: Iterable[CheckWarning]) -> list[dict[str, str]]:
+    return [{"kind": w.kind, "text": w.text} for w in warnings]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Result of checking whether a snapshot can be restored into a job."""
+    """Result of checking whether a snapshot can be restored into a job. ``causes`` are those that concern the whole snapshot."""
 
     verdict: Verdict
     reason: str
-    operators: tuple[OperatorVerdict, ...] = field(default=())
+    operators: tuple[OperatorVerdict, ...] = ()
+    causes: tuple[Cause, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -118,3 +223,13 @@ class Check:
     def ok(self) -> bool:
         """Whether the snapshot is restored, fully or after migration, and no values are lost or may change."""
         return self.verdict in ("fully", "after_migration") and not self.warnings
+
+    def record(self) -> dict[str, Any]:
+        """Return the result as a JSON object, described by ``schemas/check.avsc``."""
+        operators = [o.record() for o in self.operators]
+        return {
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "operators": operators,
+            "warnings": list(self.warnings),
+        }

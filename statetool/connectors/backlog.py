@@ -16,6 +16,7 @@ from statetool.connectors.sources import Source, source_of
 from statetool.connectors.tables import connector_rows
 from statetool.errors import NO_FINDING, OptionError, StatetoolError, UnknownNameError, several
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import OperatorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +44,16 @@ class BacklogRules:
 
     def __post_init__(self) -> None:
         if (self.ends is None) != (self.behind is None):
-            raise OptionError("ends= and behind= go together: where logs end, and how far from there is too far")
+            raise OptionError("ends= and behind= must be given together")
         for name in ("behind", "last_source"):
             if (getattr(self, name) or 0) < 0:
                 raise OptionError(f"{name}={getattr(self, name)} is below 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BacklogRow:
+class BacklogRow(OperatorRecord):
     """Backlog of a source (``None`` if unknown), and the state it is inferred from."""
 
-    operator: str
     connector: str
     backlog: bool | None
     backlog_inferred_from: str

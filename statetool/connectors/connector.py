@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from statetool.connectors.elements import OperatorBytes, reading_as
-from statetool.connectors.model import Enumerator, HeldSplit, Pending, Place, SinkState, SourceBytes, SourceState, Split
+from statetool.connectors.model import (
+    Enumerator,
+    HeldSplit,
+    PendingCommit,
+    SinkState,
+    SourceBytes,
+    SourceState,
+    Split,
+    SplitPosition,
+)
 from statetool.connectors.wire import read_version
 from statetool.errors import StatetoolError, UnsupportedError
 from statetool.io.cursor import Cursor
@@ -31,7 +40,7 @@ class SourceConnector(ABC):
     markers: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def place(self, split: Any) -> Place:
+    def place(self, split: Any) -> SplitPosition:
         """Return the position of a split."""
 
     def at(self, split: Any, position: str) -> Any:
@@ -42,7 +51,7 @@ class SourceConnector(ABC):
         OptionError
             The position is not valid for this source.
         """
-        raise UnsupportedError(f"positions of {self.name} cannot be changed", hint="only shown, so far")
+        raise UnsupportedError(f"positions of {self.name} cannot be changed", hint="statetool can only show them")
 
     def added(self, split_id: str, position: str, others: Sequence[Split]) -> Any:
         """Return a new split by its id.
@@ -77,17 +86,17 @@ class SplitConnector(SourceConnector):
 
     def write_split(self, version: int, split: Any) -> bytes:
         """Return the bytes of a split."""
-        raise UnsupportedError(f"splits of {self.name} are not written", hint="only shown, so far")
+        raise UnsupportedError(f"splits of {self.name} are not written", hint="statetool can only show them")
 
     def write_enumerator(self, version: int, enumerator: Enumerator) -> bytes:
         """Return the bytes of enumerator state."""
-        raise UnsupportedError(f"the enumerator of {self.name} is not written", hint="only shown, so far")
+        raise UnsupportedError(f"the enumerator of {self.name} is not written", hint="statetool can only show them")
 
     def keeps_positions(self, version: int, enumerator: Enumerator) -> bool:
         """Return True if enumerator state stores the start positions of unassigned splits."""
         return True
 
-    def upgraded(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
+    def upgrade_enumerator(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
         """Return enumerator state in a version that stores positions, if such a version exists."""
         raise UnsupportedError(f"no version of the enumerator of {self.name} stores positions")
 
@@ -153,7 +162,7 @@ class StateSource(SourceConnector):
 
     def element_of(self, split: Any) -> Any:
         """Return the element of the state for a split."""
-        raise UnsupportedError(f"splits of {self.name} are not written", hint="only shown, so far")
+        raise UnsupportedError(f"splits of {self.name} are not written", hint="statetool can only show them")
 
     def recognises(self, operator: OperatorBytes) -> bool:
         """Return True if an operator's state is that of this source."""
@@ -195,7 +204,7 @@ class SinkConnector(ABC):
         """Read a committable in a known version."""
         raise UnsupportedError(f"committables of {self.name}")
 
-    def pending(self, committable: Any) -> Pending:
+    def pending(self, committable: Any) -> PendingCommit:
         """Describe a committable. The caller adds checkpoint, subtask and status."""
         raise UnsupportedError(f"committables of {self.name}")
 
@@ -208,7 +217,7 @@ class SinkConnector(ABC):
             Another component commits them.
         """
 
-    def tools(self, pending: Pending) -> Sequence[str]:
+    def tools(self, pending: PendingCommit) -> Sequence[str]:
         """Return command lines of the external system's tools for a pending item."""
         return ()
 
@@ -231,9 +240,9 @@ class StateSink(ABC):
 
     def without(self, operator: OperatorBytes, names: frozenset[str]) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
         """Return the elements, by state and subtask, of the states without the pending items of these names."""
-        raise UnsupportedError(f"nothing of {self.name} can be forgotten", hint="only shown, so far")
+        raise UnsupportedError(f"nothing of {self.name} can be forgotten", hint="statetool can only show them")
 
-    def tools(self, pending: Pending) -> Sequence[str]:
+    def tools(self, pending: PendingCommit) -> Sequence[str]:
         """Return command lines of the external system's tools for a pending item."""
         return ()
 

@@ -122,11 +122,11 @@ def convert_source(source: Source, metadata_version: int) -> ConvertedSource:
         ).at(operator=source.label)
     enumerator = source.state.enumerator
     if enumerator is None or any(h.split is None for h in source.state.held):
-        raise UnsupportedError(f"not all of the state of source {source.label!r} is known: {source.note}")
+        raise UnsupportedError(f"source {source.label!r} has state that cannot be decoded: {source.note}")
     if problems := [c for c in check_source(source) if c.is_problem]:
         raise UnsupportedError(
             f"readers and enumerator of {source.label!r} do not agree: {problems[0].split_id}: {problems[0].message}",
-            hint="mend it first: statetool sources check, remove, add",
+            hint="run statetool sources check, then sources remove or sources add",
         )
     waiting = [(0, k.split) for k in enumerator.splits if k.status == "unassigned"]
     partitions, changes = [], []

@@ -15,6 +15,7 @@ from statetool.connectors.sources import READER_STATE, Source, coordinator_bytes
 from statetool.connectors.wire import write_versioned
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
 from statetool.io.output import Output
+from statetool.types.operators import OperatorRecord
 
 Elements: TypeAlias = Mapping[str, Mapping[int, tuple[bytes, ...]]]
 
@@ -43,10 +44,9 @@ class SourceEdit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitChange:
+class SplitChange(OperatorRecord):
     """One change of one split: in the reader of a subtask, or in the enumerator."""
 
-    operator: str
     split_id: str
     place: Literal["reader", "enumerator"]
     subtask: int | None
@@ -116,7 +116,7 @@ class _Edit:
                 new = replace(new, splits=(*new.splits, KnownSplit(split=split, status="assigned")))
                 self._record(split, "enumerator", None, "added", None, self._position_text(split))
         if not self.changes:
-            raise OptionError("nothing changes", hint="the source is as it would be")
+            raise OptionError("nothing to change: the source already has these positions")
         return self._edited(SourceState(held=tuple(held), enumerator=new))
 
     def _split_names(self) -> Iterator[tuple[str, str]]:
@@ -140,17 +140,20 @@ class _Edit:
         removed = {self.ids[n] for n in wanted.removed}
         mentions = Counter([*(self.ids[n] for n in wanted.positions), *removed])
         if twice := [split_id for split_id, n in mentions.items() if n > 1]:
-            raise OptionError(f"split {twice[0]!r} is given two ends", hint="say one thing of each split")
+            raise OptionError(f"split {twice[0]!r} is changed twice", hint="give each split one change")
         if wanted.everywhere is not None and wanted.positions:
-            raise OptionError("a position for all splits, and others for some", hint="say one thing of each split")
+            raise OptionError(
+                "cannot combine a position for all splits with positions of single splits",
+                hint="give each split one change",
+            )
         self._check_settable()
         added = set()
         for name, position in wanted.added.items():
             split = self.connector.added(name, position, [h.split for h in self.source.state.held])
             if split.split_id in self.ids:
-                raise OptionError(f"split {name!r} is there already", hint="set its position")
+                raise OptionError(f"split {name!r} already exists", hint="set its position")
             if split.split_id in added:
-                raise OptionError(f"split {split.split_id!r} is added twice", hint="say one thing of each split")
+                raise OptionError(f"split {split.split_id!r} is added twice", hint="give each split one change")
             added.add(split.split_id)
 
     def _check_settable(self) -> None:
@@ -161,8 +164,8 @@ class _Edit:
         for name in self.wanted.positions:
             if self.ids[name] not in settable:
                 raise OptionError(
-                    f"split {name!r} is assigned, and in no reader: there is no position to set",
-                    hint="remove it, and add it to the copy",
+                    f"split {name!r} is assigned but in no reader: it has no position to set",
+                    hint="remove it, and add it again in a second copy",
                 ).at(operator=self.source.label)
 
     def _new_position(self, split: Any) -> str | None:
@@ -210,9 +213,9 @@ class _Edit:
                 raise UnsupportedError(
                     f"this enumerator state (version {self.version}) stores no positions of splits that are not assigned yet"
                     f" ({', '.join(k.split.split_id for k in waiting[:5])}): the job's settings say where they begin",
-                    hint="name other splits, or let the state be written in a newer version (--upgrade-enumerator)",
+                    hint="name other splits, or pass --upgrade-enumerator to write a newer version of the state",
                 ).at(operator=self.source.label)
-            self.version, old = self.connector.upgraded(self.version, old)
+            self.version, old = self.connector.upgrade_enumerator(self.version, old)
         return replace(old, splits=tuple(k for split in old.splits if (k := self._edited_known(split)) is not None))
 
     def _edited_known(self, known: KnownSplit) -> KnownSplit | None:
@@ -259,7 +262,7 @@ class _Edit:
         elements: dict[str, Mapping[int, tuple[bytes, ...]]]
         coordinator = None
         if isinstance(self.connector, StateSource):
-            state = replace(state, held=tuple(_encoded(self.connector, self.source, state.held)))
+            state = replace(state, held=tuple(_encode(self.connector, self.source, state.held)))
             elements = {self.connector.state: _by_subtask(state.held, lambda h: h.data)}
         else:
             given = self.source.given
@@ -279,7 +282,7 @@ class _Edit:
         )
 
 
-def _encoded(connector: StateSource, source: Source, held: Iterable[HeldSplit]) -> Iterator[HeldSplit]:
+def _encode(connector: StateSource, source: Source, held: Iterable[HeldSplit]) -> Iterator[HeldSplit]:
     data = OperatorBytes(source.operator, connector.classes)
     for h in held:
         raw = h.data or data.encoded(connector.state, connector.element_of(h.split))

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.model import Enumerator, KnownSplit, Place, Split, Status
+from statetool.connectors.model import Enumerator, KnownSplit, Split, SplitPosition, Status
 from statetool.connectors.wire import known_version, read_inner
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
@@ -60,11 +60,11 @@ class KafkaSource(SplitConnector):
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({0, 1, 2, 3})
     markers: ClassVar[tuple[str, ...]] = tuple(OFFSETS.values())
 
-    def place(self, split: KafkaSplit) -> Place:
+    def place(self, split: KafkaSplit) -> SplitPosition:
         marker = OFFSETS.get(split.starting_offset) if split.starting_offset is not None else None
         position = None if marker or split.starting_offset is None else str(split.starting_offset)
         stop = split.stopping_offset
-        return Place(
+        return SplitPosition(
             source=split.topic,
             partition=split.partition,
             position=position,
@@ -96,7 +96,7 @@ class KafkaSource(SplitConnector):
     def keeps_positions(self, version: int, enumerator: Enumerator) -> bool:
         return version in (0, 3)
 
-    def upgraded(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
+    def upgrade_enumerator(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
         # Kafka's connector restores them the same way: no start is resolved, so unassigned partitions resolve theirs again.
         facts = {DISCOVERED: True, **{k: v for k, v in enumerator.facts.items() if k != _SUBTASKS}}
         return 3, replace(enumerator, facts=facts)
@@ -179,7 +179,9 @@ def offset_of(position: str) -> int:
         if position == marker:
             return offset
     if not position.isascii() or not position.isdigit() or int(position) >= 1 << 63:
-        raise OptionError(f"{position!r} is no offset", hint=f"a number from 0 on, or {', '.join(OFFSETS.values())}")
+        raise OptionError(
+            f"{position!r} is not a valid offset", hint=f"pass a number from 0, or {', '.join(OFFSETS.values())}"
+        )
     return int(position)
 
 
@@ -193,7 +195,7 @@ def topic_and_partition(text: str) -> tuple[str, int]:
     """
     topic, colon, partition = text.rpartition(":")
     if not colon or not _is_topic(topic) or not (partition.isascii() and partition.isdigit()):
-        raise OptionError(f"{text!r} is not TOPIC:PARTITION", hint="as in orders:3")
+        raise OptionError(f"{text!r} is not TOPIC:PARTITION", hint="pass a topic and a partition, as in orders:3")
     return topic, int(partition)
 
 
@@ -205,7 +207,7 @@ def _read_partition(c: Cursor) -> tuple[str, int]:
     start = c.pos
     topic, partition = c.utf(), c.i4()
     if not _is_topic(topic) or partition < 0:
-        raise c.fail(f"{topic!r}, {partition} is no partition of a topic", pos=start)
+        raise c.fail(f"{topic!r}, {partition} is not a partition of a topic", pos=start)
     return topic, partition
 
 

@@ -42,7 +42,9 @@ def kafka_ends(
         ``kafka-python`` is not installed.
     """
     if not isinstance(source.connector, KafkaSource | KafkaConsumer):
-        raise OptionError(f"source {source.label!r} is {source.name}, not Kafka's", hint="give its ends by a file")
+        raise OptionError(
+            f"source {source.label!r} is {source.name}, not Kafka's", hint="pass the end offsets as a file"
+        )
     kafka, errors = _package("kafka"), _package("kafka.errors")
     held: dict[str, set[int]] = {}
     for h in source.state.held:
@@ -67,8 +69,8 @@ def kafka_ends(
         raise OptionError(f"settings of kafka-python: {error}") from error
     except (errors.KafkaError, OSError, ValueError) as error:
         raise ConnectionFailedError(
-            f"Kafka at {bootstrap_servers} did not say where its partitions end: {error!r}",
-            hint="check brokers and settings (--kafka security_protocol=...), or give the ends by a file",
+            f"Kafka at {bootstrap_servers} did not return end offsets: {error!r}",
+            hint="check brokers and settings (--kafka security_protocol=...), or pass the end offsets as a file",
         ) from error
     return {f"{p.topic}:{p.partition}": end for p, end in ends.items()}
 
@@ -78,5 +80,5 @@ def _package(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingDependencyError(
-            "asking Kafka needs the package kafka-python", hint="pip install 'statetool[kafka]'"
+            "end offsets from Kafka need the package kafka-python", hint="pip install 'statetool[kafka]'"
         ) from error

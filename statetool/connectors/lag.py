@@ -9,12 +9,13 @@ from typing import Final
 from statetool.connectors.rows import SplitRow, split_rows
 from statetool.connectors.sources import Source
 from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.types.operators import OperatorRecord
 
 _NO_OFFSET: Final = 1 << 63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LagRow:
+class LagRow(OperatorRecord):
     """Lag of one split.
 
     Attributes
@@ -32,7 +33,6 @@ class LagRow:
         Why there is no lag, or why it is implausible.
     """
 
-    operator: str
     split_id: str
     source: str | None
     partition: int | None
@@ -64,7 +64,7 @@ def lag_rows(source: Source, ends: Mapping[str, int | str]) -> list[LagRow]:
     held = [r for r in split_rows(source) if r.split_id is not None]
     names = {n: r.split_id for r in held for n in (r.split_id, f"{r.source}:{r.partition}") if n is not None}
     if not names.keys() & ends.keys() and held:
-        raise UnknownNameError("no end is of a split that a reader holds", hint=suggest(next(iter(ends), ""), names))
+        raise UnknownNameError("no end belongs to a split in a reader", hint=suggest(next(iter(ends), ""), names))
     by_id = {names[name]: _number(name, end) for name, end in ends.items() if name in names}
     rows = [_lag_row(r, by_id.get(r.split_id)) for r in held if r.split_id is not None]
     least = min((r.lag for r in rows if r.lag is not None), default=0)
@@ -85,10 +85,14 @@ def _lag_row(row: SplitRow, end: int | None) -> LagRow:
     position = int(digits) if digits and int(digits) < _NO_OFFSET else None
     lag = None if end is None or position is None else end - position
     note = (
-        "no end was given" if end is None else "" if position is not None else row.marker or "its position is no offset"
+        "no end was given"
+        if end is None
+        else ""
+        if position is not None
+        else row.marker or "its position is not an offset"
     )
     if lag is not None and lag < 0:
-        note = "it is behind the end: the log was shortened, or is another one"
+        note = "the position is past the end: the log was truncated, or it is another log"
     return LagRow(
         operator=row.operator,
         split_id=row.split_id or "",
@@ -109,7 +113,9 @@ def _number(name: str, end: int | str) -> int:
     try:
         number = int(end)
     except ValueError:
-        raise OptionError(f"the end {end!r} of {name!r} is no number") from None
+        raise OptionError(f"the end {end!r} of {name!r} is not a number") from None
     if abs(number) >= _NO_OFFSET:
-        raise OptionError(f"the end {end!r} of {name!r} is no offset", hint="it does not fit 64 bits")
+        raise OptionError(
+            f"the end {end!r} of {name!r} is not a valid offset", hint="pass a number that fits into 64 bits"
+        )
     return number

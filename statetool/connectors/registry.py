@@ -64,7 +64,7 @@ def connectors() -> tuple[Connector, ...]:
     for cls in classes:
         connector = cls()
         if not isinstance(connector, SplitConnector | StateSource | SinkConnector | StateSink):
-            raise OptionError(f"{cls!r}, which is registered as a connector, is none")
+            raise OptionError(f"{cls!r} is registered as a connector, but does not implement one")
         if connector.name in by_name:
             raise OptionError(f"two connectors are called {connector.name!r}")
         by_name[connector.name] = connector
@@ -108,7 +108,7 @@ def split_connector(name: str) -> SplitConnector:
 def recognise(given: SourceBytes) -> list[tuple[SplitConnector, SourceState]]:
     """Return the connectors that can read the bytes of a source, with the decoded state: none, one, or several if there are few bytes.
 
-    Splits and enumerator must fit to the last byte if the connector knows their version. Of the connectors that fit, those that know the
+    Splits and enumerator must fit to the last byte if the connector knows their version. Among the connectors that fit, those that know
     most versions are returned.
     """
     fitting: list[tuple[int, SplitConnector, SourceState]] = []

@@ -8,18 +8,19 @@ from typing import Final
 
 from statetool.connectors.checks import check_source
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.model import HeldSplit, KnownSplit, Pending, Place, SourceState, as_plain
+from statetool.connectors.model import HeldSplit, KnownSplit, PendingCommit, SourceState, SplitPosition, as_plain
 from statetool.connectors.model import as_json as _json
 from statetool.connectors.sinks import Sink, unread_pending
 from statetool.connectors.sources import Source
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import OperatorRecord
 
 #: Value of the watermark columns of splits: readers do not store watermarks.
 NO_WATERMARK: Final = "not stored"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitRow:
+class SplitRow(OperatorRecord):
     """One split in a reader.
 
     Attributes
@@ -38,7 +39,6 @@ class SplitRow:
         The bytes of a split whose connector or version is not known.
     """
 
-    operator: str
     connector: str
     subtask: int
     split_id: str | None
@@ -57,7 +57,7 @@ class SplitRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnumeratorRow:
+class EnumeratorRow(OperatorRecord):
     """One split in an enumerator.
 
     Attributes
@@ -72,7 +72,6 @@ class EnumeratorRow:
         Where it began or will begin; ``None`` if this version does not store it.
     """
 
-    operator: str
     connector: str
     split_id: str
     status: str
@@ -88,7 +87,7 @@ class EnumeratorRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRow:
+class SourceRow(OperatorRecord):
     """One source.
 
     Attributes
@@ -111,7 +110,6 @@ class SourceRow:
         Missing information, and the reason.
     """
 
-    operator: str
     connector: str
     subtasks: int
     split_versions: str
@@ -130,7 +128,7 @@ class SourceRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkRow:
+class SinkRow(OperatorRecord):
     """One operator of a sink.
 
     Attributes
@@ -146,7 +144,6 @@ class SinkRow:
         Writer state, as JSON.
     """
 
-    operator: str
     connector: str
     role: str
     versions: str
@@ -160,7 +157,7 @@ class SinkRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionRow:
+class TransactionRow(OperatorRecord):
     """One uncommitted transaction or file of a sink.
 
     Attributes
@@ -175,7 +172,6 @@ class TransactionRow:
         Start time (epoch ms), if stored.
     """
 
-    operator: str
     connector: str
     name: str
     status: str
@@ -202,7 +198,7 @@ def split_rows(source: Source) -> list[SplitRow]:
 
 def _split_row(source: Source, held: HeldSplit, starts: dict[str, str | None]) -> SplitRow:
     known = held.split is not None and source.connector is not None
-    place = source.connector.place(held.split) if known and source.connector is not None else Place()
+    place = source.connector.place(held.split) if known and source.connector is not None else SplitPosition()
     split_id = held.split.split_id if known else None
     return SplitRow(
         operator=source.label,
@@ -224,9 +220,9 @@ def _split_row(source: Source, held: HeldSplit, starts: dict[str, str | None]) -
     )
 
 
-def place_of(source: Source, known: KnownSplit) -> Place:
+def place_of(source: Source, known: KnownSplit) -> SplitPosition:
     """Return the position of a split in the enumerator."""
-    return Place() if source.connector is None else source.connector.place(known.split)
+    return SplitPosition() if source.connector is None else source.connector.place(known.split)
 
 
 def _known_splits(source: Source) -> tuple[KnownSplit, ...]:
@@ -329,7 +325,7 @@ def transaction_rows(sink: Sink) -> Iterator[TransactionRow]:
         yield _transaction_row(sink, pending)
 
 
-def _transaction_row(sink: Sink, pending: Pending) -> TransactionRow:
+def _transaction_row(sink: Sink, pending: PendingCommit) -> TransactionRow:
     return TransactionRow(
         operator=sink.label,
         connector=sink.name,

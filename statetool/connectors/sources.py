@@ -46,9 +46,9 @@ class Source(Recognised[SplitConnector | StateSource]):
     def note(self) -> str:
         """Missing information, and the reason."""
         if len(self.candidates) > 1:
-            return f"so few bytes could be of {' or '.join(self.candidates)}: say which with connector="
+            return f"the bytes are too few to tell {' from '.join(self.candidates)}: pass connector="
         if self.connector is None and (self.state.held or self.coordinator):
-            return "no connector reads these bytes: they are shown as they are"
+            return "no connector reads these bytes: they are shown unchanged"
         if self.coordinator_version not in (None, _FORMAT):
             return f"coordinator state of format {self.coordinator_version} is not known"
         if self.given is not None and self.given.enumerator is not None and self.state.enumerator is None:
@@ -103,7 +103,7 @@ def require_source(operator: OperatorInventory, connector: str | None = None) ->
 
 def _split_source(operator: OperatorInventory, data: OperatorBytes, name: str | None) -> Source:
     with reading_as("a source", data):
-        held = [_held(operator, subtask, value) for subtask, value in data.values(READER_STATE)]
+        held = [_held_split(operator, subtask, value) for subtask, value in data.values(READER_STATE)]
     coordinator = data.coordinator
     coordinator_format = None if not coordinator else Cursor(coordinator).i4()
     version: int | None = None
@@ -128,7 +128,7 @@ def _split_source(operator: OperatorInventory, data: OperatorBytes, name: str | 
     )
 
 
-def _held(operator: OperatorInventory, subtask: int, value: bytes) -> HeldSplit:
+def _held_split(operator: OperatorInventory, subtask: int, value: bytes) -> HeldSplit:
     try:
         version, raw = whole_versioned(value, "a split")
     except StatetoolError as error:

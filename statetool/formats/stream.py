@@ -113,6 +113,6 @@ class OpenStream:
         if len(data) != length:
             raise FormatError(
                 f"expected {length} bytes, found {len(data)}",
-                hint="the file is shorter than the metadata says: was it copied completely?",
+                hint="check that the file was copied completely: it is shorter than the metadata says",
             ).at(file=s.file, offset=at)
         return data

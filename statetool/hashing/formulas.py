@@ -100,7 +100,7 @@ def parse_convention(text: str) -> Convention:
                 )
             return Convention(kind=name, fields=fields)  # type: ignore[arg-type]
     raise OptionError(
-        f"{text!r} does not say how a class hashes",
+        f"{text!r} is not a hash formula",
         hint="write for example Objects.hash(a, b), record(a, b), lombok(a, b), polynomial[17, 31](a, b) or scala(_1, _2), with the "
         "fields in the order in which hashCode() takes them",
     )
@@ -161,23 +161,23 @@ def formula_hash(formula: HashFormula, key: Serializer) -> Callable[[Any], int]:
     OptionError
         The class does not have a declared field.
     """
-    return hashed(key, formula).hash_code
+    return hash_serializer(key, formula).hash_code
 
 
-def hashed(serializer: Serializer, formula: HashFormula) -> Serializer:
+def hash_serializer(serializer: Serializer, formula: HashFormula) -> Serializer:
     """Return the serializer with the formula's hash codes for the classes that the formula names."""
     name = user_class(serializer)
     convention = formula.of(name) if name is not None else None
     if convention is not None:
         return HashedSerializer(serializer, convention, formula)
     if isinstance(serializer, CompositeSerializer):
-        inner = tuple(hashed(s, formula) for s in serializer.nested)
+        inner = tuple(hash_serializer(s, formula) for s in serializer.nested)
         if any(a is not b for a, b in zip(inner, serializer.nested, strict=True)):
             changed = copy.copy(serializer)
             changed.nested = inner
             return changed
     if isinstance(serializer, TtlAwareSerializer):
-        return hashed(serializer.wrapped, formula)
+        return hash_serializer(serializer.wrapped, formula)
     return serializer
 
 
@@ -200,10 +200,10 @@ class HashedSerializer(Serializer):
         if unknown := [f for f in convention.fields if f not in parts]:
             raise OptionError(
                 f"{user_class(serializer)} has no field {', '.join(map(repr, unknown))}",
-                hint=f"its fields are {', '.join(names) or 'none'}",
+                hint=f"use one of its fields: {', '.join(names) or 'none'}",
             )
         self.places = [names.index(f) for f in convention.fields]
-        self.parts = [hashed(parts[f], formula) for f in convention.fields]
+        self.parts = [hash_serializer(parts[f], formula) for f in convention.fields]
         self._class_field = isinstance(serializer, PojoSerializer) and serializer.open
 
     @property

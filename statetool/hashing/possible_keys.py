@@ -43,7 +43,7 @@ def check_key_type(key: Serializer) -> None:
     if array is not None:
         where = "" if array is key else f", inside of {key.type_name},"
         raise OptionError(
-            f"a key of type {array.type_name}{where} is an array, which Java hashes by where it lies in memory",
+            f"a key of type {array.type_name}{where} is an array, which Java hashes by its address in memory",
             hint="no job can find such a key again: use a string, or a row, which looks into its arrays",
         )
 

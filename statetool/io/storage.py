@@ -6,7 +6,6 @@ so none of these libraries is imported here.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 from functools import wraps
 from typing import Any, Final
@@ -39,7 +38,7 @@ _LIBRARIES: Final = frozenset(
 )
 #: Errors about names, which callers handle separately.
 _OF_NAMES: Final = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
-_OF_STORAGE: Final = (TimeoutError, asyncio.TimeoutError, ConnectionError, PermissionError)
+_OF_STORAGE: Final = (TimeoutError, ConnectionError, PermissionError)
 _LONGEST: Final = 300
 _CREDENTIALS: Final = {
     "s3": "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
@@ -84,11 +83,16 @@ def storage_error(error: BaseException, uri: str) -> StorageError:
     words = f"{kind} {first}".lower()
     if isinstance(error, OSError) and error.errno == errno.EBUSY:
         words += " busy"
-    if isinstance(error, TimeoutError | asyncio.TimeoutError):
+    if _is_timeout(error):
         words += " timeout"
     cause, cure = next(((c, h) for texts, c, h in _CAUSES if any(t in words for t in texts)), ("storage failed", ""))
     detail = kind if not first or kind in first else f"{kind}: {first}"
     return StorageError(f"cannot access {uri}: {cause} ({detail.rstrip('.')})", hint=_hint(cure, uri))
+
+
+def _is_timeout(error: BaseException) -> bool:
+    """Return True for a timeout. Before Python 3.11 asyncio has a class for it that is not the builtin, and is slow to import."""
+    return any(kind.__name__ == "TimeoutError" for kind in type(error).__mro__)
 
 
 def _hint(cure: str, uri: str) -> str:
@@ -156,7 +160,11 @@ class Storage:
         """Return statetool's error for a storage error; errors about names and all others stay unchanged."""
         if isinstance(error, (StatetoolError, *_OF_NAMES)):
             return error
-        return storage_error(error, self._uri) if isinstance(error, _OF_STORAGE) or _is_of_library(error) else error
+        return (
+            storage_error(error, self._uri)
+            if isinstance(error, _OF_STORAGE) or _is_timeout(error) or _is_of_library(error)
+            else error
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Storage) and self._target is other._target

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from statetool.io.memory import keep_freed_memory
+from statetool.io.glibc import keep_freed_memory
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import statetool
-from statetool.cli.output import Output
+from statetool.cli.output import echo_err, print_line
 from statetool.cli.progress import progress
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.spark.export import STYLES, export_table
@@ -56,9 +56,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         rows = _export(parsed, ScanRequest.from_options(texts))
     except StatetoolError as error:
-        Output.say(f"error: {error}")
+        echo_err(f"error: {error}")
         return 2 if isinstance(error, OptionError | UnknownNameError) else 3
-    Output.text(f"{rows} rows in {parsed.target}")
+    print_line(f"{rows} rows in {parsed.target}")
     return 0
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import statetool
-from statetool.cli.output import Output
+from statetool.cli.output import echo_err
 from statetool.errors import CheckpointDeletedError, OptionError, StatetoolError, UnknownNameError
 from statetool.spark.session import local_session
 
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         _follow(parsed)
     except StatetoolError as error:
-        Output.say(f"error: {error}")
+        echo_err(f"error: {error}")
         return 2 if isinstance(error, OptionError | UnknownNameError) else 3
     return 0
 
@@ -91,7 +91,7 @@ def _follow(parsed: argparse.Namespace) -> None:
             batch = progress["batchId"] if progress is not None else batch
             if options["failOnDataLoss"] == "true" or deleted > _MOST_DELETED:
                 raise
-            Output.say(f"{error.message}; reading the next one")
+            echo_err(f"{error.message}; reading the next one")
 
 
 if __name__ == "__main__":

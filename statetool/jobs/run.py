@@ -13,12 +13,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+import click
+
 from statetool.cli.main import cli
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run a command and end the program with its exit code."""
-    command = cli.commands.get(arguments[0]) if arguments else None
+    command = cli.get_command(click.Context(cli), arguments[0]) if arguments else None
     on_spark = command is not None and any("--spark" in parameter.opts for parameter in command.params)
     with_spark = [arguments[0], "--spark", *arguments[1:]] if on_spark else list(arguments)
     cli.main(with_spark, prog_name="run.py")

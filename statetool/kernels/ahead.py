@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from statetool.kernels import kept
+from statetool.kernels import kept, numba_private
 from statetool.kernels.graph_program import Layout
 from statetool.kernels.heap import StatePrograms
 from statetool.kernels.jit import BEFORE_COMPILING, NOTHING, Kernel, allowance
@@ -154,7 +154,7 @@ def compile_together(names: tuple[str, ...]) -> None:
     """Compile the kernels that are about to be needed, shared among processes that start at the same time and cache code in one folder.
 
     Each process takes the next kernel that is neither cached nor claimed by another process. Does nothing if the code is
-    already cached or compilation is off.
+    already cached or cannot be, or compilation is off.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def compile_together(names: tuple[str, ...]) -> None:
             if kernel.name == name and arguments[0] == "u1r" and not any(a.endswith(":A") for a in arguments):
                 dispatcher: Any = kernel.compiled
                 types = tuple(numba.typeof(_example(a)) for a in arguments)
-                if dispatcher._cache.is_left(types, dispatcher.targetctx):
+                if numba_private.is_left(dispatcher, types):
                     dispatcher.compile(types)
 
 

@@ -2,8 +2,7 @@
 
 Kernels take NumPy arrays and numbers, and return numbers. They raise nothing: they return ``(code, index)`` with a code of
 :mod:`statetool.kernels.codes` and the index of the value that it refers to. They allocate no arrays, so that numba need not count
-references to arrays, which would cost more than most of a kernel's work (``_nrt=False``; a kernel that allocates an array does not
-compile).
+references to arrays, which would cost more than most of a kernel's work (:mod:`statetool.kernels.numba_private`).
 
 Compiling a kernel takes 0.3 to 4 seconds. Running it uncompiled takes up to about a microsecond per element of its longest array. So a
 kernel runs uncompiled while its calls are small and together take less time than compiling. If its compiled code is already cached
@@ -28,28 +27,28 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from statetool.kernels import kept
+from statetool.kernels import kept, numba_private
 
 _LOCK: Final = threading.RLock()
 
 
-class Allowance(NamedTuple):
+class InterpretBudget(NamedTuple):
     """Budget of a kernel for uncompiled calls: elements of the longest array of one call, CPU seconds of all calls together."""
 
     elements: float
     seconds: float
 
 
-NOTHING: Final = Allowance(-1, 0)
-EVERYTHING: Final = Allowance(float("inf"), float("inf"))
+NOTHING: Final = InterpretBudget(-1, 0)
+EVERYTHING: Final = InterpretBudget(float("inf"), float("inf"))
 #: Budgets if code would have to be compiled; if it would only be loaded, and numba imported first; and if numba, the slowest part, is
 #: imported.
-BEFORE_COMPILING: Final = Allowance(1 << 21, 0.5)
-BEFORE_LOADING: Final = Allowance(1 << 14, 0.05)
-WITH_NUMBA: Final = Allowance(1 << 11, 0.005)
+BEFORE_COMPILING: Final = InterpretBudget(1 << 21, 0.5)
+BEFORE_LOADING: Final = InterpretBudget(1 << 14, 0.05)
+WITH_NUMBA: Final = InterpretBudget(1 << 11, 0.005)
 
 
-def allowance(name: str) -> Allowance:
+def allowance(name: str) -> InterpretBudget:
     """Return the budget of a kernel for uncompiled calls in this process."""
     setting = os.environ.get("STATETOOL_JIT", "")
     if setting == "0" or importlib.util.find_spec("numba") is None:
@@ -71,7 +70,7 @@ class Kernel:
         self._seconds = 0.0
 
     @cached_property
-    def allowance(self) -> Allowance:
+    def allowance(self) -> InterpretBudget:
         """Budget of this kernel for uncompiled calls."""
         return allowance(self.name)
 
@@ -152,38 +151,14 @@ def _uncompiled_names(names: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _extend_numba() -> None:
-    """Teach numba about kernels called by kernels, and about :func:`read_soon`."""
-    from llvmlite import ir
+    """Teach numba about kernels called by kernels, which are dispatchers to numba, and about :func:`read_soon`."""
     from numba import types
-    from numba.extending import intrinsic, overload, typeof_impl
+    from numba.extending import typeof_impl
 
-    # To numba, a kernel called by another kernel is its dispatcher.
     typeof_impl.register(Kernel, lambda other, _: types.Dispatcher(other.compiled))
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def prefetch(_: Any, data: Any, p: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            first = context.make_array(signature.args[0])(context, builder, values[0]).data
-            place = builder.bitcast(builder.gep(first, [values[1]]), ir.IntType(8).as_pointer())
-            word = ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
-            # Arguments of the prefetch: read, keep in all cache levels, data.
-            how = [ir.Constant(word, number) for number in (0, 3, 1)]
-            builder.call(builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind), [place, *how])
-            return context.get_dummy_value()
-
-        return types.void(data, p), generate
-
-    @overload(read_soon)  # type: ignore[untyped-decorator]
-    def compiled(data, p):  # type: ignore[no-untyped-def]
-        return lambda data, p: prefetch(data, p)
+    numba_private.compile_prefetch(read_soon)
 
 
 def _dispatcher(kernel: Kernel) -> Callable[..., Any]:
-    import numba
-
     _extend_numba()
-    dispatcher: Any = numba.njit(nogil=True, forceinline=kernel.inline, _nrt=False)(kernel.function)
-    dispatcher._cache = kept.KeptCode(kernel.name)  # numba's default cache depends on the location of the source
-    compiled: Callable[..., Any] = dispatcher
-    return compiled
+    return numba_private.make_dispatcher(kernel.function, kernel.name, inline=kernel.inline)

@@ -114,7 +114,7 @@ def constants_of(names: dict[str, str]) -> Convert:
     return convert
 
 
-def filled(value: Any, kind: pa.DataType) -> Callable[[int], pa.Array]:
+def fill_default(value: Any, kind: pa.DataType) -> Callable[[int], pa.Array]:
     """Return a function from a number of rows to a column that repeats the value.
 
     Raises
@@ -129,7 +129,7 @@ def filled(value: Any, kind: pa.DataType) -> Callable[[int], pa.Array]:
             scalar = pa.scalar(str(value)).cast(kind)
         except pa.ArrowException as e:
             raise EncodeError(
-                f"{value!r} is not a value of type {kind}", hint="say another one in the plan's 'fills'"
+                f"{value!r} is not a value of type {kind}", hint="set another one in the plan's 'fills'"
             ) from e
     return lambda n: pa.repeat(scalar, n)
 

@@ -16,17 +16,15 @@ from statetool.compatibility.states import Job, check_elements, check_keyed
 from statetool.compatibility.verdicts import Level
 from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
 from statetool.migration.compiling import Compiler
 from statetool.migration.conversion import TypeConversion, compile_state
-from statetool.migration.text import parsed_state
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.types.declared import TypeContext
 
 #: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
 _JOB: Final = Job(backend="rocksdb", target=None)
@@ -79,7 +77,7 @@ class StateMigration:
 
     def with_choices(self, choices: Choices) -> StateMigration:
         """Return the migration with other choices, and the resulting steps."""
-        return _migration(self.uid, self.scope, replace(self.conversion, choices=choices))
+        return migration_of(self.uid, self.scope, replace(self.conversion, choices=choices))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +151,7 @@ class MigrationPlan:
             known = [s.name for s in self.states]
             state = max((n for n in known if name.startswith(f"{n}.")), key=len, default=None)
             if state is None:
-                raise UnknownNameError(f"{name!r} is no field of a state of the plan", hint=suggest(name, known))
+                raise UnknownNameError(f"no state of the plan has a field {name!r}", hint=suggest(name, known))
             plan = plan.with_choices(state, sources={name.removeprefix(f"{state}."): old})
         return plan
 
@@ -229,7 +227,7 @@ class MigrationPlan:
 
 def _check_unique(name: str, count: int) -> None:
     if count > 1:
-        raise OptionError(f"two states of the plan have {name!r}", hint="say it in the plan's JSON, state by state")
+        raise OptionError(f"two states of the plan have {name!r}", hint="edit the plan's JSON for each state")
 
 
 def _needs(state: StateMigration, step: Step) -> Literal["nothing", "acceptance", "correction"]:
@@ -255,14 +253,14 @@ def plan_migration(old: Inventory, new: Inventory) -> MigrationPlan:
         successor = new_operators.get(operator.state.operator_id)
         if successor is None:
             continue
-        refused += _refused(operator, successor)
+        refused += _refusal(operator, successor)
         states += _migrations(operator, successor)
     return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused))
 
 
 def _state_pairs(
     old: OperatorInventory, new: OperatorInventory
-) -> Iterator[tuple[Literal["keyed", "operator"], StateMeta, StateMeta]]:
+) -> Iterator[tuple[Literal["keyed", "operator"], StateMetaInfo, StateMetaInfo]]:
     for name, (_, meta) in old.keyed_states.items():
         if name in new.keyed_states and meta.kind != "timers":
             yield "keyed", meta, new.keyed_states[name][1]
@@ -282,15 +280,16 @@ def _migrations(old: OperatorInventory, new: OperatorInventory) -> Iterator[Stat
             types=new.types,
             choices=Choices(),
         )
-        yield _migration(old.label, scope, conversion)
+        yield migration_of(old.label, scope, conversion)
 
 
-def _migration(uid: str, scope: Literal["keyed", "operator"], conversion: TypeConversion) -> StateMigration:
+def migration_of(uid: str, scope: Literal["keyed", "operator"], conversion: TypeConversion) -> StateMigration:
+    """Derive the steps of a state's conversion from its types and the user's choices."""
     before, after = conversion.old, conversion.meta
     compiler = Compiler(conversion.choices)
     compile_state(before, after, compiler)
     steps = [*compiler.steps, *compiler.unused()] or [
-        Step(path="value", change="rewrite", text="the same values, written as the new type does")
+        Step(path="value", change="rewrite", text="same values, written with the new serializer")
     ]
     return StateMigration(
         uid=uid,
@@ -303,7 +302,7 @@ def _migration(uid: str, scope: Literal["keyed", "operator"], conversion: TypeCo
     )
 
 
-def _stays(before: StateMeta, after: StateMeta, old: OperatorInventory, new: OperatorInventory) -> bool:
+def _stays(before: StateMetaInfo, after: StateMetaInfo, old: OperatorInventory, new: OperatorInventory) -> bool:
     """Return True if Flink reads the values of a state without migration."""
     kryo = old.types.kryo != new.types.kryo and any(
         isinstance(part, KryoSerializer) for s in before.serializers.values() for part in all_parts(s)
@@ -319,64 +318,21 @@ def _stays(before: StateMeta, after: StateMeta, old: OperatorInventory, new: Ope
     return resolution.level in _UNCHANGED and not resolution.warnings
 
 
-def _refused(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
+def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
     """Yield the differences that cannot be migrated."""
     if old.keyed.key is not None and new.keyed.key is not None:
         resolution = resolve(old.keyed.key, new.keyed.key)
         if resolution.level not in _UNCHANGED:
-            yield f"{old.label}: keys: {resolution.reason}"
+            yield f"{old.label}: keys: {resolution.reason.rstrip('.')}"
     for _, before, after in _state_pairs(old, new):
-        yield from _refused_state(f"{old.label}.{before.name}", before, after)
+        yield from refusals_of_state(f"{old.label}.{before.name}", before, after)
 
 
-def _refused_state(name: str, before: StateMeta, after: StateMeta) -> Iterator[str]:
+def refusals_of_state(name: str, before: StateMetaInfo, after: StateMetaInfo) -> Iterator[str]:
+    """Yield the differences between two descriptions of a state that cannot be migrated."""
     if before.kind != after.kind or before.backend_type != after.backend_type:
-        yield f"{name}: a {before.kind} state became a {after.kind} state, or one of another API"
+        yield f"{name}: a {before.kind} state became a {after.kind} state, or a state of another API"
     elif before.namespace is not None and after.namespace is not None:
         resolution = resolve(before.namespace, after.namespace)
         if resolution.level not in _UNCHANGED:
-            yield f"{name}: namespaces: {resolution.reason}"
-
-
-def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
-    """Read a plan for a snapshot from a JSON object.
-
-    Raises
-    ------
-    OptionError
-        The object is not a plan.
-    UnknownNameError
-        The snapshot does not have an operator or a state of the plan.
-    """
-    if not isinstance(record, Mapping) or record.get("version") != 1 or not isinstance(record.get("states"), list):
-        raise OptionError("not a plan of a migration", hint="statetool check A B --plan FILE writes one")
-    kryo = record.get("kryo")
-    states = []
-    refused = [str(text) for text in record.get("refused", ())]
-    for entry in record["states"]:
-        written = parsed_state(entry)
-        operator = inventory.operator(written.uid)
-        metas = (
-            {n: m for n, (_, m) in operator.keyed_states.items()}
-            if written.scope == "keyed"
-            else operator.operator_states
-        )
-        if written.state not in metas:
-            raise UnknownNameError(
-                f"operator {operator.label!r} has no {written.scope} state {written.state!r}",
-                hint=suggest(written.state, metas),
-            )
-        types: TypeContext = replace(operator.types, kryo=kryo)
-        conversion = TypeConversion(
-            before=meta_bytes(metas[written.state]),
-            before_types=operator.types,
-            after=written.target,
-            types=types,
-            choices=written.choices,
-        )
-        differs = list(_refused_state(f"{operator.label}.{written.state}", metas[written.state], conversion.meta))
-        refused += [text for text in differs if text not in refused]
-        if not differs:
-            states.append(_migration(operator.label, written.scope, conversion))
-    version = int(record.get("metadata_version", inventory.metadata.version))
-    return MigrationPlan(states=tuple(states), metadata_version=version, refused=tuple(refused))
+            yield f"{name}: namespaces: {resolution.reason.rstrip('.')}"

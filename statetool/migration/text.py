@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from statetool.errors import OptionError
+from statetool.entries.joined_headers import meta_bytes
+from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.migration.choices import Choices
-
-if TYPE_CHECKING:
-    from statetool.migration.plan import MigrationPlan, StateMigration
+from statetool.migration.conversion import TypeConversion
+from statetool.migration.plan import MigrationPlan, StateMigration, migration_of, refusals_of_state
+from statetool.snapshot.inventory import Inventory
+from statetool.types.declared import TypeContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenState:
+class _WrittenState:
     """The entry of a state in a plan. ``target`` is the state's new description."""
 
     uid: str
@@ -62,7 +65,7 @@ def _state_record(state: StateMigration) -> dict[str, Any]:
     }
 
 
-def parsed_state(entry: Any) -> WrittenState:
+def _parse_state(entry: Any) -> _WrittenState:
     """Parse the entry of a state in a plan.
 
     Raises
@@ -83,6 +86,53 @@ def parsed_state(entry: Any) -> WrittenState:
         )
         scope: Literal["keyed", "operator"] = "operator" if entry["scope"] == "operator" else "keyed"
         target = base64.b64decode(entry["target"], validate=True)
-        return WrittenState(uid=entry["uid"], state=entry["state"], scope=scope, target=target, choices=choices)
+        return _WrittenState(uid=entry["uid"], state=entry["state"], scope=scope, target=target, choices=choices)
     except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as e:
-        raise OptionError(f"a state of the plan is not as plans have it: {e!r}", hint="write the plan anew") from e
+        raise OptionError(
+            f"not a valid state of a migration plan: {e!r}",
+            hint="write the plan again with statetool check A B --plan FILE",
+        ) from e
+
+
+def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
+    """Read a plan for a snapshot from a JSON object.
+
+    Raises
+    ------
+    OptionError
+        The object is not a plan.
+    UnknownNameError
+        The snapshot does not have an operator or a state of the plan.
+    """
+    if not isinstance(record, Mapping) or record.get("version") != 1 or not isinstance(record.get("states"), list):
+        raise OptionError("not a migration plan", hint="write one with statetool check A B --plan FILE")
+    kryo = record.get("kryo")
+    states = []
+    refused = [str(text) for text in record.get("refused", ())]
+    for entry in record["states"]:
+        written = _parse_state(entry)
+        operator = inventory.operator(written.uid)
+        metas = (
+            {n: m for n, (_, m) in operator.keyed_states.items()}
+            if written.scope == "keyed"
+            else operator.operator_states
+        )
+        if written.state not in metas:
+            raise UnknownNameError(
+                f"operator {operator.label!r} has no {written.scope} state {written.state!r}",
+                hint=suggest(written.state, metas),
+            )
+        types: TypeContext = replace(operator.types, kryo=kryo)
+        conversion = TypeConversion(
+            before=meta_bytes(metas[written.state]),
+            before_types=operator.types,
+            after=written.target,
+            types=types,
+            choices=written.choices,
+        )
+        differs = list(refusals_of_state(f"{operator.label}.{written.state}", metas[written.state], conversion.meta))
+        refused += [text for text in differs if text not in refused]
+        if not differs:
+            states.append(migration_of(operator.label, written.scope, conversion))
+    version = int(record.get("metadata_version", inventory.metadata.version))
+    return MigrationPlan(states=tuple(states), metadata_version=version, refused=tuple(refused))

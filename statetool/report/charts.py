@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from statetool.report.markup import Html, element
+from statetool.html.markup import Html, element
 
 #: Maximum number of columns or cells that stay distinguishable; beyond it, neighbours share one.
 MOST_COLUMNS: Final = 128

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from statetool.errors import StatetoolError
+from statetool.types.operators import display_name
 
 if TYPE_CHECKING:
     from statetool.comparison.records import DifferenceCounts, StructureDifference
@@ -39,8 +40,13 @@ class Connections:
     @property
     def unread(self) -> list[str]:
         """Return the state of sources and sinks that no connector can read."""
-        sources = [f"{c.operator}: {c.message}" for c in self.checks if c.is_unknown]
-        return sources + [f"{s.operator}: {s.note}" for s in self.sinks if s.undecoded or s.pending is None]
+        sources = [f"{display_name(c.operator)}: {c.message}" for c in self.checks if c.is_unknown]
+        return sources + [f"{display_name(s.operator)}: {s.note}" for s in self.unread_sinks]
+
+    @property
+    def unread_sinks(self) -> list[SinkRow]:
+        """Return the sinks with state that no connector can read."""
+        return [s for s in self.sinks if s.undecoded or s.pending is None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +64,7 @@ class Facts:
     """All results of one report.
 
     ``growth`` is ``None`` without a directory of checkpoints, ``differences`` without a second snapshot, and ``check`` without a second
-    snapshot or a release; ``against`` names these.
+    snapshot or a release; ``against`` names these, and ``other`` is the path of the second snapshot.
     """
 
     path: str
@@ -72,6 +78,7 @@ class Facts:
     connections: Answer[Connections]
     growth: Answer[list[GrowthRow]] | None
     against: str
+    other: str
     check: Answer[Check] | None
     differences: Answer[Differences] | None
     allow_unread: bool = False
@@ -87,9 +94,13 @@ class Facts:
         """Return the state that could not be read: its location, and the reason."""
         reasons: list[str] = []
         if not isinstance(self.states, StatetoolError):
-            reasons += (f"{s.operator}, {s.name or s.scope}: {s.reason}" for s in self.states if not s.readable)
+            reasons += (
+                f"{display_name(s.operator)}, {s.name or s.scope}: {s.reason}" for s in self.states if not s.readable
+            )
         if not isinstance(self.verification, StatetoolError):
-            reasons += (f"{p.operator}: {p.problem}" for p in self.verification.problems if p.unread)
+            reasons += (
+                f"{display_name(p.operator or '')}: {p.problem}" for p in self.verification.problems if p.unread
+            )
         for answer in (self.statistics, self.connections, self.differences):
             if answer is not None and not isinstance(answer, StatetoolError):
                 reasons += answer.unread

@@ -1,4 +1,4 @@
-"""The page: a summary at the top, then one section per result."""
+"""The report: findings and the commands that help, then numbers, then one section per result."""
 
 from __future__ import annotations
 
@@ -7,99 +7,141 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from statetool.errors import StatetoolError, several
+from statetool.html.findings import finding_blocks
+from statetool.html.fragment import fragment
+from statetool.html.markup import Html, element, html, join
+from statetool.html.numbers import count, moment, size
+from statetool.html.style import STYLE
 from statetool.report import sections, sizes, times
 from statetool.report.facts import Facts
-from statetool.report.markup import Html, element, html, joined
-from statetool.report.numbers import count, moment, size
-from statetool.report.style import STYLE
+from statetool.report.findings import ReportFindings, report_findings
+from statetool.report.style import PAGE_STYLE, REPORT_STYLE
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
     from statetool.report.facts import Answer
+    from statetool.verdicts.finding import Finding
 
 #: Browsers load nothing for this page and run no code in it, whatever names a snapshot contains.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _VERDICTS: Final = {"fully": "good", "after_migration": "warn", "unknown": "warn", "not": "bad"}
+#: Maximum number of unread pieces that the top of the page names. The findings name all.
+_MOST_NAMED: Final = 12
 
 
 def page(facts: Facts) -> str:
     """Return the whole document."""
-    contents = list(_sections(facts))
-    title = f"{facts.path}: snapshot report"
+    found = report_findings(facts)
+    contents = list(_sections(facts, found))
     links = element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in contents))
-    body = joined(element("section", element("h2", name), inner, id=anchor) for anchor, name, inner in contents)
-    head = joined(
+    head = join(
         [
             Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
             Html(f'<meta http-equiv="Content-Security-Policy" content="{html(_POLICY)}">'),
-            element("title", title),
-            element("style", Html(STYLE)),
+            element("title", f"{facts.path}: snapshot report"),
+            element("style", Html(STYLE + REPORT_STYLE + PAGE_STYLE)),
         ]
     )
+    body = (element("section", element("h2", name), inner, id=anchor) for anchor, name, inner in contents)
+    top = element("header", element("h1", "Snapshot report"), _top(facts, found))
     foot = element("footer", f"Ages and timers count from {moment(facts.now_ms)}. Made by statetool.")
-    top = element("header", element("h1", "Snapshot report"), element("p", facts.path, class_="soft"), _cards(facts))
-    root = element("html", element("head", head), element("body", top, links, element("main", body), foot), lang="en")
-    return f"<!DOCTYPE html>\n{root}\n"
+    shown = element("body", top, links, element("main", *body), foot, class_="statetool")
+    return f"<!DOCTYPE html>\n{element('html', element('head', head), shown, lang='en')}\n"
+
+
+def inline(facts: Facts) -> Html:
+    """Return the report for a notebook: the same content without links. All sections except the findings are collapsed."""
+    found = report_findings(facts)
+    parts = (
+        element("section", inner) if anchor == "findings" else element("details", element("summary", name), inner)
+        for anchor, name, inner in _sections(facts, found)
+    )
+    return fragment(element("header", _top(facts, found)), *parts, style=STYLE + REPORT_STYLE)
+
+
+def _top(facts: Facts, found: ReportFindings) -> Html:
+    """Return the verdict in one line, the names of everything that was not read, and the most important numbers."""
+    counted = Counter(f.severity for f in found.leading)
+    parts = [several(counted["error"], "error"), several(counted["warning"], "warning")]
+    words = " and ".join(part for part in parts if not part.startswith("0 "))
+    words = f"{words} found." if words else "No errors or warnings."
+    look = "bad" if counted["error"] else "warn" if counted["warning"] else "good"
+    return join(
+        [
+            element("p", facts.path, class_="soft"),
+            element("p", element("strong", words, class_=look), " ", *(f"{fine} " for fine in found.fine)),
+            _not_read([f for f in found.leading if f.severity == "unknown"]),
+            _cards(facts),
+        ]
+    )
+
+
+def _not_read(unknown: list[Finding]) -> Html:
+    """Return one line with the names of everything that was not read or not checked."""
+    names = list(dict.fromkeys(" › ".join(f.where) or f.what for f in unknown))
+    if not names:
+        return Html("")
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    head = element("strong", "Not read or not checked: ", class_="warn")
+    return element("p", head, "; ".join(names[:_MOST_NAMED]), more)
 
 
 def _cards(facts: Facts) -> Html:
-    """Return the summary at the top."""
+    """Return the most important numbers."""
     cards: list[tuple[str, Any]] = [
         ("checkpoint", facts.checkpoint_id),
-        ("metadata version", facts.metadata_version),
+        ("metadata", f"version {facts.metadata_version}"),
         ("operators", count(len(facts.operators))),
-        ("bytes", size(sum(o.state_bytes + o.coordinator_bytes for o in facts.operators))),
     ]
     if not isinstance(facts.states, StatetoolError):
         cards.append(("states", count(sum(s.kind != "unread" for s in facts.states))))
+    cards.append(("stored", size(sum(o.state_bytes + o.coordinator_bytes for o in facts.operators))))
     if not isinstance(facts.statistics, StatetoolError):
-        cards.append(("entries", count(sum(o.entries for o in facts.statistics.rows("operators")))))
-    cards.append(("whole", _whole(facts)))
+        measured = facts.statistics.rows("operators")
+        cards.append(("uncompressed", size(sum(o.entries_bytes for o in measured))))
+        cards.append(("entries", count(sum(o.entries for o in measured))))
+    cards.append(("verified", _verified(facts)))
     if facts.check is not None:
         cards.append(("restores", _restores(facts.check)))
-    if not isinstance(facts.connections, StatetoolError) and not facts.connections.ok:
-        wrong = count(sum(c.is_problem and not c.is_unknown for c in facts.connections.checks))
-        cards.append(("problems of sources", element("span", wrong, class_="bad")))
-    if facts.unread:
-        cards.append(("not read", element("span", count(len(facts.unread)), class_="warn")))
-    if facts.failures:
-        cards.append(("not answered", element("span", count(len(facts.failures)), class_="bad")))
-    return element("dl", *(element("div", element("dt", name), element("dd", value)) for name, value in cards))
+    return element("dl", *(element("div", element("dt", n), element("dd", v)) for n, v in cards), class_="cards")
 
 
-def _whole(facts: Facts) -> Html:
+def _verified(facts: Facts) -> Html:
     verification = facts.verification
     if isinstance(verification, StatetoolError):
-        return element("span", "not known", class_="bad")
+        return element("span", "failed", class_="bad")
     counted = Counter(p.severity for p in verification.problems)
     if counted["error"]:
         return element("span", several(counted["error"], "error"), class_="bad")
     if verification.unread:
-        return element("span", "not all read", class_="warn")
-    return element(
-        "span", f"yes, {several(counted['warning'], 'warning')}" if counted["warning"] else "yes", class_="good"
-    )
+        return element("span", "in part", class_="warn")
+    if counted["warning"]:
+        return element("span", several(counted["warning"], "warning"), class_="warn")
+    return element("span", "no errors", class_="good")
 
 
 def _restores(check: Answer[Check]) -> Html:
     if isinstance(check, StatetoolError):
-        return element("span", "not known", class_="bad")
+        return element("span", "unknown", class_="bad")
     words, look = check.verdict.replace("_", " "), _VERDICTS[check.verdict]
     if check.warnings:
-        return element(
-            "span", f"{words}, {several(len(check.warnings), 'warning')}", class_="warn" if look == "good" else look
-        )
+        words, look = f"{words}, {several(len(check.warnings), 'warning')}", "warn" if look == "good" else look
     return element("span", words, class_=look)
 
 
-def _sections(facts: Facts) -> Iterator[tuple[str, str, Html]]:
-    """Yield anchor, title and content of each section that is not empty; an error is shown only in its first section."""
+def _sections(facts: Facts, found: ReportFindings) -> Iterator[tuple[str, str, Html]]:
+    """Yield anchor, title and content of each section that is not empty. Errors are findings."""
     statistics = facts.statistics
     makers: list[tuple[str, str, Any, Callable[[Any], Html]]] = [
-        ("findings", "Is it whole?", facts.verification, sections.findings),
-        ("unread", "What cannot be read", facts.states, lambda states: sections.unread(states, facts.unread)),
-        ("restore", "Would it restore?", facts.check, lambda check: sections.verdicts(check, facts.against)),
-        ("differences", "What differs?", facts.differences, lambda answer: sections.differences(answer, facts.against)),
+        ("findings", "Findings", found.leading, finding_blocks),
+        (
+            "verification",
+            "Verification",
+            facts.verification,
+            lambda _: sections.verification(found.verified, found.notes),
+        ),
+        ("restore", "Restore", facts.check, lambda check: sections.verdicts(check, facts.against)),
+        ("differences", "Differences", facts.differences, lambda answer: sections.differences(answer, facts.against)),
         ("operators", "Operators", facts.operators, lambda rows: sizes.operators(rows, statistics)),
         ("states", "States", facts.states, lambda states: sizes.states(states, statistics)),
         ("key-groups", "Key groups", statistics, sizes.key_groups),
@@ -107,15 +149,10 @@ def _sections(facts: Facts) -> Iterator[tuple[str, str, Html]]:
         ("largest", "Largest keys and values", statistics, sizes.largest),
         ("distribution", "Distribution of sizes", statistics, sizes.distribution),
         ("timers", "Timers", statistics, times.timers),
-        ("ages", "Ages of values with a time to live", statistics, times.ages),
+        ("ages", "Ages of values with a TTL", statistics, times.ages),
         ("growth", "Growth", facts.growth, times.growth),
         ("connections", "Sources and sinks", facts.connections, sections.connections),
     ]
-    shown_errors: set[int] = set()
     for anchor, name, answer, make in makers:
-        if isinstance(answer, StatetoolError):
-            if id(answer) not in shown_errors:
-                shown_errors.add(id(answer))
-                yield anchor, name, element("p", f"No answer: {answer}", class_="bad")
-        elif answer is not None and (inner := make(answer)):
+        if answer is not None and not isinstance(answer, StatetoolError) and (inner := make(answer)):
             yield anchor, name, inner

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from statetool.errors import StatetoolError
+from statetool.html.markup import Html, element, join, table
+from statetool.html.numbers import count, share, size, size_text
+from statetool.html.operators import operator_ids, operator_name
 from statetool.report import charts
-from statetool.report.markup import Html, element, joined, table
-from statetool.report.numbers import count, share, size, size_text
 
 if TYPE_CHECKING:
     from statetool.report.facts import Answer
@@ -19,22 +20,30 @@ if TYPE_CHECKING:
     from statetool.statistics.records import DistributionRow, LargestRow, RestoreRow, SkewRow
     from statetool.statistics.statistics import Statistics
 
+_STORED: Final = (
+    "Stored: bytes in the files of the snapshot, which Flink may compress. "
+    "Uncompressed: bytes of keys and values, without headers and framing. "
+    "Snappy ratio: size of a compressed sample of the entries, relative to the sample."
+)
+_UNCOMPRESSED: Final = "Sizes are uncompressed bytes of keys and values. A compressed snapshot stores fewer bytes."
+
 
 def operators(operator_rows: Sequence[OperatorRow], statistics: Answer[Statistics]) -> Html:
     """Return the operators, largest first."""
     measured = {} if isinstance(statistics, StatetoolError) else {o.operator: o for o in statistics.rows("operators")}
     most = max((_bytes(o) for o in operator_rows), default=0)
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for o in sorted(operator_rows, key=_bytes, reverse=True):
         m = measured.get(o.operator)
-        counts = () if m is None else (count(m.entries), count(m.keys), share(m.snappy_ratio))
-        name = joined([o.operator, element("div", o.name, class_="soft") if o.name not in ("", o.operator) else ""])
+        counts: tuple[Any, ...] = ("",) * 4
+        if m is not None:
+            counts = (size(m.entries_bytes), count(m.entries), count(m.keys), share(m.snappy_ratio))
         finished = " (finished)" if o.fully_finished else ""
-        rows.append(
-            (name, f"{o.parallelism}{finished}", o.max_parallelism, size(_bytes(o)), charts.bar(_bytes(o), most), *counts, o.operator_id)
-        )  # fmt: skip
-    count_names = ("entries", "keys", "Snappy would leave") if measured else ()
-    return table(("operator", "parallelism", "max parallelism", "bytes", "", *count_names, "id"), rows)
+        stored = join([size(_bytes(o)), charts.bar(_bytes(o), most)])
+        rows.append((operator_name(o.operator), stored, *counts, f"{o.parallelism}{finished}", o.max_parallelism))
+    names = ("operator", "stored", "uncompressed", "entries", "keys", "Snappy ratio", "parallelism", "max parallelism")
+    about = element("p", _STORED, class_="soft")
+    return join([about, table(names, rows), operator_ids(o.operator for o in operator_rows)])
 
 
 def _bytes(operator: OperatorRow) -> int:
@@ -49,18 +58,20 @@ def states(state_infos: Sequence[StateInfo], statistics: Answer[Statistics]) -> 
     listed = [(s, measured.get((s.operator, s.scope, s.name))) for s in state_infos if s.kind != "unread"]
     shown: list[tuple[Any, ...]] = []
     for s, m in sorted(listed, key=lambda pair: -1 if pair[1] is None else pair[1].size_bytes, reverse=True):
-        types = " → ".join(t for t in (s.key_type, s.namespace_type, s.value_type) if t)
-        numbers: tuple[Any, ...] = ("",) * 6
+        numbers: tuple[Any, ...] = ("",) * 5
         if m is not None:
-            numbers = (size(m.size_bytes), charts.bar(m.size_bytes, most), share(m.share), count(m.entries), count(m.keys), size(m.largest_value))  # fmt: skip
-        kind = f"{s.kind}, {s.scope}" + (", TTL" if s.ttl else "")
-        shown.append((s.operator, s.name, kind, types, *numbers))
-    names = ("operator", "state", "kind", "key → namespace → value", "bytes", "", "of operator", "entries", "keys", "largest value")  # fmt: skip
-    return table(names, shown) if shown else Html("")
+            uncompressed = join([size(m.size_bytes), charts.bar(m.size_bytes, most)])
+            numbers = (uncompressed, share(m.share), count(m.entries), count(m.keys), size(m.largest_value))
+        kind = f"{s.scope} {s.kind}" + (", TTL" if s.ttl else "")
+        types = " → ".join(t for t in (s.key_type, s.namespace_type, s.value_type) if t and t != "VoidNamespace")
+        state = join([s.name, element("div", types, class_="soft")])
+        shown.append((operator_name(s.operator), state, kind, *numbers))
+    names = ("operator", "state and types", "kind", "uncompressed", "of operator", "entries", "keys", "largest value")
+    return join([element("p", _UNCOMPRESSED, class_="soft"), table(names, shown)]) if shown else Html("")
 
 
 def key_groups(statistics: Statistics) -> Html:
-    """Return a heat map of the key groups of each operator: bytes of keyed entries."""
+    """Return a heat map of the key groups of each operator: uncompressed bytes of keyed entries."""
     sizes: dict[str, Counter[int]] = defaultdict(Counter)
     for row in statistics.rows("sizes"):
         if row.part == "entries" and row.key_group is not None:
@@ -69,11 +80,11 @@ def key_groups(statistics: Statistics) -> Html:
     for operator in statistics.rows("operators"):
         if group_bytes := sizes[operator.operator]:
             largest, most = max(group_bytes.items(), key=lambda pair: pair[1])
-            words = f"{len(group_bytes):,} of {operator.max_parallelism:,} key groups have entries; the largest, {largest}, has {size_text(most)}"
+            words = f"{len(group_bytes):,} of {operator.max_parallelism:,} key groups have entries; the largest, {largest}, has {size_text(most)} uncompressed"
             values = [group_bytes[g] for g in range(operator.max_parallelism)]
             chart = charts.heat_map(values, lambda a, b, n: f"{_range('key group', a, b)}: {n:,} bytes")
-            maps += [element("h3", operator.operator), element("p", words, class_="soft"), chart]
-    return joined(maps)
+            maps += [element("h3", operator_name(operator.operator)), element("p", words, class_="soft"), chart]
+    return join(maps)
 
 
 def _range(name: str, first: int, last: int) -> str:
@@ -89,8 +100,8 @@ def subtasks(statistics: Statistics) -> Html:
     for r in statistics.rows("restore"):
         restore[r.operator, r.parallelism].append(r)
     rows = []
-    for operator_at in dict.fromkeys([*restore, *skew]):
-        skew_rows, restore_rows = skew.get(operator_at, []), restore.get(operator_at, [])
+    for operator, parallelism in dict.fromkeys([*restore, *skew]):
+        skew_rows, restore_rows = skew.get((operator, parallelism), []), restore.get((operator, parallelism), [])
         evenness: tuple[Any, ...] = ("", "")
         if skew_rows:
             chart = charts.columns(
@@ -101,11 +112,12 @@ def subtasks(statistics: Statistics) -> Html:
         reading = (
             size(sum(r.read_bytes for r in restore_rows)),
             count(sum(r.requests for r in restore_rows)),
-            "" if slowest is None else f"{slowest:,.1f} s",
+            "" if slowest is None else f"about {slowest:,.1f} s",
         )
-        rows.append((*operator_at, *evenness, *reading))
-    names = ("operator", "parallelism", "keyed entries by subtask", "the largest", "restore reads", "requests", "slowest subtask, about")  # fmt: skip
-    return table(names, rows) if rows else Html("")
+        rows.append((operator_name(operator), parallelism, *evenness, *reading))
+    about = "Keyed entries are uncompressed bytes. A restore reads stored bytes; its time is an estimate."
+    names = ("operator", "parallelism", "keyed entries by subtask", "largest subtask", "restore reads", "requests", "slowest subtask")  # fmt: skip
+    return join([element("p", about, class_="soft"), table(names, rows)]) if rows else Html("")
 
 
 def largest(statistics: Statistics) -> Html:
@@ -116,9 +128,9 @@ def largest(statistics: Statistics) -> Html:
         rows = [
             (r.what, r.state, r.key, r.key_group, r.subtask, count(r.length), size(r.size_bytes)) for r in of_operator
         ]
-        names = ("largest", "state", "key", "key group", "subtask", "length", "bytes")
-        parts.append(element("details", element("summary", operator), table(names, rows)))
-    return joined(parts)
+        names = ("largest", "state", "key", "key group", "subtask", "length", "uncompressed")
+        parts.append(element("details", element("summary", operator_name(operator)), table(names, rows)))
+    return join(parts)
 
 
 def distribution(statistics: Statistics) -> Html:
@@ -127,8 +139,8 @@ def distribution(statistics: Statistics) -> Html:
     names = ("state", "of", "count", "from", "how many of each size", "to")
     for operator, of_operator in groupby(statistics.rows("distribution"), key=lambda r: r.operator):
         rows = [_sizes(list(of_state)) for _, of_state in groupby(of_operator, key=lambda r: (r.state, r.what))]
-        parts.append(element("details", element("summary", operator), table(names, rows)))
-    return joined(parts)
+        parts.append(element("details", element("summary", operator_name(operator)), table(names, rows)))
+    return join(parts)
 
 
 def _sizes(rows: Sequence[DistributionRow]) -> tuple[Any, ...]:

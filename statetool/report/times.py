@@ -8,9 +8,10 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from statetool.errors import several
+from statetool.html.markup import Html, element, join, table
+from statetool.html.numbers import between, change, count, moment, size
+from statetool.html.operators import operator_name
 from statetool.report import charts
-from statetool.report.markup import Html, element, joined, table
-from statetool.report.numbers import between, change, count, moment, size
 
 if TYPE_CHECKING:
     from statetool.statistics.records import GrowthRow
@@ -29,7 +30,7 @@ def timers(statistics: Statistics) -> Html:
         ]  # fmt: skip
         words = f"{total.count:,} of {total.domain} time, from {moment(total.first_ms)} to {moment(total.last_ms)}"
         parts += [
-            element("h3", f"{operator}: {state}"),
+            element("h3", operator_name(operator), f": {state}"),
             element("p", words, class_="soft"),
             table(("fires", "timers", ""), rows),
         ]
@@ -37,7 +38,7 @@ def timers(statistics: Statistics) -> Html:
         parts.append(
             element("p", "Whether timers of event time are overdue depends on the job's watermark.", class_="soft")
         )
-    return joined(parts)
+    return join(parts)
 
 
 def ages(statistics: Statistics) -> Html:
@@ -52,11 +53,11 @@ def ages(statistics: Statistics) -> Html:
         ]  # fmt: skip
         expired = "" if total.expired is None else f", {total.expired:,} of them expired"
         parts += [
-            element("h3", f"{operator}: {state}"),
+            element("h3", operator_name(operator), f": {state}"),
             element("p", f"{several(total.count, 'value')}{expired}", class_="soft"),
             table(("accessed last", "values", ""), rows),
         ]
-    return joined(parts)
+    return join(parts)
 
 
 def growth(growth_rows: Sequence[GrowthRow]) -> Html:
@@ -81,15 +82,17 @@ def growth(growth_rows: Sequence[GrowthRow]) -> Html:
         sizes = [by_path.get(p, 0) for p in paths]
         rows.append((sizes[-1] - sizes[0], operator, state, sizes))
     grown = [
-        (operator, state, size(sizes[0]), charts.line(sizes), size(sizes[-1]), change(added_bytes))
+        (operator_name(operator), state, size(sizes[0]), charts.line(sizes), size(sizes[-1]), change(added_bytes))
         for added_bytes, operator, state, sizes in sorted(rows, key=lambda r: -abs(r[0]))
     ]
     without = ", ".join(f"{operator}.{state}" for operator, state in unread)
-    return joined(
+    return join(
         [
-            element("p", f"Without what could not be read in each: {without}", class_="warn") if unread else "",
-            table(("checkpoint", "path", "bytes of states", "", "more than before"), checkpoints),
+            element("p", f"Not included, because they could not be read in every checkpoint: {without}", class_="warn")
+            if unread
+            else "",
+            table(("checkpoint", "path", "uncompressed state", "", "growth"), checkpoints),
             element("h3", "By state"),
-            table(("operator", "state", "first", "over the checkpoints", "last", "grew by"), grown),
+            table(("operator", "state", "first", "uncompressed, over the checkpoints", "last", "growth"), grown),
         ]
     )

@@ -11,7 +11,7 @@ from typing import Final
 
 from statetool.errors import UnsupportedError
 from statetool.formats.keyed.header import CURRENT_VERSION
-from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.saving.versions import RELEASES, Target
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -43,7 +43,7 @@ _SCALA: Final = "org.apache.flink.api.scala."
 _LEGACY_UNTIL: Final = "1.16"
 
 
-def check_available(key: Serializer | None, metas: Iterable[StateMeta], target: Target) -> None:
+def check_available(key: Serializer | None, metas: Iterable[StateMetaInfo], target: Target) -> None:
     """Refuse serializers that the target release does not have.
 
     Raises
@@ -110,7 +110,7 @@ def _check_kryo(serializer: KryoSerializer, release: str) -> None:
         one, other = ("1.x", "2.x") if wrote == 2 else ("2.x", "1.x")
         raise UnsupportedError(
             f"values of {serializer.type_name} that the Kryo of Flink {one} wrote, which Flink {other} cannot read",
-            hint=f"choose a release of {one}, or bootstrap the state anew with another type",
+            hint=f"choose a release of {one}, or bootstrap the state with another type",
         )
 
 

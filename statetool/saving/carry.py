@@ -30,7 +30,7 @@ _SHARED_SCOPE: Final = 1
 
 
 @dataclass(slots=True)
-class Carrier:
+class FileCarrier:
     """Copies the files of operators and rewrites their handles.
 
     Parameters
@@ -72,7 +72,7 @@ class Carrier:
             file = stat(place.file)
             if file is None:
                 check_deletion(place.metadata_file)
-                raise SnapshotNotFoundError(f"file {place.file} of the snapshot is not there")
+                raise SnapshotNotFoundError(f"file {place.file} of the snapshot does not exist")
             self._sizes[place.file] = file.size_bytes
         size = self._sizes[place.file]
         if is_log:
@@ -82,7 +82,7 @@ class Carrier:
             check_deletion(place.metadata_file)
             raise FormatError(
                 f"the file has {size} bytes, the metadata says {place.start + place.size_bytes}",
-                hint="find out what is wrong with statetool verify",
+                hint="run statetool verify to find the damage",
             ).at(file=place.file)
         return place
 
@@ -114,7 +114,7 @@ def flink_uri(directory: str) -> str:
     return f"file:{files.canonical(directory)}" if files.is_local(directory) else directory.rstrip("/")
 
 
-def referenced(operator: OperatorState, resolve: Resolve) -> OperatorState:
+def find_references(operator: OperatorState, resolve: Resolve) -> OperatorState:
     """Return an operator whose handles name its files by absolute path."""
 
     def absolute(handle: StreamHandle) -> StreamHandle:

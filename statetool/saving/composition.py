@@ -10,42 +10,16 @@ from statetool.saving.publish import INLINE_BYTES, StagedFile, Staging
 from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
-    from statetool.columns.pieces import Bytes, Encoded
-    from statetool.formats.keyed.entries import EntryBatch, Int64s
-    from statetool.formats.keyed.header import KeyedHeader
-    from statetool.formats.state_meta import StateMeta
     from statetool.formats.stream import Stream
     from statetool.hashing.formulas import HashFormula
-    from statetool.saving.bootstrap import ElementBootstrap, ElementRecipe, KeyedBootstrap, KeyedRecipe, Table
+    from statetool.saving.bootstrap import ElementBootstrap, ElementEncoder, KeyedBootstrap, RowEncoder, TableSchema
+    from statetool.saving.streams.conversion import StateConversion
     from statetool.saving.streams.elements import ElementStreams
-    from statetool.saving.streams.keyed import KeptEntries, KeyedStreams
+    from statetool.saving.streams.keyed import CarriedEntries, KeyedStreams
     from statetool.saving.streams.output import NewStream
     from statetool.snapshot.inventory import Inventory
-    from statetool.types.declared import TypeContext
 
     Streams: TypeAlias = KeyedStreams | ElementStreams
-
-
-class StateConversion(Protocol):
-    """Conversion of the values of a carried state to another type; picklable."""
-
-    @property
-    def meta(self) -> StateMeta:
-        """Return the new description of the state, under its old name."""
-        ...
-
-    @property
-    def types(self) -> TypeContext:
-        """Return the declarations of the new types, with their snapshots."""
-        ...
-
-    def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
-        """Convert entries of this state only, from a source with this header; key, namespace and key group stay."""
-        ...
-
-    def elements(self, data: Bytes, starts: Int64s, ends: Int64s) -> Encoded:
-        """Convert elements of operator state (the one element of broadcast state)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +101,7 @@ class Composition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamJob:
+class StreamWriteTask:
     """Keyed state or operator state of one operator: its new streams, and the entries to shuffle to them.
 
     Attributes
@@ -139,8 +113,8 @@ class StreamJob:
     """
 
     streams: Streams
-    tables: tuple[tuple[Any, KeyedRecipe | ElementRecipe], ...] = ()
-    kept: tuple[KeptEntries, ...] = ()
+    tables: tuple[tuple[Any, RowEncoder | ElementEncoder], ...] = ()
+    kept: tuple[CarriedEntries, ...] = ()
 
 
 class Runner(Protocol):
@@ -151,11 +125,11 @@ class Runner(Protocol):
         """Return the default parallelism of new operators."""
         ...
 
-    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
+    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
         """Return the schemas of a bootstrap's tables and its timer services."""
         ...
 
-    def run(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
+    def run(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
         """Write the streams of each job."""
         ...
 

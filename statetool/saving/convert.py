@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from statetool.formats.metadata.handles import streams_of
 from statetool.saving.composition import OperatorChange
 from statetool.snapshot.inventory import Inventory
+from statetool.types.operators import OperatorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertRow:
+class ConvertRow(OperatorRecord):
     """One operator. ``keyed_state`` is ``rewritten`` (from a backend's native format), ``copied`` or ``none``."""
 
-    operator: str
     operator_id: str
     keyed_state: str
     size_bytes: int

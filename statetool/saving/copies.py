@@ -10,10 +10,11 @@ from statetool.formats.metadata import SnapshotMetadata, write_metadata
 from statetool.formats.stream import Stream
 from statetool.io import files
 from statetool.io.listing import stat
-from statetool.saving.carry import Carrier
+from statetool.saving.carry import FileCarrier
 from statetool.saving.publish import Publication
 from statetool.snapshot.locate import METADATA_NAME, Locator
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.uids import operator_labels
 from statetool.verification.structure import StructureCheck
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Copying:
     """Copy of a snapshot of any kind that does not depend on the original.
 
     Files are staged in the target. The handles of the new metadata are resolved and their lengths compared. Then
-    ``_metadata`` is written last. The state's bytes, ids and properties stay as they are.
+    ``_metadata`` is written last. The state's bytes, ids and properties do not change.
 
     Raises
     ------
@@ -63,7 +64,7 @@ class Copying:
 
     def __init__(self, inventory: Inventory, target: str) -> None:
         self._metadata = inventory.metadata
-        self._carrier = Carrier(inventory.resolve, target)
+        self._carrier = FileCarrier(inventory.resolve, target)
         streams = self._carrier.plan(self._metadata.operators)
         # Inline state stays in the metadata. Only the paths differ in length.
         self.plan: Final = SnapshotCopy(
@@ -99,8 +100,8 @@ def _check(metadata: SnapshotMetadata, target: str) -> None:
     """
     files.forget_listing(target)  # other threads wrote the files
     locator = Locator(files.join(target, METADATA_NAME), published=False)
-    for state in metadata.operators:
-        operator = OperatorInventory(state, state.uid, locator)
+    for state, label in zip(metadata.operators, operator_labels(metadata.operators), strict=True):
+        operator = OperatorInventory(state, label, locator)
         check = StructureCheck(operator, locator.resolve, stat)
         check.streams_only()
         for problem in check.problems:

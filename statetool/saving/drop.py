@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.saving.composition import OperatorChange
 from statetool.snapshot.inventory import Inventory
+from statetool.types.operators import OperatorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropRow:
+class DropRow(OperatorRecord):
     """One dropped item: a whole operator, or one of its states."""
 
-    operator: str
     operator_id: str
     state: str | None
     kind: str
@@ -71,5 +71,5 @@ def plan_drop(inventory: Inventory, operators: Iterable[str], states: Mapping[st
         if chosen:
             changes[operator_id] = OperatorChange(dropped_states=frozenset(chosen))
     if not rows:
-        raise OptionError("nothing to leave out", hint="name operators, or states of an operator")
+        raise OptionError("nothing to drop", hint="pass operators, or states of an operator")
     return DropPlan(tuple(rows), frozenset(dropped), changes)

@@ -11,27 +11,29 @@ from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.metadata.handles import ByteStreamHandle
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.formulas import HashFormula, user_classes
 from statetool.hashing.prove import prove_hashes
-from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, Table
+from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, TableSchema
 from statetool.saving.bootstrap.release import for_release
 from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
-from statetool.saving.composition import Composition, OperatorChange, Runner, StateConversion, StreamJob
+from statetool.saving.composition import Composition, OperatorChange, Runner, StreamWriteTask
+from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
-from statetool.saving.streams.keyed import KeptEntries
+from statetool.saving.streams.keyed import CarriedEntries
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.uids import find_all
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 #: Minimum similarity (of ``nearest``) at which a name may be a typo for another.
 _TYPING_ERROR: Final = 0.7
-DescribedTables: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, Table]]
+DescribedTables: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, TableSchema]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +52,11 @@ class PlannedOperator:
     max_parallelism: int
     parallelism: int
     old: OperatorState | None
-    keyed: StreamJob | None
-    elements: StreamJob | None
+    keyed: StreamWriteTask | None
+    elements: StreamWriteTask | None
 
     @property
-    def jobs(self) -> tuple[StreamJob, ...]:
+    def jobs(self) -> tuple[StreamWriteTask, ...]:
         """Return the jobs that write the operator."""
         return tuple(job for job in (self.keyed, self.elements) if job is not None)
 
@@ -98,7 +100,7 @@ def plan_composition(
 
 def _find(operators: Sequence[OperatorState], name: str) -> OperatorState | None:
     try:
-        return find_operator(operators, name)
+        return find_operator(operators, name, exact=True)
     except UnknownNameError:
         return None
 
@@ -109,15 +111,20 @@ def _check_meant(uid: str, change: OperatorChange, base: Mapping[str, OperatorIn
         return
     near = nearest(uid.lower(), [name.lower() for name in base], cutoff=_TYPING_ERROR)
     likes = [b.like.state for b in change.bootstraps if b.like is not None]
-    meant = [name for name, operator in base.items() if name.lower() in near or operator.state in likes]
+    by_name = find_all([o.label for o in base.values()], uid)
+    meant = [
+        operator.label
+        for name, operator in base.items()
+        if name.lower() in near or operator.state in likes or operator.label in by_name
+    ]
     if meant:
         raise UnknownNameError(
-            f"no operator {uid!r}, but {' and '.join(map(repr, meant))}",
+            f"no operator has the uid {uid!r}, but there is {' and '.join(repr(o.display) for o in meant)}",
             hint=f"did you mean {' or '.join(meant)}? A typo in the uid would add a new operator instead of changing the existing one. "
             f"To add an operator, call with_operator({uid!r}, ..., new=True)",
         )
     if change.new is False:
-        raise UnknownNameError(f"no operator {uid!r}", hint=suggest(uid, base))
+        raise UnknownNameError(f"no operator has the uid {uid!r}", hint=suggest(uid, base))
 
 
 def _plan_new(
@@ -125,9 +132,9 @@ def _plan_new(
 ) -> PlannedOperator:
     if change.dropped_states or change.renames:
         known = [] if composition.base is None else list(composition.base.operators)
-        raise UnknownNameError(f"no operator {uid!r} whose states could be changed", hint=suggest(uid, known))
+        raise UnknownNameError(f"cannot change states of operator {uid!r}: it does not exist", hint=suggest(uid, known))
     if not uid:
-        raise OptionError("an operator without a uid", hint="the uid is what Flink finds the state by")
+        raise OptionError("the uid of an operator is empty", hint="pass the uid by which Flink finds the state")
     max_parallelism = change.max_parallelism or composition.max_parallelism
     parallelism = change.parallelism or min(max_parallelism, runner.parallelism)
     check_max_parallelism(max_parallelism, parallelism)
@@ -148,12 +155,12 @@ def _plan_change(
         raise OptionError(f"operator {operator.label!r} had finished: Flink restores no state of it")
     if (tables or edited) and any(s.finished for s in old.subtasks):
         raise UnsupportedError(
-            "some subtasks had finished, and hold no state from then on",
+            "some subtasks have finished and hold no state",
             hint="let the job finish, or take a savepoint before it does",
         )
     plan = _Plan(operator.label, change, tables, max_parallelism, parallelism, composition.inline_bytes)
     plan.check_names(operator)
-    moves = moved(old, max_parallelism, parallelism)
+    moves = needs_move(old, max_parallelism, parallelism)
     # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves).
     drops_raw = moves or _drops_raw_timers(operator, plan.gone | change.renames.keys())
     writes_keyed = moves or change.canonical or plan.touches(operator.keyed_states)
@@ -194,11 +201,11 @@ class _Plan:
     inline_bytes: int
 
     @property
-    def keyed_tables(self) -> list[tuple[KeyedBootstrap, Table]]:
+    def keyed_tables(self) -> list[tuple[KeyedBootstrap, TableSchema]]:
         return [(b, t) for b, t in self.tables if isinstance(b, KeyedBootstrap)]
 
     @property
-    def element_tables(self) -> list[tuple[ElementBootstrap, Table]]:
+    def element_tables(self) -> list[tuple[ElementBootstrap, TableSchema]]:
         return [(b, t) for b, t in self.tables if isinstance(b, ElementBootstrap)]
 
     @property
@@ -220,12 +227,14 @@ class _Plan:
         in_both = operator.keyed_states.keys() & operator.operator_states.keys()
         for name in in_both & {*change.dropped_states, *change.renames, *change.conversions}:
             raise OptionError(
-                f"operator {self.label!r} has a keyed state and an operator state {name!r}, which nothing here tells apart",
-                hint="bootstrap the one that changes anew",
+                f"operator {self.label!r} has a keyed state and an operator state {name!r}: the name is ambiguous",
+                hint="bootstrap the one that changes with its new values",
             )
         for name in change.renames:
             if name in (self.gone if name in operator.keyed_states else change.dropped_states | self.element_names):
-                raise OptionError(f"state {name!r} is renamed, and left out or replaced", hint="say one thing of it")
+                raise OptionError(
+                    f"state {name!r} cannot be both renamed and dropped or replaced", hint="give it one change"
+                )
         stay = known - self.gone - self.element_names - change.renames.keys()
         for name in change.renames.values():
             if name in stay or list(change.renames.values()).count(name) > 1:
@@ -247,15 +256,15 @@ class _Plan:
         python = tuple(p for b, _ in self.keyed_tables for p in python_states(b))
         return replace(types, python=(*types.python, *python)) if python else types
 
-    def keyed(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamJob | None:
+    def keyed(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamWriteTask | None:
         """Plan the keyed state; ``None`` if there is none."""
         header, gone, renames = None, self.gone, self.change.renames
         if operator is not None:
             header = operator.keyed.joined_header(raw=moves, without=gone)
         if header is not None:
             base = NOTHING_DECLARED if operator is None else operator.types
-            metas = _converted(header, base, self.change.conversions)
-            header = replace(header, states=tuple(_renamed(m, renames) for m in metas))
+            metas = _convert_states(header, base, self.change.conversions)
+            header = replace(header, states=tuple(_rename_state(m, renames) for m in metas))
         if not self.keyed_tables and not (header is not None and header.states):
             return None
         job = keyed_job(
@@ -274,7 +283,7 @@ class _Plan:
         ids = {old: new_ids[new] for old, new in renames.items() if new in new_ids}
         ids |= {name: i for name, i in new_ids.items() if name not in renames.values()}
         kept = (
-            KeptEntries(
+            CarriedEntries(
                 source=s,
                 ids=ids,
                 max_parallelism=self.max_parallelism,
@@ -285,7 +294,7 @@ class _Plan:
         )
         return replace(job, kept=tuple(kept))
 
-    def elements(self, operator: OperatorInventory | None) -> StreamJob | None:
+    def elements(self, operator: OperatorInventory | None) -> StreamWriteTask | None:
         """Plan the operator state; ``None`` if there is none."""
         streams = element_streams(
             operator,
@@ -302,10 +311,10 @@ class _Plan:
         if streams is None:
             return None
         recipes = element_recipes(streams, (b for b, _ in self.element_tables), self.parallelism)
-        return StreamJob(streams=streams, tables=recipes)
+        return StreamWriteTask(streams=streams, tables=recipes)
 
     def planned(
-        self, old: OperatorState | None, keyed: StreamJob | None, elements: StreamJob | None
+        self, old: OperatorState | None, keyed: StreamWriteTask | None, elements: StreamWriteTask | None
     ) -> PlannedOperator:
         return PlannedOperator(
             uid=self.label,
@@ -347,15 +356,15 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
     if bootstrap.key_group is None and (missing := [name for name in classes if declared.of(name) is None]):
         example = "avro[1, 10]()" if isinstance(classes[missing[0]], AvroSerializer) else "Objects.hash(a, b)"
         raise OptionError(
-            f"the hash code of {', '.join(missing)}, the type of a key, lies in user code",
+            f"the hash code of {', '.join(missing)}, the type of a key, is computed by user code",
             hint=f'declare it, as in hashes={{"{missing[0]}": "{example}"}}, or take it from an operator with like=',
         )
     return declared
 
 
-def _converted(
+def _convert_states(
     header: KeyedHeader, base: TypeContext, conversions: Mapping[str, StateConversion]
-) -> tuple[StateMeta, ...]:
+) -> tuple[StateMetaInfo, ...]:
     """Return the descriptions of a header's states, with the new descriptions of converted states.
 
     Raises
@@ -375,7 +384,7 @@ def _converted(
     return tuple(conversions[m.name].meta if m.name in conversions else m for m in header.states)
 
 
-def _renamed(meta: StateMeta, renames: Mapping[str, str]) -> StateMeta:
+def _rename_state(meta: StateMetaInfo, renames: Mapping[str, str]) -> StateMetaInfo:
     return replace(meta, name=renames[meta.name]) if meta.name in renames else meta
 
 
@@ -392,13 +401,13 @@ def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> boo
         return False
     if raw - set(gone):
         raise UnsupportedError(
-            f"some of the timers that lie together in raw keyed state: {', '.join(sorted(raw & set(gone)))}",
+            f"only some of the timers in raw keyed state change: {', '.join(sorted(raw & set(gone)))}",
             hint="replace all timers of the operator, or none",
         )
     return True
 
 
-def moved(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:
+def needs_move(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:
     """Return True if keys move to other key groups, or key groups to other subtasks."""
     return (max_parallelism, parallelism) != (operator.max_parallelism, operator.parallelism)
 
@@ -414,7 +423,7 @@ def check_moves(
         Key groups or subtasks change, and the operator has in-flight data, custom raw state, or finished subtasks.
     """
     state = operator.state
-    if not moved(state, max_parallelism, parallelism):
+    if not needs_move(state, max_parallelism, parallelism):
         return
     stops = "stop the job with a savepoint (flink stop) and use that: it holds no such data"
     for other in metadata.operators:
@@ -431,10 +440,10 @@ def check_moves(
             ).at(operator=operator.label)
         if s.finished and (keyed or parallelism != state.parallelism):
             raise UnsupportedError(
-                f"subtask {s.index} had finished, so its place cannot be given to others", hint=stops
+                f"subtask {s.index} had finished, so its state cannot be redistributed", hint=stops
             ).at(operator=operator.label)
         if s.index in operator.keyed.own_raw_subtasks:
             raise UnsupportedError(
-                "raw keyed state that is no timers: the operator itself wrote it, and only the operator can deal it out again",
-                hint="leave the operator's max parallelism and parallelism as they are",
+                "raw keyed state without timers: only the operator that wrote it can redistribute it",
+                hint="keep the max parallelism and parallelism of the operator",
             ).at(operator=operator.label)

@@ -45,7 +45,7 @@ the write checks the file system after a failure or an interrupt:
 - if the outcome is uncertain, everything stays and the error says so.
 
 After a successful write, a failure to clean up is only a warning: a marker, a tombstone or the file of a lost attempt next to
-``_metadata`` is harmless, because no reader opens it and copies leave it out.
+``_metadata`` is harmless, because no reader opens it and copies omit it.
 
 File systems without conditional creation (see :func:`statetool.io.targets.put_new`) cannot separate two writes that publish at the same
 moment, after a takeover: the later ``_metadata`` replaces the earlier one. It is complete, and the earlier write fails if it checks again.

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from statetool.columns.companions import SCALE, column_of_companion, needs_companion
 from statetool.columns.infer import infer_state, infer_type
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.declaring.states import StateType
 from statetool.errors import OptionError
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.saving.bootstrap import KeyedBootstrap
 from statetool.serializers.base import Serializer
 from statetool.snapshot.operator import OperatorInventory
@@ -26,7 +26,7 @@ from statetool.types.table_columns import state_columns
 _KEY_GROUP: Final = "key_group"
 
 
-def states_without_namespace(operator: OperatorInventory) -> dict[str, StateMeta]:
+def states_without_namespace(operator: OperatorInventory) -> dict[str, StateMetaInfo]:
     """Return the keyed states that are columns of the table ``keyed_state``, by name."""
     return {
         name: meta
@@ -35,9 +35,9 @@ def states_without_namespace(operator: OperatorInventory) -> dict[str, StateMeta
     }
 
 
-def has_ttl(meta: StateMeta) -> bool:
+def has_ttl(meta: StateMetaInfo) -> bool:
     """Return True if the values of a state have a time to live."""
-    return isinstance(StateShape(meta).element.logical, TtlType)
+    return isinstance(StateLayout(meta).element.logical, TtlType)
 
 
 def bootstrap_changes(
@@ -138,9 +138,9 @@ def _shape(kind: pa.DataType, *, any_decimal: bool = False) -> Any:
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
 
 
-def _state_type(meta: StateMeta, before: pa.DataType, after: pa.DataType) -> StateType:
+def _state_type(meta: StateMetaInfo, before: pa.DataType, after: pa.DataType) -> StateType:
     """Return the state's type for a column of another type. A key or element with an unchanged type keeps its serializer."""
-    shape = StateShape(meta)
+    shape = StateLayout(meta)
     kind: Any = meta.kind
     is_kind = {"list": pa.types.is_list, "map": pa.types.is_map}.get(kind)
     if is_kind is not None and not is_kind(after):

@@ -13,6 +13,8 @@ from typing import Final
 from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.snapshot.uids import find_exact, operator_labels
+from statetool.snapshot.uids import find_operator as find_label
 
 _OPERATOR_ID: Final = re.compile(r"[0-9a-fA-F]{32}")
 #: Metadata version that stores uids and names as text.
@@ -38,23 +40,27 @@ def uid_changes(old: SnapshotMetadata, new: SnapshotMetadata) -> list[UidChange]
     ]
 
 
-def find_operator(operators: Iterable[OperatorState], name: str) -> OperatorState:
-    """Return an operator by its stored uid, by a uid that hashes to its id, or by the 32 hex digits of its id.
+def find_operator(operators: Iterable[OperatorState], name: str, *, exact: bool = False) -> OperatorState:
+    """Return an operator by uid, operator id, unique name or unique id prefix (:func:`statetool.snapshot.uids.find_operator`).
+
+    Parameters
+    ----------
+    exact
+        Accept only a uid or an operator id: other names may be uids of new operators.
 
     Raises
     ------
     UnknownNameError
-        The operator does not exist; the message names similar ones.
+        The operator does not exist. The error suggests similar ones.
+    OptionError
+        Several operators have the name or the prefix.
     """
-    known = list(operators)
-    wanted = {operator_id_for_uid(name), name.lower()}
-    for operator in known:
-        if operator.uid and operator.uid == name:
-            return operator
-    for operator in known:
-        if operator.operator_id in wanted:
-            return operator
-    raise UnknownNameError(f"no operator {name!r}", hint=suggest(name, [o.uid or o.operator_id for o in known]))
+    by_id = {o.operator_id: o for o in operators}
+    labels = operator_labels(by_id.values())
+    label = find_exact(labels, name) if exact else find_label(labels, name)
+    if label is None:
+        raise UnknownNameError(f"no operator {name!r}", hint=suggest(name, labels))
+    return by_id[label.operator_id]
 
 
 def change_uids(metadata: SnapshotMetadata, changes: Mapping[str, str]) -> SnapshotMetadata:
@@ -63,8 +69,8 @@ def change_uids(metadata: SnapshotMetadata, changes: Mapping[str, str]) -> Snaps
     Parameters
     ----------
     changes
-        New uid by old one. Either may be the 32 hex digits of an operator id (what ``setUidHash`` takes): the new operator then
-        has that id and no stored uid.
+        New uid by old uid, name or id prefix. Either may be the 32 hex digits of an operator id (what ``setUidHash`` takes): the new
+        operator then has that id and no stored uid.
 
     Raises
     ------
@@ -82,7 +88,7 @@ def change_uids(metadata: SnapshotMetadata, changes: Mapping[str, str]) -> Snaps
             raise OptionError(f"{old!r} and {wanted[operator.operator_id][0]!r} are the same operator")
         wanted[operator.operator_id] = (old, new)
     operators = tuple(
-        _renamed(o, wanted[o.operator_id][1], metadata.version) if o.operator_id in wanted else o
+        _rename_operator(o, wanted[o.operator_id][1], metadata.version) if o.operator_id in wanted else o
         for o in metadata.operators
     )
     owner: dict[str, OperatorState] = {}
@@ -101,7 +107,7 @@ def id_and_uid(name: str) -> tuple[str, str]:
     return (name.lower(), "") if _OPERATOR_ID.fullmatch(name) else (operator_id_for_uid(name), name)
 
 
-def _renamed(operator: OperatorState, new: str, version: int) -> OperatorState:
+def _rename_operator(operator: OperatorState, new: str, version: int) -> OperatorState:
     operator_id, uid = id_and_uid(new)
     return replace(operator, operator_id=operator_id, uid=uid if version >= _NAMED_VERSION else "")
 

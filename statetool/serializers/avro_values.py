@@ -44,7 +44,7 @@ from statetool.types import (
 )
 
 MAX_DEPTH: Final = 64
-#: Maximum parts of a schema, counted wherever they are used: names can stand for far more than the text of a schema.
+#: Maximum parts of a schema, counted wherever they are used: names can repeat large parts of a schema.
 MAX_PARTS: Final = 100_000
 _MILLIS: Final = 1_000_000
 _MICROS: Final = 1_000
@@ -260,7 +260,7 @@ class EnumType(AvroType):
         self.name = name
         self.symbols = symbols
         self.logical = Scalar("string")
-        self.op = ir.Choice(symbols)
+        self.op = ir.EnumIndex(symbols)
 
     def decode(self, c: Cursor) -> str:
         index = c.i4()

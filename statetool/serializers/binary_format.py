@@ -426,7 +426,7 @@ def unscaled_of(value: Any, precision: int, scale: int) -> int:
     elif own_scale > scale:
         unscaled, remainder = divmod(unscaled, 10 ** (own_scale - scale))
         if remainder:
-            raise EncodeError(f"{value} has more than {scale} digits behind the point")
+            raise EncodeError(f"{value} has more than {scale} digits after the point")
     if abs(unscaled) >= 10**precision:
         raise EncodeError(f"{value} has more than {precision} digits")
     return unscaled

@@ -43,7 +43,7 @@ def name_fields(serializer: Serializer, path: Path, names: FieldNames, what: str
         known = ", ".join(repr(".".join((what, *at))) for at, _ in rows)
         raise OptionError(
             f"{'.'.join((what, *path))!r} has {len(matching_rows)} rows whose fields could be named",
-            hint=f"its rows are {known}" if known else "only rows without names can be given names",
+            hint=f"use one of its rows: {known}" if known else "only rows without names can be given names",
         )
     at, row = matching_rows[0]
     return with_part(serializer, at, _with_names(row, names, ".".join((what, *path))))
@@ -77,7 +77,7 @@ def _with_types(row: Serializer, text: str, what: str) -> tuple[Serializer, tupl
         return row.with_types(sql), names
     if not isinstance(row, RowDataSerializer):
         raise OptionError(
-            f"types for {what!r}, whose snapshot has types of its own that are not those of SQL",
+            f"types for {what!r}, whose snapshot has other types",
             hint="give a list of names for its fields",
         )
     snapshot_types = [str(_nullable(t)) for t in row.sql]

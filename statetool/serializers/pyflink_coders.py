@@ -121,7 +121,7 @@ def coder_of(kind: PythonType, *, unsafe_pickle: bool) -> Coder:
     if kind.name in _OF_PYFLINK:
         return _OF_PYFLINK[kind.name]
     if kind.name == "PICKLED_BYTE_ARRAY":
-        return Coder(Scalar("string"), _unpickled, refuse_pickle, None) if unsafe_pickle else _BYTES
+        return Coder(Scalar("string"), _unpickle, refuse_pickle, None) if unsafe_pickle else _BYTES
     if kind.name == "PRIMITIVE_ARRAY" and kind.args[0].name == "BYTE":
         return _BYTES
     parts = [coder_of(a, unsafe_pickle=unsafe_pickle) for a in kind.args]
@@ -147,9 +147,7 @@ def unpickle(raw: bytes) -> str:
         value = _Unpickler(io.BytesIO(raw)).load()
         return json.dumps(value, default=repr, ensure_ascii=True)
     except Exception as e:
-        raise DecodeError(
-            f"a pickle that cannot be loaded: {e}", hint="leave unsafe_pickle out to see its bytes"
-        ) from e
+        raise DecodeError(f"a pickle that cannot be loaded: {e}", hint="omit unsafe_pickle to see its bytes") from e
 
 
 class _Unpickler(pickle.Unpickler):
@@ -166,14 +164,14 @@ def _create_row(names: list[str] | None, values: tuple[Any, ...], kind: int | No
     return {**dict(zip(named, values, strict=True)), KIND_FIELD: ROW_KINDS[kind or 0]}
 
 
-def _unpickled(c: Cursor) -> str:
+def _unpickle(c: Cursor) -> str:
     return unpickle(c.bytes4("pickle"))
 
 
 def refuse_pickle(out: Output, value: Any) -> None:
     """Raise an error: a pickle cannot be made from its decoded text."""
     raise EncodeError(
-        "values that were unpickled cannot be written", hint="leave unsafe_pickle out to carry their bytes over"
+        "values that were unpickled cannot be written", hint="omit unsafe_pickle to carry their bytes over"
     )
 
 

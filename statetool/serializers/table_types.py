@@ -64,7 +64,7 @@ class TableTypes:
         token = self.tokens[0] if self.tokens else "the end"
         return OptionError(
             f"type {self.text!r}: expected {expected}, found {token}",
-            hint="types are those of Flink SQL, as in ROW<id BIGINT NOT NULL, total DECIMAL(38, 4), tags ARRAY<STRING>>",
+            hint="write types of Flink SQL, as in ROW<id BIGINT NOT NULL, total DECIMAL(38, 4), tags ARRAY<STRING>>",
         )
 
     def word(self, at: int = 0) -> str:
@@ -178,7 +178,7 @@ class TableTypes:
             self.take(",")
         names = [n for n, _ in fields]
         if twice := sorted({n for n in names if names.count(n) > 1}):
-            raise OptionError(f"type {self.text!r}: fields that are there twice: {', '.join(twice)}")
+            raise OptionError(f"type {self.text!r}: duplicate fields: {', '.join(twice)}")
         return tuple(fields), tuple(descriptions) if any(n is not None for n in descriptions) else ()
 
     def nameless(self) -> bool:

@@ -111,7 +111,7 @@ def _read_date_time(c: Cursor) -> int | None:
     if date is None and time is None:
         return None
     if date is None or time is None:
-        raise c.fail("a LocalDateTime of which one half is null", pos=start)
+        raise c.fail("a LocalDateTime with only one half null", pos=start)
     return date * _DAY_NS + time
 
 

@@ -5,10 +5,11 @@ Only ``_metadata`` and the first bytes of streams are read. Neither numpy, Arrow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from statetool.errors import FormatError, OptionError, UnknownNameError, suggest
+from statetool.errors import FormatError, OptionError, UnknownNameError
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
 from statetool.formats.metadata.handles import StreamHandle
 from statetool.formats.operator_id import operator_id_for_uid
@@ -18,7 +19,10 @@ from statetool.io.deletion import noticing_deletion
 from statetool.serializers.base import Serializer
 from statetool.snapshot.locate import Locator, find_metadata
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.uids import find_operator, unique_digits
+from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
+from statetool.types.operators import OperatorLabel
 
 
 class Inventory:
@@ -32,6 +36,7 @@ class Inventory:
         uids: tuple[str, ...] = (),
         key_types: Mapping[str, Serializer] | None = None,
         types: TypeContext | None = None,
+        columns_from_plan: str | None = None,
     ) -> None:
         small_files.forget()
         self.path = path
@@ -42,38 +47,58 @@ class Inventory:
             raw = files.read_whole(self.metadata_file)
         self.metadata: SnapshotMetadata = parse_metadata(raw, file=self.metadata_file)
         self.given_uids = uids
+        self.columns_from_plan = None if columns_from_plan is None else files.canonical(columns_from_plan)
+        self._plan = None if columns_from_plan is None else CompiledPlan.read(columns_from_plan)
         self.types = types or NOTHING_DECLARED
         if self.types.kryo is None:
             # Flink 2.0 introduced both names and uids in the metadata, and Kryo 5.
             self.types = replace(self.types, kryo=5 if self.metadata.version >= 5 else 2)
         self._locator = Locator(self.metadata_file, rebase)
-        self.key_types = dict(key_types or {})
-        self.operators = self._name_operators(uids)
-        if unknown := self.key_types.keys() - self.operators.keys():
-            raise UnknownNameError(
-                f"no operator is called {', '.join(map(repr, sorted(unknown)))}, which key_types names",
-                hint=suggest(min(unknown), self.operators),
-            ).at(file=self.metadata_file)
+        labels = self._labels(uids)
+        try:
+            self.key_types: Mapping[str, Serializer] = {
+                find_operator(labels, name): key for name, key in (key_types or {}).items()
+            }
+        except (UnknownNameError, OptionError) as error:
+            error.message = f"key_types: {error.message}"
+            raise error.at(file=self.metadata_file) from None
+        self.operators = self._operators(labels)
 
-    def _name_operators(self, uids: tuple[str, ...]) -> dict[str, OperatorInventory]:
+    def _labels(self, uids: tuple[str, ...]) -> list[OperatorLabel]:
+        """Return the label of each operator of the metadata, with the uids that the user gave."""
         by_id = {operator_id_for_uid(uid): uid for uid in uids}
-        ids = {o.operator_id for o in self.metadata.operators}
+        ids = [o.operator_id for o in self.metadata.operators]
         if unknown := [uid for hex_id, uid in by_id.items() if hex_id not in ids]:
             raise UnknownNameError(
                 f"no operator has the uid {', '.join(map(repr, unknown))}",
                 hint="a uid must be spelt exactly as in the job",
             ).at(file=self.metadata_file)
-        operators = {}
-        for state in self.metadata.operators:
-            uid = state.uid or by_id.get(state.operator_id, "")
-            key = self.key_types.get(uid or state.operator_id)
-            inventory = OperatorInventory(
-                state, uid, self._locator, key, self.types.of_operator(uid, state.operator_id)
-            )
-            if inventory.label in operators:
-                raise FormatError(f"two operators are called {inventory.label!r}").at(file=self.metadata_file)
-            operators[inventory.label] = inventory
+        digits = unique_digits(ids)
+        return [
+            OperatorLabel(o.operator_id, o.uid or by_id.get(o.operator_id, ""), o.name, digits)
+            for o in self.metadata.operators
+        ]
+
+    def _operators(self, labels: Sequence[OperatorLabel]) -> dict[str, OperatorInventory]:
+        declared = self._declared_names(labels)
+        operators: dict[str, OperatorInventory] = {}
+        for state, label in zip(self.metadata.operators, labels, strict=True):
+            if label in operators:
+                raise FormatError(f"two operators are called {label.display!r}").at(file=self.metadata_file)
+            types = self.types.of_operator(*declared.get(label, ()))
+            key = self.key_types.get(label)
+            operators[label] = OperatorInventory(state, label, self._locator, key, types, self._plan)
         return operators
+
+    def _declared_names(self, labels: Sequence[OperatorLabel]) -> dict[str, list[str]]:
+        """Return the words by which declarations of Python states (``operator.state``) refer to each operator."""
+        names: dict[str, list[str]] = {}
+        for declared in dict.fromkeys(head for state, _ in self.types.python for head in _heads(state)):
+            try:
+                names.setdefault(find_operator(labels, declared), []).append(declared)
+            except UnknownNameError:  # names of states may have dots
+                continue
+        return names
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
         """Return the location of a stream handle's bytes, ``None`` for a null or empty handle."""
@@ -89,19 +114,60 @@ class Inventory:
             uids=(*self.given_uids, *uids),
             key_types=self.key_types,
             types=self.types,
+            columns_from_plan=self.columns_from_plan,
         )
 
+    def with_names_of(self, other: Inventory) -> Inventory:
+        """Return the inventory with the uids and names that another snapshot has for the same operator ids, where this one has none."""
+        others = {label.operator_id: label for label in other.labels}
+        taken = {label.uid for label in self.labels}
+        labels = []
+        for own in self.labels:
+            same = others.get(own.operator_id, own)
+            is_uid = operator_id_for_uid(same.uid) == own.operator_id and same.uid not in taken
+            uid = own.uid or (same.uid if is_uid else "")
+            labels.append(OperatorLabel(own.operator_id, uid, own.name or same.name, len(own.short_id)))
+        if [(o.uid, o.name) for o in labels] == [(o.uid, o.name) for o in self.labels]:
+            return self
+        renamed = copy.copy(self)
+        renamed.key_types = {find_operator(labels, name): key for name, key in self.key_types.items()}
+        renamed.operators = renamed._operators(labels)
+        return renamed
+
+    @property
+    def labels(self) -> list[OperatorLabel]:
+        """The label of each operator."""
+        return [operator.label for operator in self.operators.values()]
+
     def operator(self, name: str) -> OperatorInventory:
-        """Return an operator by uid or by its 32 hex digits.
+        """Return an operator by uid, operator id, unique name, or unique prefix of its id (at least 4 hex digits).
 
         Raises
         ------
         UnknownNameError
             The operator does not exist. The error suggests similar names.
+        OptionError
+            Several operators have the name or the prefix. The error lists them.
         """
-        if name in self.operators:
-            return self.operators[name]
-        for operator in self.operators.values():
-            if operator.state.operator_id in (name.lower(), operator_id_for_uid(name)):
-                return operator
-        raise UnknownNameError(f"no operator {name!r}", hint=suggest(name, self.operators)).at(file=self.metadata_file)
+        try:
+            return self.operators[find_operator(self.labels, name)]
+        except (UnknownNameError, OptionError) as error:
+            raise error.at(file=self.metadata_file) from None
+
+    def existing_name(self, name: str) -> str:
+        """Return the uid or id of the operator that :meth:`operator` finds, or ``name`` itself if there is none.
+
+        Raises
+        ------
+        OptionError
+            Several operators have the name or the prefix.
+        """
+        try:
+            return self.operator(name).label
+        except UnknownNameError:
+            return name
+
+
+def _heads(state: str) -> list[str]:
+    """Return the parts of a text before each of its dots."""
+    return [state[:i] for i, letter in enumerate(state) if letter == "."]

@@ -12,6 +12,7 @@ from statetool.formats.metadata import SubtaskState
 from statetool.formats.metadata.handles import Handle, streams_of
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_info import StateInfo
+from statetool.types.operators import OperatorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +32,9 @@ class OperatorRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileRow:
+class FileRow(OperatorRecord):
     """One stream of a subtask's state, in a file or inline."""
 
-    operator: str
     subtask: int
     slot: str
     path: str
@@ -44,13 +44,12 @@ class FileRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyGroupRow:
+class KeyGroupRow(OperatorRecord):
     """One key group of one subtask. ``size_bytes`` is its size on disk without headers, 0 if it is empty.
 
     If it is mixed with other key groups (RocksDB files), offset and size are not known.
     """
 
-    operator: str
     subtask: int
     key_group: int
     offset: int | None

@@ -11,22 +11,26 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
-from statetool.entries.form import Surroundings
-from statetool.errors import NO_FINDING, OptionError, StatetoolError, UnknownNameError, suggest
+from statetool.entries.form import OperatorReadContext
+from statetool.errors import NO_FINDING, FormatError, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.channel_state import Channel, channels_of
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState
 from statetool.formats.metadata.handles import StreamHandle
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
 from statetool.serializers.base import Serializer
+from statetool.serializers.naming import rows_of
+from statetool.serializers.rowdata import RowDataSerializer
 from statetool.snapshot.elements import ElementInventory
 from statetool.snapshot.keyed import KeyedInventory
 from statetool.snapshot.locate import Locator
 from statetool.snapshot.state_info import StateInfo, state_info, unread_info
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS, Scope, state_tables
 from statetool.snapshot.views import views_of
+from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
+from statetool.types.operators import OperatorLabel
 
 _NO_STATES: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -40,22 +44,27 @@ class OperatorInventory:
         The key type, if the user declared it.
     types
         Type information from outside of the snapshot.
+    plan
+        The compiled plan of the SQL job, for names of columns.
     """
 
     def __init__(
         self,
         state: OperatorState,
-        uid: str,
+        label: OperatorLabel,
         locator: Locator,
         given_key: Serializer | None = None,
         types: TypeContext = NOTHING_DECLARED,
+        plan: CompiledPlan | None = None,
     ) -> None:
         self.state = state
-        self.uid = uid
+        #: The uid, or the operator id if the uid is not known, with the name.
+        self.label = label
         self.types = types
         self._locator = locator
         self._given_key = given_key
-        around = Surroundings(
+        self._plan = plan
+        around = OperatorReadContext(
             operator=self.label,
             max_parallelism=state.max_parallelism,
             types=types,
@@ -72,12 +81,12 @@ class OperatorInventory:
         if classes == self.types.classes:
             return self
         types = replace(self.types, classes=classes)
-        return OperatorInventory(self.state, self.uid, self._locator, self._given_key, types)
+        return OperatorInventory(self.state, self.label, self._locator, self._given_key, types, self._plan)
 
     @property
-    def label(self) -> str:
-        """The uid, or the operator id if the uid is not known."""
-        return self.uid or self.state.operator_id
+    def uid(self) -> str:
+        """The uid, empty if it is not known."""
+        return self.label.uid
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
         """Return the location of a stream handle's bytes, ``None`` for a null or empty handle. Errors name the operator."""
@@ -96,12 +105,12 @@ class OperatorInventory:
             raise error.at(operator=self.label, file=self._locator.metadata_file) from None
 
     @property
-    def keyed_states(self) -> Mapping[str, tuple[KeyedHeader, StateMeta]]:
+    def keyed_states(self) -> Mapping[str, tuple[KeyedHeader, StateMetaInfo]]:
         """Keyed states (and timers) by name, with the header of the first subtask that has each."""
         return self.keyed.states
 
     @property
-    def operator_states(self) -> Mapping[str, StateMeta]:
+    def operator_states(self) -> Mapping[str, StateMetaInfo]:
         """Operator states by name."""
         return self.elements.states
 
@@ -129,14 +138,53 @@ class OperatorInventory:
                 raise self.unread[scope]
 
     @property
-    def listed_keyed(self) -> Mapping[str, tuple[KeyedHeader, StateMeta]]:
+    def listed_keyed(self) -> Mapping[str, tuple[KeyedHeader, StateMetaInfo]]:
         """:attr:`keyed_states`, empty if they cannot be listed."""
         return _NO_STATES if "keyed" in self.unread else self.keyed_states
 
     @property
-    def listed_elements(self) -> Mapping[str, StateMeta]:
+    def listed_elements(self) -> Mapping[str, StateMetaInfo]:
         """:attr:`operator_states`, empty if they cannot be listed."""
         return _NO_STATES if "operator" in self.unread else self.operator_states
+
+    @cached_property
+    def plan_columns(self) -> Mapping[str, list[str]]:
+        """Names from the compiled plan for the fields of SQL rows, by the path of each row. Empty without a plan or such rows.
+
+        Raises
+        ------
+        OptionError
+            The plan does not have the operator, or does not fit it.
+        """
+        if self._plan is None:
+            return MappingProxyType({})
+        key, metas = self._key_and_metas()
+        serializers = [*([] if key is None else [key]), *(meta.value for meta in metas)]
+        if not any(isinstance(row, RowDataSerializer) for s in serializers for _, row in rows_of(s)):
+            return MappingProxyType({})
+        return self.columns_of(self._plan)
+
+    def _key_and_metas(self) -> tuple[Serializer | None, list[StateMetaInfo]]:
+        key = next((header.key for header, _ in self.listed_keyed.values()), None)
+        return key, [*(meta for _, meta in self.listed_keyed.values()), *self.listed_elements.values()]
+
+    def columns_of(self, plan: CompiledPlan, node: int | None = None) -> dict[str, list[str]]:
+        """Return names from a compiled plan, as ``columns=`` takes them. ``node`` defaults to the operator's node in the plan.
+
+        Raises
+        ------
+        OptionError
+            The plan does not have the operator or the node, or does not fit the operator.
+        FormatError
+            The plan lacks a member that such a node has.
+        """
+        key, metas = self._key_and_metas()
+        try:
+            if node is None:
+                node = plan.node_of(self.label.operator_id, self.label.uid, self.label.name)
+            return plan.columns(node, metas, key)
+        except (OptionError, FormatError) as error:
+            raise error.at(operator=self.label) from error.__cause__
 
     def value_serializer(self, name: str) -> Serializer:
         """Return the serializer of a state's values, or of its elements if it is a list.
@@ -152,7 +200,9 @@ class OperatorInventory:
             return meta.parts[0] if meta.kind == "list" and meta.parts else meta.value
         if name in others:
             return others[name].value
-        raise UnknownNameError(f"operator {self.label!r} has no state {name!r}", hint=suggest(name, [*keyed, *others]))
+        raise UnknownNameError(
+            f"operator {self.label.display!r} has no state {name!r}", hint=suggest(name, [*keyed, *others])
+        )
 
     @property
     def state_tables(self) -> dict[str, tuple[Scope, str]]:
@@ -187,7 +237,9 @@ class OperatorInventory:
             )
         self.check_listed(*self.unread)
         hint = suggest(table, [*tables, KEYED_STATE, TIMERS, *self.views])
-        raise UnknownNameError(f"operator {self.label!r} has no state {table!r}", hint=hint).at(operator=self.label)
+        raise UnknownNameError(f"operator {self.label.display!r} has no state {table!r}", hint=hint).at(
+            operator=self.label
+        )
 
     @cached_property
     def states(self) -> tuple[StateInfo, ...]:

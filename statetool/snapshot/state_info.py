@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from statetool.formats.naming import types_to_declare
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.pyflink import what_to_declare
 from statetool.serializers.runtime import TtlSerializer
-from statetool.snapshot.html import html_table
+from statetool.types.operators import OperatorLabel, OperatorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateInfo:
-    """One state as shown to users. ``reason`` says why it is not readable, or which declaration would show more than bytes."""
+class StateInfo(OperatorRecord):
+    """One state as shown to users. ``reason`` says why it is not readable, or which declaration would show more than bytes.
 
-    operator: str
+    ``operator`` is the uid, or the operator id if the uid is not known. ``uid`` and ``operator_id`` tell the two apart.
+    """
+
+    operator_id: str = field(init=False)
+    uid: str = field(init=False)
     name: str
     scope: Literal["keyed", "operator"]
     kind: str
@@ -29,9 +33,22 @@ class StateInfo:
     readable: bool
     reason: str
 
+    def __post_init__(self) -> None:
+        OperatorRecord.__post_init__(self)
+        label = self.operator
+        operator_id, uid = (label.operator_id, label.uid) if isinstance(label, OperatorLabel) else ("", "")
+        object.__setattr__(self, "operator_id", operator_id)
+        object.__setattr__(self, "uid", uid)
+
     def _repr_html_(self) -> str:
         """Return the description of the state as HTML, one line per property."""
-        return html_table(self.name, (), [(f.name, getattr(self, f.name)) for f in fields(self)])
+        from statetool.html.fragment import fragment
+        from statetool.html.markup import table
+
+        words = {True: "yes", False: "no", None: "-", "": "-"}
+        values = ((f.name.replace("_", " "), getattr(self, f.name)) for f in fields(self))
+        rows = [(name, words.get(value, value)) for name, value in values]
+        return fragment(table(("property", "value"), rows, self.name))
 
 
 def undecoded_reasons(states: Mapping[str, StateInfo], table: str) -> list[str]:
@@ -63,7 +80,7 @@ def unread_info(operator: str, scope: Literal["keyed", "operator"], reason: str)
 
 def state_info(
     operator: str,
-    meta: StateMeta,
+    meta: StateMetaInfo,
     scope: Literal["keyed", "operator"],
     *,
     key: Serializer | None = None,
@@ -98,8 +115,8 @@ def state_info(
 
 
 def _opaque_reasons(serializer: Serializer) -> Iterable[str]:
-    if serializer.framed_only:
-        missing = "" if serializer.children() else serializer.what_is_missing
+    if serializer.needs_frame:
+        missing = "" if serializer.children() else serializer.missing_declaration_hint
         yield f"{serializer.type_name}: {missing}" if missing else serializer.type_name
     for _, child in serializer.children():
         yield from _opaque_reasons(child)

@@ -22,7 +22,7 @@ from statetool.tables.request import REQUEST_OPTIONS, ScanRequest
 from statetool.types.declared import TypeContext
 from statetool.types.options import whole_number
 
-_SNAPSHOT: Final = ("path", "rebase", "uids", "declarations", "kryo", "python", "unsafePickle")
+_SNAPSHOT: Final = ("path", "rebase", "uids", "declarations", "kryo", "python", "unsafePickle", "columnsFromPlan")
 _OPERATOR: Final = ("operatorUid", "operatorId")
 #: Options that Spark adds to those of ``CREATE TABLE``.
 _TABLE_OPTIONS: Final = frozenset({"provider", "owner"})
@@ -39,6 +39,7 @@ class SnapshotOptions:
     rebase: tuple[tuple[str, str], ...]
     uids: tuple[str, ...]
     types: TypeContext
+    columns_from_plan: str | None
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> SnapshotOptions:
@@ -54,14 +55,21 @@ class SnapshotOptions:
             raise OptionError("no path was given", hint='name the snapshot in .load("...")')
         moved = parse_object("rebase", texts.get("rebase", "{}"))
         uids = parse_names("uids", texts.get("uids", ""))
-        return cls(path=path, rebase=tuple(moved.items()), uids=uids, types=_types(texts))
+        plan = texts.get("columnsFromPlan") or None
+        return cls(path=path, rebase=tuple(moved.items()), uids=uids, types=_types(texts), columns_from_plan=plan)
 
     def open(self) -> Inventory:
         """Read the snapshot's metadata."""
-        return Inventory(self.path, rebase=self.rebase, uids=self.uids, types=self.types)
+        return Inventory(
+            self.path,
+            rebase=self.rebase,
+            uids=self.uids,
+            types=self.types,
+            columns_from_plan=self.columns_from_plan,
+        )
 
 
-def given_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+def normalize_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
     """Return options by their names in ``known``.
 
     Raises
@@ -120,7 +128,7 @@ class SourceOptions:
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        texts = given_options(options, STATE_OPTIONS)
+        texts = normalize_options(options, STATE_OPTIONS)
         self._snapshot = SnapshotOptions.parse(texts)
         self._operators = tuple(texts[o] for o in _OPERATOR if texts.get(o))
         self.request = ScanRequest.from_options({n: t for n, t in texts.items() if n in REQUEST_OPTIONS})
@@ -148,12 +156,12 @@ class SourceOptions:
     @property
     def key_serializer(self) -> Serializer | None:
         """Serializer of the column ``key``; ``None`` for operator state, whose ``key`` is unrelated to key groups."""
-        from statetool.tables.scan import table_states
+        from statetool.tables.scan import column_names, table_states
 
         operator = self.operator
         if operator.state_tables.get(self.request.table, ("keyed", ""))[0] == "operator":
             return None
-        return table_states(operator, self.request.options.columns).key
+        return table_states(operator, column_names(operator, self.request.options.columns)).key
 
     def request_for(self, keys: Sequence[Key] | None) -> ScanRequest:
         """Return the request, limited to ``keys`` if they are known."""

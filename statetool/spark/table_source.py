@@ -70,6 +70,8 @@ def _snapshot_options(inventory: Inventory) -> dict[str, str]:
         options["uids"] = json.dumps(list(inventory.given_uids))
     if inventory.rebase:
         options["rebase"] = json.dumps(dict(inventory.rebase))
+    if inventory.columns_from_plan:
+        options["columnsFromPlan"] = inventory.columns_from_plan
     if types.classes:
         options["declarations"] = json.dumps([to_json(c) for c in types.classes])
     if types.python:

@@ -15,13 +15,18 @@ from typing import Any, Final
 
 from statetool.errors import FormatError, OptionError
 from statetool.formats.operator_id import operator_id_for_uid
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
+from statetool.io.files import InputFile
+from statetool.serializers.base import Serializer
 from statetool.serializers.naming import rows_of
 from statetool.serializers.rowdata import RowDataSerializer
 from statetool.sql_plans.accumulators import accumulator_names
-from statetool.sql_plans.row_types import row_names
+from statetool.sql_plans.row_types import row_names, row_roots
 
-_UID: Final = re.compile(r"(\d+)_")
+_UID: Final = re.compile(r"(\d+)_(.+)")
+#: Names of SQL operators, as in the web interface: ``GroupAggregate[4]``, ``Source: orders[1]``, ``out[5]: Writer``.
+_NAME: Final = re.compile(r"(?:Source: )?(.*)\[(\d+)\](?:: \w+)?")
+_TYPE: Final = re.compile(r"stream-exec-(.+?)(?:_\d+)?")
 #: Names of transformations, the last part of an operator's uid.
 _TRANSFORMATIONS: Final = (
     "async-calc", "async-correlate", "calc", "changelog-normalize", "constraint-validator", "correlate", "deduplicate",
@@ -35,6 +40,14 @@ _TRANSFORMATIONS: Final = (
     "watermark-assigner", "watermark-timestamp-assigner", "window", "window-aggregate", "window-deduplicate", "window-join",
     "window-rank",
 )  # fmt: skip
+#: Transformations with state that only nodes of the same name have.
+_OF_ONE_NODE: Final = frozenset({
+    "changelog-normalize", "deduplicate", "delta-join", "global-group-aggregate", "global-window-aggregate", "group-aggregate",
+    "group-table-aggregate", "group-window-aggregate", "incremental-group-aggregate", "interval-join", "join", "match", "multi-join",
+    "over-aggregate", "rank", "sink", "temporal-join", "window-aggregate", "window-deduplicate", "window-join", "window-rank",
+})  # fmt: skip
+#: Types that the planner may exchange: snapshot and plan still fit.
+_FAMILIES: Final[Mapping[str, str]] = {"CHAR": "VARCHAR", "BINARY": "VARBINARY", "TIMESTAMP_LTZ": "TIMESTAMP"}
 #: Kinds of the rows in states, in the order of the state's serializers, for :meth:`_Node._fields`; for a state with fewer rows, the last
 #: ones apply.
 _ROWS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -105,6 +118,21 @@ class CompiledPlan:
         except (ValueError, KeyError, TypeError) as e:
             raise FormatError(f"not the JSON of a compiled plan: {e!r}") from e
 
+    @classmethod
+    def read(cls, file: str) -> CompiledPlan:
+        """Read a plan from a local path or a URI.
+
+        Raises
+        ------
+        FormatError, SnapshotNotFoundError
+        """
+        with InputFile(file) as f:
+            text = bytes(f.read_at(0, f.size))
+        try:
+            return cls(text)
+        except FormatError as error:
+            raise error.at(file=file) from None
+
     def uids(self) -> Iterator[tuple[str, int]]:
         """Yield the uids that the plan's operators can have in Flink's default formats, each with its node."""
         for node, spec in self.nodes.items():
@@ -114,81 +142,124 @@ class CompiledPlan:
                 yield f"{node}_{name}", node
                 yield f"{node}_{spec.get('type')}_{name}", node
 
-    def node_of(self, operator_id: str, uid: str = "") -> int:
+    def node_of(self, operator_id: str, uid: str = "", name: str = "") -> int:
         """Return the node of an operator.
 
         Parameters
         ----------
         operator_id
             32 hex digits, the hash of the uid. Snapshots before Flink 2.0 store nothing else.
-        uid
-            The uid, if known.
+        uid, name
+            The uid, and the name with the node's id (``GroupAggregate[4]``), if known.
 
         Raises
         ------
         OptionError
-            No operator of the plan has the id or the uid.
+            No node of the plan has the operator, or the node with its id is of another type.
         """
-        prefix = _UID.match(uid)
-        if prefix is not None and int(prefix[1]) in self.nodes:
-            return int(prefix[1])
+        by_uid = _UID.fullmatch(uid)
+        if by_uid is not None and int(by_uid[1]) in self.nodes:
+            return self._of_type(int(by_uid[1]), by_uid[2].rpartition("_")[2], uid)
         for candidate, node in self.uids():
             if operator_id_for_uid(candidate) == operator_id:
+                return self._of_type(node, candidate.rpartition("_")[2], candidate)
+        by_name = _NAME.fullmatch(name)
+        if by_name is not None and int(by_name[2]) in self.nodes:
+            node = int(by_name[2])
+            if self._is_called(node, by_name[1]):
                 return node
         raise OptionError(
-            f"no node of the plan belongs to the operator {uid or operator_id!r}",
-            hint="name it with node=..., one of "
-            + ", ".join(f"{i} ({n.get('type')})" for i, n in self.nodes.items())
-            + "; ids of nodes go on with each plan that a session compiles",
+            f"the plan has no node for operator {name or uid or operator_id!r}",
+            hint="compile the plan of this job, or pass node= in Python: "
+            + ", ".join(f"{i} ({n.get('type')})" for i, n in self.nodes.items()),
         )
 
-    def columns(self, node: int, states: Iterable[StateMeta]) -> dict[str, list[str]]:
+    def _of_type(self, node: int, transformation: str, uid: str) -> int:
+        """Return the node, after a check that nodes of its type have such an operator."""
+        own = _TYPE.fullmatch(str(self.nodes[node].get("type")))
+        if own is not None and own[1] != transformation and {own[1], transformation} <= _OF_ONE_NODE:
+            raise OptionError(
+                f"the plan does not fit: node {node} is {own[1]!r}, and the operator is {uid!r}",
+                hint="compile the plan of this job",
+            )
+        return node
+
+    def _is_called(self, node: int, name: str) -> bool:
+        """Return True if an operator's name is that of the node's type. Sources and sinks are called after their tables."""
+        spec = self.nodes[node]
+        own = _TYPE.fullmatch(str(spec.get("type")))
+        return own is None or _SINK in spec or "scanTableSource" in spec or own[1].replace("-", "") == name.lower()
+
+    def columns(
+        self, node: int, states: Iterable[StateMetaInfo], key: Serializer | None = None
+    ) -> dict[str, list[str]]:
         """Return names for the rows of an operator, in the form of ``columns=``.
+
+        Parameters
+        ----------
+        key
+            The serializer of the operator's keys.
 
         Raises
         ------
         OptionError
-            There is no such node.
+            There is no such node, or its rows do not fit those of the states or keys.
         FormatError
             The plan lacks a member that such a node has.
         """
         if node not in self.nodes:
             raise OptionError(f"the plan has no node {node}")
         try:
-            inputs = [row_names(self.nodes[i]["outputType"]) for i in self.inputs.get(node, [])]
-            return _Node(self.nodes[node], inputs).columns(states)
+            types = [self.nodes[i]["outputType"] for i in self.inputs.get(node, [])]
+            return _Node(node, self.nodes[node], types).columns(states, key)
         except (KeyError, IndexError, TypeError, AttributeError) as e:
             raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
 
 
 class _Node:
-    """A node of the plan, with the names of its inputs' fields."""
+    """A node of the plan, with the names and types of its inputs' fields."""
 
-    def __init__(self, spec: Mapping[str, Any], inputs: Sequence[list[str]]) -> None:
+    def __init__(self, node: int, spec: Mapping[str, Any], input_types: Sequence[Any]) -> None:
+        self.node = node
         self.spec = spec
-        self.inputs = inputs
+        self.inputs = [row_names(t) for t in input_types]
+        self.roots = [row_roots(t) for t in input_types]
 
-    def columns(self, states: Iterable[StateMeta]) -> dict[str, list[str]]:
+    def columns(self, states: Iterable[StateMetaInfo], key: Serializer | None) -> dict[str, list[str]]:
         names: dict[str, list[str]] = {}
-        key = self._key()
-        if key is not None and _distinct_in_spark(key):
-            names["key"] = key
+        key_names = self._key()
+        if key_names is not None and isinstance(key, RowDataSerializer) and len(key_names) != len(key.names):
+            if _SINK not in self.spec:  # which may be keyed by other columns than the primary key
+                raise self._unfit("key", key, key_names)
+            key_names = None
+        if key_names is not None and _distinct_in_spark(key_names):
+            names["key"] = key_names
         for meta in states:
             if meta.kind != "timers":
                 names.update(self._state_columns(meta))
         return names
 
-    def _state_columns(self, meta: StateMeta) -> Iterator[tuple[str, list[str]]]:
+    def _state_columns(self, meta: StateMetaInfo) -> Iterator[tuple[str, list[str]]]:
         rows = [(path, row) for path, row in rows_of(meta.value) if isinstance(row, RowDataSerializer)]
         kinds = self._row_kinds(meta.name, len(rows))
         if len(rows) > len(kinds):
             return
         for (path, row), kind in zip(rows, kinds[len(kinds) - len(rows) :], strict=True):
             fields = self._accumulator(row) if kind == "accumulator" else self._fields(kind)
+            word, _, number = kind.rpartition(" ")
+            if word == "input" and not _fits(row, self.roots[int(number)]):
+                raise self._unfit(meta.name, row, self.inputs[int(number)])
             # The plan does not say which of several keys an operator uses: only the number of fields confirms it.
             certain = "key" not in kind or fields is None or len(fields) == len(row.names)
             if fields is not None and certain and _distinct_in_spark(fields):
                 yield meta.name if len(rows) == 1 else ".".join((meta.name, *path)), fields
+
+    def _unfit(self, what: str, row: RowDataSerializer, fields: Sequence[str]) -> OptionError:
+        return OptionError(
+            f"the plan does not fit: {what!r} has the fields ({', '.join(t.root for t in row.sql)}), and node {self.node}"
+            f" ({self.spec.get('type')}) has {', '.join(fields)}",
+            hint="compile the plan of this job",
+        )
 
     def _row_kinds(self, state: str, rows: int) -> tuple[str, ...]:
         """Return the kinds of the rows in a state, for :meth:`_fields`."""
@@ -271,6 +342,13 @@ class _Node:
         inputs = self.inputs[0] if local is None else row_names(local)
         retracts = spec.get("aggCallNeedRetractions") or [bool(spec.get("needRetraction"))] * len(spec["aggCalls"])
         return accumulator_names(spec["aggCalls"], retracts, inputs, row)
+
+
+def _fits(row: RowDataSerializer, roots: Sequence[str | None]) -> bool:
+    """Return True if a row of the snapshot has as many fields as a row of the plan, of types with the same roots."""
+    stored = [_FAMILIES.get(t.root, t.root) for t in row.sql]
+    planned = [None if root is None else _FAMILIES.get(root, root) for root in roots]
+    return len(stored) == len(planned) and all(p in (None, s) for s, p in zip(stored, planned, strict=True))
 
 
 def _distinct_in_spark(names: Sequence[str]) -> bool:

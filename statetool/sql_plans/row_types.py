@@ -1,8 +1,11 @@
-"""Field names of row types, as written in plans."""
+"""Field names and types of row types, as written in plans."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from statetool.errors import OptionError
+from statetool.serializers.table_types import parse_table_type
 
 
 def row_names(row_type: Any) -> list[str]:
@@ -22,7 +25,7 @@ def row_names(row_type: Any) -> list[str]:
     while at < len(row_type):
         letter = row_type[at]
         if letter == "`":
-            name, at = _quoted(row_type, at)
+            name, at = _read_quoted(row_type, at)
             if depth == 0 and expects_name:
                 names.append(name)
             expects_name = False
@@ -40,7 +43,24 @@ def row_names(row_type: Any) -> list[str]:
     return names
 
 
-def _quoted(text: str, at: int) -> tuple[str, int]:
+def row_roots(row_type: Any) -> list[str | None]:
+    """Return the type root of each field (``BIGINT``, ``VARCHAR``), ``None`` where it is not known; errors as for :func:`row_names`."""
+    if isinstance(row_type, dict):
+        return [_root(f.get("fieldType")) for f in row_type["fields"]]
+    try:
+        return [field.root for _, field in parse_table_type(row_type).parts]
+    except OptionError:
+        return [None] * len(row_names(row_type))
+
+
+def _root(field_type: Any) -> str | None:
+    try:
+        return parse_table_type(field_type).root if isinstance(field_type, str) else None
+    except OptionError:
+        return None
+
+
+def _read_quoted(text: str, at: int) -> tuple[str, int]:
     """Return the backquoted name at ``at`` (a backquote in it is doubled), and the position after it."""
     name = ""
     at += 1

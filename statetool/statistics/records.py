@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+from statetool.types.operators import OperatorRecord, operator_name
 
 Scope = Literal["keyed", "operator", ""]
 Part = Literal["entries", "header", "framing", "unread", "raw", "in flight", "coordinator"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SizeRow:
+class SizeRow(OperatorRecord):
     """Bytes of one state in one key group of one subtask, or bytes outside of entries.
 
     ``size_bytes`` of all rows of an operator add up to the size of its files. ``part`` is ``entries``: the bytes of keys (with namespace
@@ -23,7 +25,6 @@ class SizeRow:
     ``None`` for bytes of several key groups: those outside of entries in databases and logs.
     """
 
-    operator: str
     scope: Scope
     state: str | None
     part: Part
@@ -37,10 +38,9 @@ class SizeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateSizeRow:
+class StateSizeRow(OperatorRecord):
     """One state over all subtasks. ``share`` is its share of all bytes of the operator's entries; ``largest_value`` is in bytes."""
 
-    operator: str
     scope: str
     state: str
     kind: str
@@ -55,7 +55,7 @@ class StateSizeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LargestRow:
+class LargestRow(OperatorRecord):
     """One of the largest keys, values, lists or maps.
 
     ``what`` is ``key`` (a key with all of its states, timers not counted), ``value``, ``list`` or ``map`` (of one key and namespace).
@@ -63,7 +63,6 @@ class LargestRow:
     in hex.
     """
 
-    operator: str
     what: str
     state: str | None
     key: str
@@ -75,10 +74,9 @@ class LargestRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DistributionRow:
+class DistributionRow(OperatorRecord):
     """Number of sizes from ``at_least`` to ``at_most``; ``what`` is ``key_bytes``, ``value_bytes`` or ``length`` (of lists and maps)."""
 
-    operator: str
     state: str
     what: str
     at_least: int
@@ -87,10 +85,9 @@ class DistributionRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkewRow:
+class SkewRow(OperatorRecord):
     """One subtask's share of an operator's keyed entries at a parallelism; ``of_mean`` is 1 if all subtasks have the same."""
 
-    operator: str
     parallelism: int
     subtask: int
     key_groups: int
@@ -100,13 +97,12 @@ class SkewRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgeRow:
+class AgeRow(OperatorRecord):
     """Values with TTL by last access, in a span of milliseconds before now; ``None`` means unbounded.
 
     ``expired`` counts those older than the given TTL; ``None`` if none was given.
     """
 
-    operator: str
     state: str
     age_at_least_ms: int | None
     age_below_ms: int | None
@@ -115,14 +111,13 @@ class AgeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimerRow:
+class TimerRow(OperatorRecord):
     """Timers by firing time, in a span of milliseconds from now; below 0 is overdue. ``None`` means unbounded.
 
     Whether event-time timers are overdue depends on the job's watermark, which a snapshot does not have. ``first_ms`` and ``last_ms``
     are epoch milliseconds.
     """
 
-    operator: str
     state: str
     domain: str
     in_at_least_ms: int | None
@@ -133,14 +128,13 @@ class TimerRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreRow:
+class RestoreRow(OperatorRecord):
     """Bytes that one subtask reads to restore an operator's state, and the approximate time.
 
     ``own_bytes`` are those of its key groups; the rest of ``read_bytes`` belongs to other subtasks (files of databases are fetched whole).
     ``files`` counts distinct files (state inside the metadata has none), ``requests`` the streams opened, one after another.
     """
 
-    operator: str
     parallelism: int
     subtask: int
     files: int
@@ -151,10 +145,9 @@ class RestoreRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorSizeRow:
+class OperatorSizeRow(OperatorRecord):
     """One operator. ``size_bytes`` is the size of its files; ``snappy_ratio`` is compressed over plain bytes of a sample of entries."""
 
-    operator: str
     parallelism: int
     max_parallelism: int
     size_bytes: int
@@ -178,11 +171,15 @@ class GrowthRow:
     checkpoint_id: int
     path: str
     operator: str
+    operator_name: str = field(init=False)
     state: str
     entries: int | None
     size_bytes: int | None
     entries_added: int | None
     bytes_added: int | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operator_name", operator_name(self.operator))
 
 
 #: Tables of statistics by name.

@@ -18,9 +18,11 @@ from statetool.statistics import rows as table_rows
 from statetool.statistics.records import TABLES, Part, Scope, SizeRow
 from statetool.statistics.restore import Link, restore_rows
 from statetool.statistics.source import Measured, MeasureTask, measure
+from statetool.tables.scan import column_names
 from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 Each: TypeAlias = Callable[[Callable[[MeasureTask], Measured], Sequence[MeasureTask]], Iterable[Measured]]
@@ -126,6 +128,25 @@ class Statistics:
 
         return records_table(TABLES[table], self.rows(table))
 
+    def to_pandas(self, table: str) -> pd.DataFrame:
+        """Return a table as a pandas DataFrame. Integers beside nulls stay integers.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such table.
+        MissingDependencyError
+            pandas is not installed.
+        """
+        from statetool.columns.to_pandas import pandas_frame
+
+        return pandas_frame(self.to_arrow(table))
+
+    def _repr_html_(self) -> str:
+        from statetool.statistics.notebook import statistics_html
+
+        return statistics_html(self._tables, self.unread)
+
     def __repr__(self) -> str:
         return f"Statistics({', '.join(f'{t}: {len(r)} rows' for t, r in self._tables.items())})"
 
@@ -195,6 +216,7 @@ class _Plan:
             MeasureTask(
                 source=source,
                 operator=self.operator.label,
+                field_names=column_names(self.operator, ()),
                 most=request.largest,
                 now_ms=request.now_ms,
                 ttl_ms=request.ttl_ms,

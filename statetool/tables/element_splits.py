@@ -11,7 +11,8 @@ from statetool.formats.keyed.ranges import even_batches_of
 from statetool.formats.stream import Stream
 from statetool.formats.subclasses import may_differ
 from statetool.snapshot.operator import OperatorInventory
-from statetool.tables.splits import ElementSplit, InFlightSplit, TableSpec
+from statetool.tables.kind import ElementKind, TableSpec
+from statetool.tables.splits import ElementSplit, InFlightSplit
 
 
 class _Element(NamedTuple):
@@ -26,7 +27,7 @@ class _Element(NamedTuple):
 
 
 def plan_elements(
-    operator: OperatorInventory, spec: TableSpec, *, one_copy: bool, target_bytes: int = TARGET_BYTES
+    operator: OperatorInventory, spec: TableSpec, kind: ElementKind, *, one_copy: bool, target_bytes: int = TARGET_BYTES
 ) -> list[ElementSplit]:
     """Plan the splits of an operator state at element boundaries. With ``one_copy``, only the first subtask is read.
 
@@ -51,6 +52,7 @@ def plan_elements(
             splits.append(
                 ElementSplit(
                     spec=spec,
+                    kind=kind,
                     stream=subtask_stream.stream,
                     header_bytes=min(end_of),
                     starts=tuple(e.start for e in run),

@@ -11,23 +11,18 @@ import pyarrow as pa
 from typing_extensions import assert_never
 
 from statetool.columns.arrays import as_arrow
-from statetool.columns.batches import bounded
+from statetool.columns.batches import split_to_limits
 from statetool.entries.form import EntryRequest
 from statetool.errors import FormatError, StatetoolError
-from statetool.formats.keyed.entries import EntryBatch
-from statetool.io.memory import keep_freed_memory
+from statetool.io.glibc import keep_freed_memory
 from statetool.kernels.ahead import compile_together
-from statetool.snapshot.views import EVENTS, VIEWS, check_view
+from statetool.snapshot.views import check_view
 from statetool.tables.elements import element_rows
 from statetool.tables.in_flight import in_flight_rows
 from statetool.tables.keyed import Columns, KeyedTable, flatten
-from statetool.tables.matches import match_rows
-from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Split, TableSpec
-from statetool.tables.waiting import call_rows, event_rows, event_type
-from statetool.tables.windows import window_rows
-from statetool.types import Scalar
+from statetool.tables.kind import TableSpec
+from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Split
 
-TIMERS_PREFIX: Final = "_timer_state/"
 #: Bytes per batch of entries, small enough to build all columns in the processor's cache.
 _BATCH_BYTES: Final = 4 << 20
 #: Kernels needed for rows of keyed state, those with the longest compilation first.
@@ -52,8 +47,7 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
                 yield from _read_keyed(split)
             case ElementSplit():
                 for n, columns in element_rows(split):
-                    if split.spec.table == "waiting":
-                        columns = call_rows(columns, split.spec.options)
+                    columns = split.kind.rows(columns, split.spec.options)
                     extra = [("subtask", np.full(n, split.subtask))] if split.spec.subtask_column else []
                     yield from _record_batches(n, columns, split.spec, extra)
             case InFlightSplit():
@@ -66,91 +60,39 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
 
 
 def _read_keyed(split: KeyedSplit) -> Iterator[pa.RecordBatch]:
-    spec = split.spec
+    spec, kind = split.spec, split.kind
     request = EntryRequest(
         states=spec.states,
-        keys=None if spec.table == "timers" else spec.keys,  # timers start with their timestamp
-        whole_keys=spec.table in ("keyed_state", "windows", "matches"),
+        keys=spec.keys if kind.stored_by_key else None,
+        whole_keys=kind.whole_keys,
         batch_bytes=_BATCH_BYTES,
         memory_bytes=spec.memory_bytes,
     )
     header = split.source.header()
-    if spec.table in VIEWS:
-        check_view(spec.table, spec.states, {meta.name: meta for meta in header.states})
+    if kind.view is not None:
+        check_view(kind.view, spec.states, {meta.name: meta for meta in header.states})
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     if not table.metas:
         return
     if split.size_bytes >= _BATCH_BYTES:
         compile_together((*split.source.kernels, *_KERNELS))
     for batch in split.source.batches(request):
-        yield from _rows(batch, table, spec)
+        for n, groups, columns in kind.rows(table, batch, spec):
+            if n:
+                yield from split_to_limits(whole_batch(groups, columns, spec))
 
 
-def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.RecordBatch]:
-    match spec.table:
-        case "keyed_state":
-            yield from _batches(*table.keyed_rows(batch, spec.states), spec)
-            return
-        case "windows":
-            n, groups, head, states = window_rows(table, batch, spec.states)
-            yield from _batches(n, groups, [*head, *_in_order(states, spec, n)], spec)
-            return
-        case "matches":
-            event = event_type(table.shapes[EVENTS])
-            _, groups, columns = table.keyed_rows(batch, spec.states)
-            yield from _batches(*match_rows(groups, columns, event, spec.options), spec)
-            return
-    for name in spec.states:
-        if name not in table.metas:
-            continue
-        if spec.table in ("state", "waiting"):
-            for n, groups, columns in table.long_rows(batch, name):
-                if spec.table == "waiting":
-                    n, groups, columns = event_rows(groups, columns)
-                yield from _batches(n, groups, columns, spec)
-        else:
-            n, groups, columns = table.timer_rows(batch, name)
-            yield from _batches(n, groups, [*columns, *timer_names(name, n)], spec)
-
-
-def timer_names(state: str, n: int) -> Columns:
-    """Return the columns ``domain`` and ``service`` of timers."""
-    domain, _, service = state.removeprefix(TIMERS_PREFIX).partition("_")
-    return [
-        ("domain", Scalar("string"), pa.array([domain] * n, type=pa.string())),
-        ("service", Scalar("string"), pa.array([service] * n, type=pa.string())),
-    ]
-
-
-def _batches(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> Iterator[pa.RecordBatch]:
-    if n:
-        yield from bounded(whole_batch(n, groups, columns, spec))
-
-
-def whole_batch(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> pa.RecordBatch:
+def whole_batch(groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> pa.RecordBatch:
     """Return the rows of a keyed table in its schema, as one batch."""
     extra = [("key_group", groups)] if spec.key_group_column else []
-    if spec.table == "keyed_state":
-        key, *states = columns
-        columns = [key, *_in_order(states, spec, n)]
     return _record_batch(columns, spec, extra)
-
-
-def _in_order(columns: Columns, spec: TableSpec, n: int) -> Columns:
-    """Sort the columns of states in the order of the table. A state that does not exist in this stream is null."""
-    states = list(columns)
-    undecoded = [states.pop()] if spec.options.on_error == "keep_raw" else []
-    by_name = {name: (logical, array) for name, logical, array in states}
-    nothing = (Scalar("null"), pa.nulls(n))
-    columns = [(c, *by_name.get(s, nothing)) for s, c in zip(spec.states, spec.columns, strict=True) if c is not None]
-    return [*columns, *undecoded]
 
 
 def _record_batches(
     n: int, columns: Columns, spec: TableSpec, extra: list[tuple[str, npt.NDArray[Any]]]
 ) -> Iterator[pa.RecordBatch]:
     if n:
-        yield from bounded(_record_batch(columns, spec, extra))
+        yield from split_to_limits(_record_batch(columns, spec, extra))
 
 
 def _record_batch(columns: Columns, spec: TableSpec, extra: list[tuple[str, npt.NDArray[Any]]]) -> pa.RecordBatch:

@@ -71,22 +71,24 @@ class ScanRequest:
     """
 
     table: str = field(
-        default=KEYED_STATE, metadata=as_text("name", "keyed_state, timers, or the name of a state (its long form).")
+        default=KEYED_STATE, metadata=as_text("name", "Table to read: keyed_state, timers, or the name of a state.")
     )
     states: tuple[str, ...] | None = field(
-        default=None, metadata=as_text("names", "States wanted of keyed_state or timers, comma-separated or as JSON.")
+        default=None,
+        metadata=as_text("names", "States to read from keyed_state or timers, comma-separated or as JSON."),
     )
     keys: tuple[Key, ...] | None = field(
-        default=None, metadata=as_text("keys", 'Keys wanted, as JSON: [1, "a", {"tuple": ["b", 2]}].')
+        default=None, metadata=as_text("keys", 'Keys to read, as JSON: [1, "a", {"tuple": ["b", 2]}].')
     )
     key_group: bool = field(default=False, metadata=as_text("flag", "Add the column key_group (keyed tables)."))
     subtask: bool = field(
-        default=False, metadata=as_text("flag", "Add the column subtask (operator state): every subtask's copy.")
+        default=False,
+        metadata=as_text("flag", "Add the column subtask (operator state) and show every subtask's copy."),
     )
-    split_bytes: int | None = field(default=None, metadata=as_text("number", "Bytes of a task on disk, about."))
+    split_bytes: int | None = field(default=None, metadata=as_text("number", "Target split size in bytes on disk."))
     memory_bytes: int = field(
         default=MEMORY_BYTES,
-        metadata=as_text("number", "Key groups above this are merged as they stream by, or go through local disk."),
+        metadata=as_text("number", "Size in bytes above which a key group is streamed or spilled to disk."),
     )
     options: ReadOptions = field(default_factory=ReadOptions)
 

@@ -13,46 +13,28 @@ import pyarrow as pa
 
 from statetool.columns.companions import column_fields, has_scales
 from statetool.columns.map_keys import has_map
-from statetool.columns.values import StateShape
 from statetool.entries.form import MEMORY_BYTES
-from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
+from statetool.errors import EncodeError, OptionError, StatetoolError
 from statetool.formats.channel_state import Side
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.naming import check_columns, named_header, named_state
-from statetool.formats.state_meta import StateMeta, check_timers
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import PYTHON_STATE
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
-from statetool.snapshot.views import (
-    ASYNC_QUEUE,
-    EVENT_QUEUE,
-    EVENTS,
-    MATCHES,
-    MERGED,
-    NFA,
-    NODES,
-    WINDOWS,
-    window_states,
-)
 from statetool.tables.element_splits import plan_elements, plan_in_flight
-from statetool.tables.elements import element_columns
 from statetool.tables.equal_keys import equal_keys
 from statetool.tables.in_flight import in_flight_columns
 from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE
-from statetool.tables.matches import match_columns
+from statetool.tables.kind import ElementKind, KeyedKind, NamedColumns, TableSpec, TableStates
+from statetool.tables.kinds import find_kind
 from statetool.tables.read import read_split
 from statetool.tables.request import ScanRequest
-from statetool.tables.splits import KeyedSplit, Split, TableKind, TableSpec
-from statetool.tables.timer_times import TIMER_TIME
-from statetool.tables.waiting import call_columns, event_columns, event_type
-from statetool.tables.windows import WINDOW_COLUMNS, window_columns
-from statetool.types import LogicalType, Scalar
+from statetool.tables.splits import KeyedSplit, Split
+from statetool.types import Scalar
 from statetool.types.options import Columns, ReadOptions
-from statetool.types.table_columns import state_columns
 
-NamedColumns = list[tuple[str, LogicalType]]
 _NUMBERS: Final = frozenset(Scalar(kind) for kind in ("int8", "int16", "int32", "int64", "float32", "float64"))
 _KINDS: Final = {
     bool: "a boolean",
@@ -77,19 +59,6 @@ class TableScan:
             yield from read_split(split)
 
 
-@dataclass(frozen=True, slots=True)
-class TableStates:
-    """The states of an operator, with the user's field names for rows."""
-
-    key: Serializer | None
-    keyed: Mapping[str, StateMeta]
-    elements: Mapping[str, StateMeta]
-
-    @property
-    def key_type(self) -> LogicalType:
-        return Scalar("null") if self.key is None else self.key.logical
-
-
 def table_states(operator: OperatorInventory, columns: Columns) -> TableStates:
     """Return the states of an operator with the user's field names for rows.
 
@@ -110,6 +79,12 @@ def table_states(operator: OperatorInventory, columns: Columns) -> TableStates:
     return TableStates(key, keyed, elements)
 
 
+def column_names(operator: OperatorInventory, given: Columns) -> Columns:
+    """Return the given field names after those from the operator's compiled plan, which they replace."""
+    planned = {path: tuple(names) for path, names in operator.plan_columns.items()}
+    return tuple({**planned, **dict(given)}.items())
+
+
 def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
     """Plan a table of an operator. Runs on the driver and reads only headers.
 
@@ -126,74 +101,27 @@ def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
     """
     request = replace(
         request,
-        table=_registered(operator, request.table),
-        states=None if request.states is None else tuple(_registered(operator, n) for n in request.states),
+        table=_registered_name(operator, request.table),
+        states=None if request.states is None else tuple(_registered_name(operator, n) for n in request.states),
+        options=replace(request.options, columns=column_names(operator, request.options.columns)),
     )
     states = table_states(operator, request.options.columns)
-    if request.table in operator.views:
-        return _scan_view(operator, request, states)
-    if request.table in (KEYED_STATE, TIMERS):
-        operator.check_listed("keyed")
-    else:
-        scope, name = operator.state_table(request.table)
-        if scope == "operator":
-            return _scan_elements(operator, request, name, states.elements[name])
-        if request.subtask:
-            raise OptionError("only operator state has a subtask column")
-        columns = _long_columns(states.key_type, states.keyed[name])
-        return _scan_keyed(operator, request, states, "state", {name: name}, columns)
-    if request.table == TIMERS:
-        queues, columns = _timer_columns(operator, states, request.states)
-        return _scan_keyed(operator, request, states, "timers", dict.fromkeys(queues), columns)
-    names = _void_states(operator, states.keyed, request.states)
-    column_of = state_columns(_void_states(operator, states.keyed, None))
-    columns = [
-        ("key", states.key_type),
-        *((column_of[n], StateShape(states.keyed[n]).column_type(request.options)) for n in names),
-    ]
-    return _scan_keyed(operator, request, states, "keyed_state", {n: column_of[n] for n in names}, columns)
+    kind = find_kind(operator, request.table)
+    if isinstance(kind, KeyedKind):
+        return _scan_keyed(operator, request, states, kind)
+    return _scan_elements(operator, request, states, kind)
 
 
-def _scan_view(operator: OperatorInventory, request: ScanRequest, states: TableStates) -> TableScan:
-    """Plan a table that shows several states as one."""
-    key, keyed = states.key_type, states.keyed
-    if request.table == WINDOWS:
-        names = window_states(keyed)
-        column_of = state_columns(names, WINDOW_COLUMNS)
-        namespace = keyed[names[0]].namespace
-        assert namespace is not None
-        columns = window_columns(key, namespace)
-        columns += [(column_of[n], StateShape(keyed[n]).column_type(request.options)) for n in names]
-        merged = dict.fromkeys(n for n in MERGED if n in keyed)
-        return _scan_keyed(operator, request, states, "windows", {**column_of, **merged}, columns)
-    if request.table == MATCHES:
-        names = [NFA, EVENTS, next(name for name in NODES if name in keyed)]
-        columns = match_columns(key, event_type(StateShape(keyed[EVENTS])))
-        return _scan_keyed(operator, request, states, "matches", {n: n for n in names}, columns)
-    if ASYNC_QUEUE in states.elements:
-        request = replace(request, subtask=True)
-        return _scan_elements(operator, request, ASYNC_QUEUE, states.elements[ASYNC_QUEUE], "waiting")
-    columns = event_columns(key, StateShape(keyed[EVENT_QUEUE]))
-    return _scan_keyed(operator, request, states, "waiting", {EVENT_QUEUE: EVENT_QUEUE}, columns)
-
-
-def _scan_keyed(
-    operator: OperatorInventory,
-    request: ScanRequest,
-    states: TableStates,
-    table: TableKind,
-    column_of: Mapping[str, str | None],
-    columns: NamedColumns,
-) -> TableScan:
-    """Plan a keyed table. ``column_of`` maps its states to their columns, ``None`` for states without a column."""
+def _scan_keyed(operator: OperatorInventory, request: ScanRequest, states: TableStates, kind: KeyedKind) -> TableScan:
     options = request.options
-    if options.on_error == "keep_raw" and table != "timers":
+    planned = kind.plan(operator, request, states)
+    columns, column_of = planned.columns, planned.column_of
+    if options.on_error == "keep_raw" and kind.keeps_raw:
         columns = [*columns, (UNDECODED, UNDECODED_TYPE)]
     schema = _schema(operator, columns, options, {"key_group": request.key_group})
     keys, groups = (None, None) if request.keys is None else encode_keys(operator, states.key, request.keys)
     spec = TableSpec(
         operator=operator.label,
-        table=table,
         states=tuple(column_of),
         columns=tuple(column_of.values()),
         options=options,
@@ -203,34 +131,35 @@ def _scan_keyed(
         memory_bytes=request.memory_bytes,
     )
     sources = (
-        operator.keyed.sources(groups=groups, raw=table == "timers", target_bytes=request.target_bytes)
+        operator.keyed.sources(groups=groups, raw=kind.in_raw_state, target_bytes=request.target_bytes)
         if column_of
         else ()
     )
-    return TableScan(schema=schema, splits=tuple(KeyedSplit(spec=spec, source=s) for s in sources))
+    return TableScan(schema=schema, splits=tuple(KeyedSplit(spec=spec, kind=kind, source=s) for s in sources))
 
 
 def _scan_elements(
-    operator: OperatorInventory, request: ScanRequest, name: str, meta: StateMeta, table: TableKind = "elements"
+    operator: OperatorInventory, request: ScanRequest, states: TableStates, kind: ElementKind
 ) -> TableScan:
+    name = kind.state(operator, request.table)
+    meta, by_subtask = states.elements[name], request.subtask or kind.every_subtask
     if request.keys is not None or request.key_group:
         raise OptionError(f"{request.table!r} is an operator state: it has no keys and no key groups")
-    columns = element_columns(meta) if table == "elements" else call_columns(meta.value)
+    columns = kind.columns(meta)
     if request.options.on_error == "keep_raw":
         columns.append((UNDECODED, UNDECODED_TYPE))
-    schema = _schema(operator, columns, request.options, {"subtask": request.subtask})
+    schema = _schema(operator, columns, request.options, {"subtask": by_subtask})
     spec = TableSpec(
         operator=operator.label,
-        table=table,
         states=(name,),
         options=request.options,
         schema=schema.serialize().to_pybytes(),
-        subtask_column=request.subtask,
+        subtask_column=by_subtask,
         memory_bytes=request.memory_bytes,
     )
     # Each subtask holds a part of union state, and on restore every subtask gets the union. All subtasks hold the same broadcast state.
-    one_copy = meta.kind == "broadcast" and not request.subtask
-    splits = plan_elements(operator, spec, one_copy=one_copy, target_bytes=request.target_bytes)
+    one_copy = meta.kind == "broadcast" and not by_subtask
+    splits = plan_elements(operator, spec, kind, one_copy=one_copy, target_bytes=request.target_bytes)
     return TableScan(schema=schema, splits=tuple(splits))
 
 
@@ -248,7 +177,6 @@ def scan_in_flight(
     schema = _schema(operator, in_flight_columns(record), options, {})
     spec = TableSpec(
         operator=operator.label,
-        table="in_flight",
         states=(),
         options=options,
         schema=schema.serialize().to_pybytes(),
@@ -259,7 +187,7 @@ def scan_in_flight(
     return TableScan(schema=schema, splits=tuple(plan_in_flight(operator, spec, side, bytes(out))))
 
 
-def _registered(operator: OperatorInventory, name: str) -> str:
+def _registered_name(operator: OperatorInventory, name: str) -> str:
     """Return the registered name of a state: for states of a Python job, ``python-state-`` followed by the name in the job's code."""
     full = f"{PYTHON_STATE}{name}"
     known = (*operator.listed_keyed, *operator.listed_elements, KEYED_STATE, TIMERS, *operator.views)
@@ -279,67 +207,6 @@ def _schema(
             hint="select some with states=[...], read one state at a time, or leave out companions with nanos=, decimals= or presence=",
         )
     return pa.schema(fields)
-
-
-def _timer_columns(
-    operator: OperatorInventory, states: TableStates, wanted: Sequence[str] | None
-) -> tuple[list[str], NamedColumns]:
-    """Return the names of timer queues, and the columns of their timers."""
-    timers = {name: meta for name, meta in states.keyed.items() if meta.kind == "timers"}
-    for name in wanted or ():
-        if name not in timers:
-            raise UnknownNameError(
-                f"operator {operator.label!r} has no timers {name!r}", hint=suggest(name, timers)
-            ).at(operator=operator.label)
-    chosen = list(timers if wanted is None else wanted)
-    columns = [("key", states.key_type), *_timer_namespace(operator, [timers[name] for name in chosen])]
-    columns += [
-        ("timestamp", Scalar("int64")),
-        ("time", TIMER_TIME),
-        ("domain", Scalar("string")),
-        ("service", Scalar("string")),
-    ]
-    return chosen, columns
-
-
-def _void_states(
-    operator: OperatorInventory, metas: Mapping[str, StateMeta], states: Sequence[str] | None
-) -> list[str]:
-    """Return the states without a namespace, which form the columns of ``keyed_state``."""
-    void = [n for n, m in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")]
-    for name in states or ():
-        if name not in metas:
-            raise UnknownNameError(
-                f"operator {operator.label!r} has no keyed state {name!r}", hint=suggest(name, void)
-            ).at(operator=operator.label)
-        if name not in void:
-            raise OptionError(
-                f"state {name!r} has a namespace and no place in keyed_state", hint=f"read it with op.state({name!r})"
-            )
-    return void if states is None else list(states)
-
-
-def _timer_namespace(operator: OperatorInventory, timers: Sequence[StateMeta]) -> NamedColumns:
-    """Return the column of namespaces, if any. It is null for services without a namespace (process table functions have both kinds)."""
-    kinds = {check_timers(m).nested[1].logical for m in timers} - {Scalar("null")}
-    if len(kinds) > 1:
-        raise UnsupportedError(
-            "the timer services of the operator have namespaces of different types",
-            hint="read some of them: states=[...] of " + ", ".join(m.name for m in timers),
-        ).at(operator=operator.label)
-    return [("namespace", kind) for kind in kinds]
-
-
-def _long_columns(key: LogicalType, meta: StateMeta) -> NamedColumns:
-    shape = StateShape(meta)
-    columns = [("key", key)]
-    if meta.namespace is not None and meta.namespace.logical != Scalar("null"):
-        columns.append(("namespace", meta.namespace.logical))
-    if shape.kind == "list" and not shape.framed_bytes:
-        columns.append(("list_index", Scalar("int64")))
-    if shape.kind == "map" and shape.user_key is not None:
-        columns.append(("map_key", shape.user_key.logical))
-    return [*columns, ("value", shape.item.logical)]
 
 
 def _check_scalar(serializer: Serializer, value: Any, operator: str) -> None:

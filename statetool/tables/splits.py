@@ -3,47 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from statetool.entries.form import EntrySource, size_of
+from statetool.entries.form import KeyGroupReader, size_of
 from statetool.formats.channel_state import Channel
 from statetool.formats.stream import Stream
+from statetool.tables.kind import ElementKind, KeyedKind, TableSpec
 from statetool.types.declared import TypeContext
-from statetool.types.options import ReadOptions
-
-TableKind = Literal["keyed_state", "state", "timers", "elements", "in_flight", "windows", "matches", "waiting"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSpec:
-    """The specification of a table, the same for all of its splits.
-
-    Attributes
-    ----------
-    states
-        Names of the states, or of the queues for timers.
-    columns
-        For ``keyed_state`` and ``windows``, the column of each state, ``None`` if it has none.
-    keys
-        Encoded keys to read, ``None`` for all.
-    schema
-        The table's Arrow schema (IPC bytes). Rows of every stream are converted to it.
-    key_group_column, subtask_column
-        Whether the table has the column.
-    memory_bytes
-        Key groups above this size are merged as a stream, or spilled to local disk.
-    """
-
-    operator: str
-    table: TableKind
-    states: tuple[str, ...]
-    options: ReadOptions
-    schema: bytes
-    memory_bytes: int
-    columns: tuple[str | None, ...] = ()
-    keys: tuple[bytes, ...] | None = None
-    key_group_column: bool = False
-    subtask_column: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +16,8 @@ class KeyedSplit:
     """Some key groups of one subtask."""
 
     spec: TableSpec
-    source: EntrySource
+    kind: KeyedKind
+    source: KeyGroupReader
 
     @property
     def file(self) -> str:
@@ -71,6 +37,7 @@ class ElementSplit:
     """
 
     spec: TableSpec
+    kind: ElementKind
     stream: Stream
     header_bytes: int
     starts: tuple[int, ...]

@@ -108,7 +108,7 @@ class _Reader:
             others = [s for s in schema if s != "null"]
             if len(others) != 1:
                 raise OptionError(
-                    f"a union of {len(others)} types in {enclosing}", hint='"java-type" says what the field is'
+                    f"a union of {len(others)} types in {enclosing}", hint='"java-type" names the type of the field'
                 )
             kind = self.type(others[0], enclosing)
             return JavaType(PRIMITIVES[kind.name]) if kind.name in PRIMITIVES and len(others) < len(schema) else kind

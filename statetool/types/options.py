@@ -97,37 +97,43 @@ class ReadOptions:
 
     ttl: TtlMode = field(
         default="show",
-        metadata=as_text("word", "Values with a time to live: alone, with last access, without expired ones.", TtlMode),
+        metadata=as_text(
+            "word", "Values with a time to live: show the value, add its last access, or hide expired values.", TtlMode
+        ),
     )
     ttl_ms: int | None = field(
-        default=None, metadata=as_text("number", "Time to live in milliseconds, which hide_expired needs.")
+        default=None, metadata=as_text("number", "Time to live in milliseconds, required by hide_expired.")
     )
     now_ms: int | None = field(
-        default=None, metadata=as_text("number", "Epoch milliseconds that hide_expired compares with, by default now.")
+        default=None, metadata=as_text("number", "Current time of hide_expired in epoch milliseconds. Defaults to now.")
     )
     nanos: NanosMode = field(
         default="companion",
-        metadata=as_text("word", "Digits below the microsecond: kept in <name>_nanos, refused, dropped.", NanosMode),
+        metadata=as_text("word", "Digits below the microsecond: keep in <name>_nanos, refuse, or truncate.", NanosMode),
     )
     decimals: DecimalsMode = field(
         default="decimal",
         metadata=as_text(
             "word",
-            "Java's big numbers as decimals with the scale in <name>_scale, without it, or as text.",
+            "BigDecimal and BigInteger as decimals with a column <name>_scale, without it, or as text.",
             DecimalsMode,
         ),
     )
     presence: PresenceMode = field(
         default="companion",
-        metadata=as_text("word", "Null values told from absent states in <name>_present, or not.", PresenceMode),
+        metadata=as_text(
+            "word", "Column <name>_present, which distinguishes null values from absent states.", PresenceMode
+        ),
     )
     on_error: OnError = field(
         default="error",
-        metadata=as_text("word", "Values that cannot be decoded: refused, or null with bytes in _undecoded.", OnError),
+        metadata=as_text(
+            "word", "Values that cannot be decoded: fail, or return null with the bytes in _undecoded.", OnError
+        ),
     )
     columns: Columns = field(
         default=(),
-        metadata=as_text("columns", 'Names for fields of rows: {"key": ["user"], "state": "ROW<id BIGINT>"}.'),
+        metadata=as_text("columns", 'Names of row fields: {"key": ["user"], "state": "ROW<id BIGINT>"}.'),
     )
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from statetool.entries.form import MEMORY_BYTES, TARGET_BYTES, EntrySource, KeyedContext, StoredState
+from statetool.entries.form import MEMORY_BYTES, TARGET_BYTES, KeyedContext, KeyGroupReader, StoredState
 from statetool.errors import NO_FINDING, SnapshotNotFoundError, StatetoolError, UnknownSerializerError
 from statetool.formats.metadata.handles import StreamHandle
 from statetool.formats.stream import Stream
@@ -15,7 +15,9 @@ from statetool.hashing.prove import prove_hashes
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.element_splits import plan_elements
-from statetool.tables.splits import ElementSplit, TableSpec
+from statetool.tables.kind import TableSpec
+from statetool.tables.kinds import ELEMENTS
+from statetool.tables.splits import ElementSplit
 from statetool.verification.channels import check_channels
 from statetool.verification.entry_check import EXACT, ContentTask
 from statetool.verification.problems import Problem, Severity, note, problem_of, reading_failed
@@ -107,10 +109,10 @@ class ContentPlanner:
             for source in self.guarded(lambda s=stored: self.sources(s), stored.place.subtask) or ():  # type: ignore[misc]
                 yield self.task(source, self.formula)
 
-    def sources(self, stored: StoredState) -> list[EntrySource]:
+    def sources(self, stored: StoredState) -> list[KeyGroupReader]:
         return list(stored.sources(self.context(), groups=None, target_bytes=TARGET_BYTES))
 
-    def task(self, part: EntrySource | ElementSplit, formula: HashFormula | None = None) -> ContentTask:
+    def task(self, part: KeyGroupReader | ElementSplit, formula: HashFormula | None = None) -> ContentTask:
         return ContentTask(part, self.operator.label, self.deep, _MOST_PROBLEMS_OF_A_TASK, formula)
 
     def elements(self) -> Iterator[ContentTask]:
@@ -121,13 +123,12 @@ class ContentPlanner:
     def element_splits(self, name: str) -> list[ElementSplit]:
         spec = TableSpec(
             operator=self.operator.label,
-            table="elements",
             states=(name,),
             options=EXACT,
             schema=b"",
             memory_bytes=MEMORY_BYTES,
         )
-        return plan_elements(self.operator, spec, one_copy=False)
+        return plan_elements(self.operator, spec, ELEMENTS, one_copy=False)
 
     def unknown_serializers(self) -> Iterator[tuple[str, OpaqueSerializer]]:
         """Yield the unknown serializers of states and keys, each with the name of a state."""

@@ -41,6 +41,6 @@ def lost_timers(operator: OperatorInventory, properties: CheckpointProperties | 
             state=windows[0].name,
             file=None,
             offset=None,
-            problem="windows without timers, so they never fire: native savepoints of RocksDB with timers on heap lose them; "
+            problem="the windows have no timers, so they never fire: native savepoints of RocksDB lose timers on heap; "
             "take a canonical savepoint (flink savepoint --type canonical)",
         )

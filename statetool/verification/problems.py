@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from statetool.errors import NO_FINDING, UNREAD, StatetoolError, several
+from statetool.errors import NO_FINDING, UNREAD, StatetoolError, sentence, several
 from statetool.io import files
+from statetool.types.operators import operator_name
 
 Severity = Literal["error", "warning", "note"]
 #: Up to this many missing files of one directory are named individually.
 _MOST_FILES: Final = 3
-_NOT_THERE: Final = "the file is not there"
-_NOT_READ: Final = "not read, so nothing is known of it: "
+_MISSING: Final = "the file does not exist"
+_NOT_READ: Final = "not read, so its content is unknown: "
+#: A value that only a table cannot show was checked.
+_NO_TABLE: Final = "valid, but no table can show it: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +30,15 @@ class Problem:
 
     severity: Severity
     operator: str | None
+    operator_name: str | None = field(init=False)
     subtask: int | None
     state: str | None
     file: str | None
     offset: int | None
     problem: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operator_name", operator_name(self.operator) if self.operator is not None else None)
 
     @property
     def unread(self) -> bool:
@@ -39,9 +46,19 @@ class Problem:
         return self.severity == "warning" and self.problem.startswith(_NOT_READ)
 
     @property
+    def is_unknown(self) -> bool:
+        """Return True if something was not read or not checked."""
+        return self.unread or (self.severity == "note" and not self.problem.startswith(_NO_TABLE))
+
+    @property
     def is_missing_file(self) -> bool:
         """Return True if a file of the snapshot is missing."""
-        return self.file is not None and self.problem.startswith(_NOT_THERE)
+        return self.file is not None and self.problem.startswith(_MISSING)
+
+
+def not_shown(message: str) -> str:
+    """Return the text of a problem with a value that is valid, but that no table can show."""
+    return _NO_TABLE + message
 
 
 def problem_of(
@@ -73,7 +90,7 @@ def problem_of(
         state=where.state or state,
         file=where.file or file,
         offset=where.offset,
-        problem=f"{text}. {error.hint}" if error.hint else text,
+        problem=f"{text}. {sentence(error.hint)}" if error.hint else text,
     )
 
 
@@ -97,13 +114,13 @@ def note(operator: str, words: str, state: str | None = None) -> Problem:
 
 def missing_file(file: str, operator: str, subtask: int, words: str = "") -> Problem:
     """Return the problem of a missing file; ``words`` add details."""
-    text = f"{_NOT_THERE}{words}"
+    text = f"{_MISSING}{words}"
     return Problem(
         severity="error", operator=operator, subtask=subtask, state=None, file=file, offset=None, problem=text
     )
 
 
-def grouped_by_directory(problems: Iterable[Problem]) -> list[Problem]:
+def group_by_directory(problems: Iterable[Problem]) -> list[Problem]:
     """Return the problems, with one problem per directory that misses more than a few files instead of one per file."""
     grouped: list[Problem] = []
     missing: dict[str, list[Problem]] = {}
@@ -128,6 +145,6 @@ def _missing_directory(directory: str, names: Sequence[str], problems: Sequence[
         state=None,
         file=directory,
         offset=None,
-        problem=f"{several(len(names), 'file')} of this directory are not there, of {several(len(operators), 'operator')}: {shown}, ...; "
-        "copy the directory beside the metadata, or name where it is: --rebase OLD=NEW",
+        problem=f"{several(len(names), 'file')} of this directory do not exist, of {several(len(operators), 'operator')}: {shown}, ...; "
+        "copy the directory beside the metadata, or pass its new location with --rebase OLD=NEW",
     )

@@ -61,9 +61,9 @@ class StructureCheck:
         indexes: set[int] = set()
         for subtask in state.subtasks:
             if subtask.index in indexes:
-                self._report("error", f"subtask {subtask.index} is there twice", subtask.index)
+                self._report("error", f"subtask {subtask.index} exists twice", subtask.index)
             if subtask.index >= state.parallelism:
-                self._report("error", f"subtask {subtask.index} of an operator of parallelism {state.parallelism}")
+                self._report("error", f"subtask {subtask.index} of an operator with parallelism {state.parallelism}")
             indexes.add(subtask.index)
             self._keyed_offsets(subtask.index, subtask.managed_keyed, raw=False)
             self._keyed_offsets(subtask.index, subtask.raw_keyed, raw=True)
@@ -130,7 +130,7 @@ class StructureCheck:
                 self.problems.append(missing_file(place.file, self.operator.label, subtask, f" ({slot} state)"))
         elif is_log:
             # The handle of a compressed log counts uncompressed bytes, so its length does not give the size of the file.
-            words = "a change log without a byte" if file.size_bytes < _LOG_FLAG else ""
+            words = "the change log is empty" if file.size_bytes < _LOG_FLAG else ""
         elif file.size_bytes < needed or (whole and file.size_bytes != needed):
             words = f"the file of {slot} state has {file.size_bytes} bytes, the metadata says {needed}"
         else:
@@ -185,7 +185,7 @@ class StructureCheck:
         for name in sorted({n for n in names if names.count(n) > 1}):
             self._report("error", f"the database has two files {name}", subtask)
         for name in sorted({n for n in names if not _DATABASE_FILE.fullmatch(n)}):
-            self._report("warning", f"the database has a file {name!r}, which is no name of its files", subtask)
+            self._report("warning", f"the database has a file {name!r}, which is not a valid name", subtask)
         for what in ("CURRENT", "MANIFEST"):
             if not any(n == what or n.startswith(f"{what}-") for n in names):
                 self._report("error", f"the database has no {what} file", subtask)
@@ -216,7 +216,7 @@ class StructureCheck:
                     self._report("error", f"two elements start at the same byte {offset}", subtask, state.name)
                 used.add(offset)
             if tuple(sorted(state.offsets)) != state.offsets:
-                self._report("error", "the offsets of its elements do not ascend", subtask, state.name)
+                self._report("error", "the offsets of its elements are not in ascending order", subtask, state.name)
             if state.mode == 2 and len(state.offsets) != 1:
                 words = f"broadcast state with {len(state.offsets)} offsets, expected 1"
                 self._report("error", words, subtask, state.name)
@@ -243,7 +243,7 @@ class StructureCheck:
                 continue
             ranges.append(groups)
             if not 0 <= groups.start < groups.stop <= state.max_parallelism:
-                words = f"{what} state of key groups {_span(groups)}, there are {state.max_parallelism}"
+                words = f"{what} state of key groups {_span(groups)}, but max parallelism is {state.max_parallelism}"
                 self._report("error", words, subtask.index)
                 continue
             if twice := [g for g in groups if g in owner]:
@@ -255,7 +255,7 @@ class StructureCheck:
             owner.update((g, subtask.index) for g in groups)
             own = range_for(subtask.index, state.parallelism, state.max_parallelism)
             if groups != own and subtask.index < state.parallelism:
-                words = f"{what} state of key groups {_span(groups)}, the subtask's own are {_span(own)}"
+                words = f"{what} state of key groups {_span(groups)}, but the subtask has {_span(own)}"
                 self._report("warning", words, subtask.index)
         if ranges and not raw:
             self._gaps(state, owner)
@@ -277,7 +277,9 @@ class StructureCheck:
             if subtask in with_state:
                 self._report("error", words, subtask)
             else:
-                self._report("warning", f"{words}: the subtask has none, as if it had never seen a record", subtask)
+                self._report(
+                    "warning", f"{words}: the subtask has no keyed state, as if it had never seen a record", subtask
+                )
 
 
 def key_groups_of(handle: KeyedHandle) -> range | None:

@@ -14,7 +14,7 @@ from statetool.io.listing import FoundFile, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.inventory import Inventory
 from statetool.verification.lost_timers import lost_timers
-from statetool.verification.problems import Problem, Severity, grouped_by_directory, note, problem_of
+from statetool.verification.problems import Problem, Severity, group_by_directory, note, problem_of
 from statetool.verification.structure import StructureCheck
 
 if TYPE_CHECKING:
@@ -109,11 +109,11 @@ def verify_inventory(
     problems += contents.problems
     for operator, reason in sorted(contents.unknown_hashes.items()):
         unproved = plan.unproved.get(operator)
-        words = f"whether keys lie in their key groups was not checked: the hash code is not known of {reason}"
+        words = f"key groups were not checked, because the hash code is unknown: {reason}"
         problems.append(note(operator, f"{words}; {unproved}" if unproved else words))
-    problems = grouped_by_directory(problems)
+    problems = group_by_directory(problems)
     return Verification(
-        problems=tuple(_without_repetitions(sorted(problems, key=_order))[:most]),
+        problems=tuple(_drop_repetitions(sorted(problems, key=_order))[:most]),
         operators=len(inventory.operators),
         streams=plan.streams,
         entries=contents.entries,
@@ -150,7 +150,7 @@ class _Plan:
         except FormatError as error:
             self.problems.append(problem_of(error, file=inventory.metadata_file))
         if trailing := trailing_bytes(inventory.metadata.properties):
-            words = f"{trailing} bytes follow the end of the metadata, where Flink reads nothing"
+            words = f"{several(trailing, 'byte')} follow the end of the metadata, which Flink ignores"
             self.problems.append(problem_of(FormatError(words), severity="warning", file=inventory.metadata_file))
         for operator in inventory.operators.values():
             check = StructureCheck(operator, inventory.resolve, find)
@@ -175,7 +175,7 @@ def _order(problem: Problem) -> tuple[int, str, int, str, int, str]:
     )
 
 
-def _without_repetitions(problems: Iterable[Problem]) -> list[Problem]:
+def _drop_repetitions(problems: Iterable[Problem]) -> list[Problem]:
     """Remove repeated problems. If a problem stands for others, also merge those that differ only in location, and count them."""
     firsts: dict[Any, Problem] = {}
     counts: dict[Any, int] = {}

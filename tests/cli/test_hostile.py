@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import click
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
@@ -22,10 +23,11 @@ from statetool import flink
 from statetool.cli.browser import Browser
 from statetool.cli.completion import complete_operator, complete_state
 from statetool.cli.main import cli
+from statetool.cli.tables import head
 from statetool.connectors.kafka_sink import kafka_tools
-from statetool.connectors.model import Pending
+from statetool.connectors.model import PendingCommit
 from statetool.errors import StatetoolError
-from tests.support import build, canonical
+from tests.support.snapshots import build, canonical
 
 #: Colours, a window title, other line ends, a bell, C1 control sequences, a changed text direction.
 _CONTROLS: Final = "\x1b[31m\x1b]0;owned\x07\r\b\x7f\x85\x9b2J\u2028\u202e"
@@ -163,7 +165,7 @@ COMMANDS: Final = (
     ("sinks", "list", "PATH"),
     ("sinks", "pending", "PATH", "--commands"),
     ("sinks", "forget", "PATH", "NEW", "--uid", HOSTILE, "--lose", HOSTILE, "--dry-run"),
-    ("report", "PATH", "OTHER", "--output", "PAGE"),
+    ("report", "PATH", "OTHER", "--target", "PAGE"),
     (HOSTILE,),
     (f"--{HOSTILE}", "ls"),
     ("ls", f"--{HOSTILE}"),
@@ -175,7 +177,7 @@ ELSEWHERE: Final = {"browse", "shell", "completion", "demo", "kernels", "mcp", "
 
 
 def test_every_command_is_driven() -> None:
-    assert {c[0] for c in COMMANDS if HOSTILE not in c[0]} == set(cli.commands) - ELSEWHERE
+    assert {c[0] for c in COMMANDS if HOSTILE not in c[0]} == set(cli.list_commands(click.Context(cli))) - ELSEWHERE
 
 
 @pytest.fixture
@@ -258,9 +260,7 @@ def test_the_prompt_says_names_as_escapes(path: str) -> None:
 
 
 def test_a_shell_completes_no_names_that_it_would_obey(path: str) -> None:
-    import click
-
-    context = click.Context(cli.commands["head"])
+    context = click.Context(head)
     context.params["path"] = path
     assert complete_operator(context, cli.params[0], "") == []
     (timers,) = complete_state(context, cli.params[0], "")
@@ -305,7 +305,9 @@ def test_the_browser_shows_escapes(path: str) -> None:
 def test_a_command_line_for_kafka_names_the_same_transaction() -> None:
     """It is one line, and the shell passes on the stored text."""
     for name in (HOSTILE, "it's \\ $HOME `x`", f"'{HOSTILE}\\"):
-        pending = Pending(name=name, status="", subtask=0, transactional_id=name, producer_id=1, epoch=2, fields=None)
+        pending = PendingCommit(
+            name=name, status="", subtask=0, transactional_id=name, producer_id=1, epoch=2, fields=None
+        )
         for line in kafka_tools(pending):
             assert harmful(line) == []
             assert "\n" not in line

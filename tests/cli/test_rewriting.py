@@ -6,12 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 import statetool
+from statetool.cli.main import cli
 from statetool.cli.options import pairs
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
-from tests.cli.test_commands import run
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
 
 
 def test_rescale_shows_its_plan_and_writes(tmp_path: Path) -> None:

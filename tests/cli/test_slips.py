@@ -20,7 +20,7 @@ from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, OptionError, UnknownNameError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.formats.metadata.handles import ByteStreamHandle
-from tests.statistics.test_statistics import snapshot
+from tests.support.snapshots.trees import last_snapshot
 
 ANY = cast("Any", True)
 
@@ -119,7 +119,7 @@ def test_what_is_no_list_of_keys_says_how_one_is_written(keys: str) -> None:
 
 def test_no_difference_has_the_same_text_before_and_after(corpus: Path) -> None:
     cases = ("v1_20_5-rocksdb-canonical", "v2_3_0-rocksdb-canonical", "v2_3_0-unaligned", "v2_3_0-hashmap-canonical")
-    savepoints = [st.load(snapshot(corpus, case)) for case in cases]
+    savepoints = [st.load(last_snapshot(corpus, case)) for case in cases]
     seen = 0
     for first in savepoints:
         for second in savepoints:

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 import statetool as st
 from statetool.cli.main import cli
 from statetool.errors import UnknownSerializerError
-from tests.support import unreadable
-from tests.support.corpora import HERE, unpack
+from tests.support.corpora.archives import HERE, unpack
+from tests.support.snapshots import unreadable
 
 
 def run(*arguments: str | Path, code: int) -> Result:
@@ -42,7 +42,7 @@ UNKNOWN_KEYS = {"l-float", "l-char", "l-double"}
 
 def test_statistics_count_the_other_operators(logged: st.Savepoint) -> None:
     statistics = logged.stats()
-    assert {o for o in UNKNOWN_KEYS if any(f"operator {o}" in reason for reason in statistics.unread)} == UNKNOWN_KEYS
+    assert {o for o in UNKNOWN_KEYS if any(f"({o})" in reason for reason in statistics.unread)} == UNKNOWN_KEYS
     assert len(statistics.unread) == 3
     entries = {r.operator: (r.entries, r.keys) for r in statistics.rows("operators") if r.operator.startswith("l-")}
     assert entries == {
@@ -55,7 +55,7 @@ def test_statistics_count_the_other_operators(logged: st.Savepoint) -> None:
     shown = json.loads(run("stats", logged.path, "--json", code=1).stdout)
     assert shown["unread"] == list(statistics.unread)
     text = run("stats", logged.path, code=1)
-    assert text.stderr.count("not read, so only its bytes are counted") == 3
+    assert text.stderr.count("only the bytes are counted: ") == 3
     assert "l-string" in text.stdout
     assert run("stats", logged.path, "--operator", "l-long", code=0).stderr == ""
 
@@ -63,7 +63,7 @@ def test_statistics_count_the_other_operators(logged: st.Savepoint) -> None:
 def test_a_comparison_goes_on_with_the_other_operators(logged: st.Savepoint, tmp_path: Path) -> None:
     comparison = logged.diff(logged)
     assert not comparison.equal
-    assert {o for o in UNKNOWN_KEYS if any(f"operator {o}" in reason for reason in comparison.unread)} == UNKNOWN_KEYS
+    assert {o for o in UNKNOWN_KEYS if any(f"({o})" in reason for reason in comparison.unread)} == UNKNOWN_KEYS
     compared = {s.operator for s in comparison.summary() if s.entries_before}
     assert compared == {"numbers", "l-long", "l-int", "l-string"}
     for all_of_it in (comparison.to_arrow, lambda: list(comparison.batches())):
@@ -124,7 +124,7 @@ def test_commands_say_what_was_not_read(tmp_path: Path) -> None:
     check = json.loads(run("check", first, second, *NAMES, "--json", code=1).stdout)
     assert {o["uid"]: o["verdict"] for o in check["operators"]} == {unreadable.GOOD: "fully", unreadable.BAD: "unknown"}
     page = tmp_path / "report.html"
-    run("report", first, second, "--output", page, *NAMES, code=1)
+    run("report", first, second, "--target", page, *NAMES, code=1)
     assert "OursSerializer" in page.read_text()
 
 

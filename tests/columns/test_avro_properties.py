@@ -13,8 +13,9 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import PerRecord
 from statetool.serializers.avro import AvroSerializer
-from tests.columns.test_decode_properties import READ_OPTIONS, same_both_ways
-from tests.support.avro_strategies import avro_values
+from tests.support.checks.both_ways import READ_OPTIONS, same_both_ways
+from tests.support.quick import examples
+from tests.support.strategies.avro import avro_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
@@ -31,7 +32,7 @@ def _encoded(made: tuple[Any, list[Any]]) -> tuple[AvroSerializer, bytes, list[i
     return s, bytes(out), bounds
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(avro_values(), READ_OPTIONS)
 def test_made_up_values(made: tuple[Any, list[Any]], options: Any) -> None:
     s, raw, bounds = _encoded(made)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from tests.columns.test_decode_properties import READ_OPTIONS, same_both_ways
-from tests.support.sql_strategies import sql_values
+from tests.support.checks.both_ways import READ_OPTIONS, same_both_ways
+from tests.support.quick import examples
+from tests.support.strategies.sql import sql_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
@@ -25,7 +26,7 @@ def _encoded(s: Serializer, values: list[Any]) -> tuple[bytes, list[int]]:
     return bytes(out), bounds
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(sql_values(), READ_OPTIONS)
 def test_made_up_values(made: tuple[Serializer, list[Any]], options: Any) -> None:
     s, values = made

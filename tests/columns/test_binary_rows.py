@@ -15,12 +15,12 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.naming import name_fields
 from statetool.serializers.rowdata import BinaryRowSerializer
 from statetool.serializers.table import snapshot_reader
-from tests.serializer_check import Case
-from tests.support.build import INT, list_of
-from tests.support.canonical import ListState, Subtask, composite_key, encoded, keyed, savepoint, timers
-from tests.support.golden import generated
-from tests.support.native import native_savepoint
-from tests.support.stored import groups_of
+from tests.support.checks.serializer_check import Case
+from tests.support.corpora.golden import generated
+from tests.support.snapshots.build import INT, list_of
+from tests.support.snapshots.canonical import ListState, Subtask, composite_key, encoded, keyed, savepoint, timers
+from tests.support.snapshots.native import native_savepoint
+from tests.support.snapshots.stored import groups_of
 
 CASES: Final = generated()["binary-rowdata"]
 TYPES: Final = "ROW<id BIGINT, name STRING>"

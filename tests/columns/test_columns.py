@@ -10,7 +10,7 @@ import pytest
 
 import statetool
 from statetool.errors import EncodeError, OptionError
-from tests.support.stored import groups_of
+from tests.support.snapshots.stored import groups_of
 
 
 def _operator(corpus: Path, case: str, name: str) -> statetool.Operator:

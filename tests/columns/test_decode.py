@@ -31,8 +31,8 @@ from statetool.types import (
     TtlType,
 )
 from statetool.types.options import ReadOptions
-from tests.support import build
-from tests.support.arrow_columns import by_kernels, one_by_one, rows_of
+from tests.support.snapshots import build
+from tests.support.values.arrow_columns import by_kernels, one_by_one, rows_of
 
 _DEFAULT = ReadOptions()
 _TEXT = Scalar("string")
@@ -68,7 +68,7 @@ def _string(value: str | None) -> bytes:
         (ir.BigInt(), BigIntegerType()),
         (ir.Temporal("date_time"), TimestampType("ns", zoned=False)),
         (ir.Counted(), Scalar("binary")),
-        (ir.Choice(("A",)), _TEXT),
+        (ir.EnumIndex(("A",)), _TEXT),
         (ir.Struct((), ()), StructType(())),
         (ir.Flagged(ir.Struct(("a",), (ir.Text(),)), 1, 3), StructType.of(a=_TEXT)),
         (ir.Repeated(ir.Repeated(ir.Text())), ListType(ListType(_TEXT))),
@@ -353,8 +353,8 @@ class TestDamage:
             (ir.Constant(1, 42), b"\0", "not the byte"),
             (ir.Flagged(ir.Constant(1), 1, 2), b"\1\0\1", "padding"),
             (ir.Masked(("a",), (ir.Constant(1),), row_kind=False), b"\xc0", "unused bits"),
-            (ir.Choice(("A", "B")), b"\0\0\0\2", "constants of the enum"),
-            (ir.Choice(("A", "B")), b"\xff\xff\xff\xff", "constants of the enum"),
+            (ir.EnumIndex(("A", "B")), b"\0\0\0\2", "constants of the enum"),
+            (ir.EnumIndex(("A", "B")), b"\xff\xff\xff\xff", "constants of the enum"),
             (ir.Pojo(("a",), (ir.Constant(1),)), b"\4\0\0", "flags of a POJO"),
         ],
     )

@@ -6,47 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statetool.columns.from_plain import plain_to_arrow
-from statetool.columns.types import arrow_type
 from statetool.errors import StatetoolError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.options import ReadOptions
-from tests.serializer_check import Case
-from tests.support.arrow_columns import by_kernels, one_by_one, rows_of
-from tests.support.golden import generated
-from tests.support.strategies import typed_values
+from tests.support.checks.both_ways import READ_OPTIONS, same_both_ways
+from tests.support.checks.serializer_check import Case
+from tests.support.corpora.golden import generated
+from tests.support.quick import examples
+from tests.support.strategies.serializers import typed_values
+from tests.support.values.arrow_columns import by_kernels
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 _CASES = [case for cases in generated().values() for case in cases if case.data]
-_TTL = ({"ttl": "show"}, {"ttl": "raw"}, {"ttl": "hide_expired", "ttl_ms": 1000, "now_ms": 1_700_000_000_000})
-READ_OPTIONS = st.builds(
-    lambda ttl, **others: ReadOptions(**ttl, **others),
-    ttl=st.sampled_from(_TTL),
-    nanos=st.sampled_from(("error", "companion", "truncate")),
-    decimals=st.sampled_from(("decimal", "string")),
-)
-
-
-def same_both_ways(s: Serializer, raw: bytes, starts: list[int], ends: list[int], options: ReadOptions) -> None:
-    try:
-        values, ends_found = one_by_one(s, raw, starts, ends)
-        expected = plain_to_arrow(values, s.logical, options)
-    except StatetoolError:
-        with pytest.raises(StatetoolError) as caught:
-            by_kernels(s, raw, starts, ends, options)
-        offset = caught.value.where.offset
-        if not isinstance(caught.value, UnsupportedError):
-            assert offset is not None
-            assert min(starts) <= offset <= max(ends)
-        return
-    column, after = by_kernels(s, raw, starts, ends, options)
-    column.validate(full=True)
-    assert column.type == expected.type == arrow_type(s.logical, options)
-    assert rows_of(column) == rows_of(expected)
-    assert after == ends_found
 
 
 def _encoded(made: tuple[bytes, list[Any]]) -> tuple[Serializer, bytes, list[int]]:
@@ -59,7 +33,7 @@ def _encoded(made: tuple[bytes, list[Any]]) -> tuple[Serializer, bytes, list[int
     return s, bytes(out), [*starts, len(out)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(typed_values(), READ_OPTIONS)
 def test_made_up_values(made: tuple[bytes, list[Any]], options: ReadOptions) -> None:
     s, raw, bounds = _encoded(made)

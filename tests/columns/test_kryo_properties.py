@@ -19,11 +19,11 @@ from statetool.io.output import Output
 from statetool.kernels.program import Graph, PerRecord
 from statetool.kernels.rewrite import rewritten
 from statetool.serializers.base import Serializer
-from statetool.serializers.ends import find_ends
+from statetool.serializers.value_ends import find_ends
 from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of
 from statetool.types.options import ReadOptions
-from tests.columns.test_decode_properties import READ_OPTIONS, same_both_ways
-from tests.serializers.test_kryo import golden, of_type
+from tests.support.checks.both_ways import READ_OPTIONS, same_both_ways
+from tests.support.corpora.kryo_golden import golden, of_type
 
 _I32, _I64 = 1 << 31, 1 << 63
 _CHARS = st.characters(codec="utf-8")

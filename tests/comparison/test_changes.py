@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,12 +19,12 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan, scan_table
-from tests.support.incremental import Job
 from tests.support.quick import quick
-from tests.support.trees import JOB, checkpoint_root
+from tests.support.snapshots.incremental import Job
+from tests.support.snapshots.trees import JOB, checkpoint_root
+from tests.support.values.changes import Row, fold, which
 
 DEMO = Path(statetool.__file__).parent / "demo" / "savepoint"
-Row = dict[str, Any]
 
 
 def planned(path: Path, operator: str, request: ScanRequest) -> tuple[OperatorInventory, TableScan]:
@@ -40,27 +39,6 @@ def changed(old: Path, new: Path, request: ScanRequest, operator: str = "op", *,
 
 def full(path: Path, request: ScanRequest, operator: str = "op") -> list[Row]:
     return [row for batch in planned(path, operator, request)[1].batches() for row in batch.to_pylist()]
-
-
-def which(row: Row, ids: tuple[str, ...]) -> str:
-    return repr([row[name] for name in ids if name in row])
-
-
-def fold(state: dict[str, Row], rows: list[Row], ids: tuple[str, ...]) -> None:
-    """Apply changes. Inserted rows must be new, updated or deleted rows must exist, and no row may have two changes."""
-    names = set()
-    for row in rows:
-        name, change = which(row, ids), row["change"]
-        row = {n: v for n, v in row.items() if n != "change"}
-        assert name not in names
-        names.add(name)
-        if change != "upsert":
-            assert (name in state) == (change != "insert")
-        if change == "delete":
-            assert state.pop(name) == row
-        else:
-            assert change == "upsert" or state.get(name) != row
-            state[name] = row
 
 
 def states_of(job: Job, rng: random.Random) -> Iterator[int]:

@@ -16,13 +16,14 @@ from click.testing import CliRunner
 import statetool as st
 from statetool.cli.main import cli
 from statetool.comparison import keyed, side
-from statetool.comparison.keyed import joined
+from statetool.comparison.keyed import join_differences
 from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, OptionError, UnknownNameError
 from statetool.kernels.comparison import pair_hashes
-from tests.statistics.test_statistics import snapshot
-from tests.support.corpora import HERE, unpack
-from tests.support.kryo_classes import CLASSES
+from tests.support.corpora.archives import HERE, unpack
+from tests.support.corpora.kryo_classes import CLASSES
+from tests.support.snapshots.trees import last_snapshot
+from tests.support.values.differences import difference_rows, in_order
 
 N = 3000
 
@@ -58,16 +59,6 @@ def edited(base: st.Savepoint, target: Path, change: Callable[[pa.Table], pa.Tab
     op = base["accounts"]
     bootstrap = st.bootstrap_keyed_state(change(op.to_arrow(states=states)), like=op)
     return st.SavepointWriter.from_existing(base).with_operator("accounts", bootstrap).write(str(target))
-
-
-def rows(comparison: Any) -> list[dict[str, Any]]:
-    """Return all differences, with the relevant columns, in a fixed order."""
-    table = comparison.to_arrow().drop_columns(["operator", "key_group"])
-    return sorted(({k: v for k, v in row.items() if v is not None} for row in table.to_pylist()), key=in_order)
-
-
-def in_order(row: dict[str, Any]) -> str:
-    return repr(sorted(row.items()))
 
 
 def test_a_snapshot_has_no_difference_to_itself() -> None:
@@ -116,8 +107,8 @@ _QUICK: Final = ("rocksdb-canonical-compressed", "rocksdb-native", "hashmap-cano
 @pytest.mark.parametrize("case", [pytest.param(f, marks=() if f in _QUICK else pytest.mark.full) for f in FORMS])
 def test_the_same_job_in_another_form_has_the_same_values(corpus: Path, case: str) -> None:
     """They ran one after another, so last access times differ, and each has operators that the other lacks."""
-    first = st.load(snapshot(corpus, "v2_3_0-rocksdb-canonical"), declarations=CLASSES)
-    second = st.load(snapshot(corpus, f"v2_3_0-{case}"), declarations=CLASSES)
+    first = st.load(last_snapshot(corpus, "v2_3_0-rocksdb-canonical"), declarations=CLASSES)
+    second = st.load(last_snapshot(corpus, f"v2_3_0-{case}"), declarations=CLASSES)
     both = [o for o in first if o in second and o != "orders"]
     comparison = first.diff(second, operators=both, access_times=False)
     assert [s for s in comparison.structure if s.severity == "difference"] == []
@@ -129,7 +120,7 @@ def test_the_same_job_in_another_form_has_the_same_values(corpus: Path, case: st
 @pytest.mark.full
 def test_another_release_has_the_same_values(corpus: Path) -> None:
     """Operators have no uids in 1.20. The ends of orders with a Kryo class inside are unknown, so their bytes are compared."""
-    first, second = (st.load(snapshot(corpus, f"{v}-rocksdb-canonical")) for v in ("v1_20_5", "v2_3_0"))
+    first, second = (st.load(last_snapshot(corpus, f"{v}-rocksdb-canonical")) for v in ("v1_20_5", "v2_3_0"))
     comparison = first.diff(second, access_times=False)
     changed = [r for r in comparison.to_arrow().to_pylist() if r["change"] == "changed"]
     assert {r["state"] for r in changed} == {"order"}
@@ -149,7 +140,9 @@ def test_differences_of_an_edited_copy_are_the_edit(base: st.Savepoint, tmp_path
 
     comparison = base.diff(edited(base, tmp_path / "new", change, "count"))
     expected = [i for i in range(N) if i % 64 == 5]
-    assert rows(comparison) == rows_of_values("count", "changed", {str(i): (str(i), str(i + 1000)) for i in expected})
+    assert difference_rows(comparison) == rows_of_values(
+        "count", "changed", {str(i): (str(i), str(i + 1000)) for i in expected}
+    )
     (counts,) = [s for s in comparison.summary() if s.changed]
     assert (counts.state, counts.changed, counts.added, counts.removed) == ("count", len(expected), 0, 0)
     assert (counts.entries_before, counts.entries_after) == (N, N)
@@ -178,7 +171,7 @@ def test_elements_of_lists_and_entries_of_maps_are_told(base: st.Savepoint, tmp_
 
     comparison = base.diff(edited(base, tmp_path / "new", change, "tags", "balances"))
     names = ("state", "key", "list_index", "map_key", "change", "before", "after")
-    assert Counter(tuple(r.get(n) for n in names) for r in rows(comparison)) == Counter(
+    assert Counter(tuple(r.get(n) for n in names) for r in difference_rows(comparison)) == Counter(
         [
             ("tags", "7", 1, None, "changed", "x", "y"),
             ("tags", "7", 2, None, "removed", "u7", None),
@@ -212,7 +205,9 @@ def test_states_timers_and_elements_that_are_gone_are_told(base: st.Savepoint, t
     assert counts["tags"] == (0, 3 * N, 0)
     assert counts["rules"] == (1, 0, 1)
     assert counts["offsets"] == (1, 2, 0)
-    told = Counter((r["state"], r.get("key"), r["change"], r.get("before"), r.get("after")) for r in rows(comparison))
+    told = Counter(
+        (r["state"], r.get("key"), r["change"], r.get("before"), r.get("after")) for r in difference_rows(comparison)
+    )
     expected = [
         ("rules", "x", "changed", "1", "3"),
         ("rules", "z", "added", None, "4"),
@@ -242,7 +237,7 @@ def test_only_some_states_and_keys(base: st.Savepoint, tmp_path: Path) -> None:
 
     after = edited(base, tmp_path / "new", change, "count")
     comparison = base.diff(after, keys=[17, 18], operators=["accounts"])
-    assert rows(comparison) == rows_of_values("count", "changed", {"17": ("17", "18"), "18": ("18", "19")})
+    assert difference_rows(comparison) == rows_of_values("count", "changed", {"17": ("17", "18"), "18": ("18", "19")})
     assert base.diff(after, states=["name", "tags"]).equal
     assert base.diff(after, states=["count"]).summary()[0].changed == N
     with pytest.raises(UnknownNameError, match="did you mean count"):
@@ -262,7 +257,9 @@ def test_timers_of_a_key_are_compared_too(base: st.Savepoint, tmp_path: Path) ->
     )
     after = st.SavepointWriter.new().with_operator("accounts", timers, parallelism=3).write(str(tmp_path / "new"))
     timer_rows = [
-        r for r in rows(base.diff(after, operators=["accounts"], keys=[2])) if r["state"].startswith("_timer")
+        r
+        for r in difference_rows(base.diff(after, operators=["accounts"], keys=[2]))
+        if r["state"].startswith("_timer")
     ]
     assert [(r["key"], r["change"], r.get("before"), r.get("after")) for r in timer_rows] == [
         ("2", "added", None, "8"),
@@ -301,12 +298,12 @@ def test_parts_and_second_reads_give_the_same(
         )
 
     after = edited(base, tmp_path / "new", change, "count")
-    expected = rows(base.diff(after))
+    expected = difference_rows(base.diff(after))
     assert len(expected) >= N - 1
     monkeypatch.setattr(side, "HELD_BYTES", 0)
-    assert rows(base.diff(after)) == expected
+    assert difference_rows(base.diff(after)) == expected
     monkeypatch.setattr(keyed, "MOST_BYTES", 100_000)
-    assert rows(base.diff(after)) == expected
+    assert difference_rows(base.diff(after)) == expected
 
 
 def test_keys_with_other_bytes_are_joined_by_what_they_are() -> None:
@@ -329,12 +326,12 @@ def test_keys_with_other_bytes_are_joined_by_what_they_are() -> None:
         table([0, 1, 2], ["a", "b", "c"], ["1", "2", "3"]),
         table([7, 8, 9], ["c", "b", "d"], ["3", "5", "6"]),
     )
-    assert joined("o", "s", before, after).num_rows == 6
-    differences = joined("o", "s", before, after, by_text=True).to_pylist()
+    assert join_differences("o", "s", before, after).num_rows == 6
+    differences = join_differences("o", "s", before, after, by_text=True).to_pylist()
     assert [(r["key"], r["change"]) for r in differences] == [("a", "removed"), ("b", "changed"), ("d", "added")]
     before = before.set_column(5, "map_key", pa.array(["\0", "\0\x01", None]))
     after = before.set_column(5, "map_key", pa.array([None, "\0\x01", None]))
-    differences = joined("o", "s", before, after, by_text=True).to_pylist()
+    differences = join_differences("o", "s", before, after, by_text=True).to_pylist()
     assert [(r["key"], r["change"]) for r in differences] == [("a", "removed"), ("a", "added")]
 
 
@@ -388,7 +385,7 @@ def test_the_command_writes_all_differences_to_a_file(base: st.Savepoint, tmp_pa
     assert "summary:" in done.stdout
     assert "differences:" not in done.stdout
     assert pq.read_table(target).num_rows == N
-    assert "is there already" in run(*parquet, "--target", str(target), exit_code=2).stderr
+    assert "already exists" in run(*parquet, "--target", str(target), exit_code=2).stderr
     more = tmp_path / "more.parquet"
     assert "--limit" in run(*parquet, "--target", str(more), "--limit", "1", exit_code=2).stderr
     assert not more.exists()

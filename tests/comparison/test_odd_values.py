@@ -10,7 +10,7 @@ import pytest
 
 import statetool as st
 from statetool import flink
-from tests.comparison.test_comparison import rows
+from tests.support.values.differences import difference_rows
 
 
 @pytest.mark.parametrize("name", ["s", "x.map_key"])
@@ -46,7 +46,7 @@ def test_null_is_no_text(tmp_path: Path) -> None:
 
     assert written(None, "").diff(written("", None)).equal
     for text in ("", "\0null"):
-        assert rows(written(None).diff(written(text))) == [
+        assert difference_rows(written(None).diff(written(text))) == [
             {"state": "s", "change": "added", "after": text},
             {"state": "s", "change": "removed"},
         ]

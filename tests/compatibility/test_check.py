@@ -19,12 +19,12 @@ from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import ClassDeclaration, class_of_fields
-from tests.flink import pairs
-from tests.flink.pair_suites import SUITES
-from tests.statistics.test_statistics import snapshot
-from tests.support import build
-from tests.support import canonical as canonical_state
-from tests.support.corpora import unpack
+from tests.support.corpora.archives import unpack
+from tests.support.flink import pairs
+from tests.support.flink.pair_suites import SUITES
+from tests.support.snapshots import build
+from tests.support.snapshots import canonical as canonical_state
+from tests.support.snapshots.trees import last_snapshot
 
 
 def written(folder: Path, *operators: tuple[str, Any], parallelism: int = 2, **options: Any) -> st.Savepoint:
@@ -87,7 +87,7 @@ def test_the_table_of_pairs_has_todays_verdicts(
         for r in pairs.table()
         if (r.written_by, r.release) == (written_by, release)
     }
-    assert verdicts == in_table, "run python -m tests.flink.pairs, and with --avro DIR"
+    assert verdicts == in_table, "run python -m tests.support.flink.pairs, and with --avro DIR"
 
 
 def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
@@ -97,11 +97,11 @@ def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
     assert check.verdict == "not"
     by_uid = {o.uid: o for o in check.operators}
     assert by_uid["accounts"].verdict == "not"
-    assert "statetool uid SRC DST accounts=accounts-2" in by_uid["accounts"].remedy
-    assert "bytes of state have no place" in by_uid["accounts"].reason
+    assert "statetool uid A NEW accounts=accounts-2" in by_uid["accounts"].remedy
+    assert "bytes of state cannot be restored" in by_uid["accounts"].reason
     assert [w.kind for w in by_uid["accounts"].warnings] == ["loses"]
     assert by_uid["other"].verdict == "fully"
-    assert by_uid["third"].reason == "new in the job: starts empty"
+    assert by_uid["third"].reason == "New in the job: it starts empty."
 
 
 def vehicles(folder: Path, classes: dict[str, bytes], *, entries: bool = False) -> str:
@@ -153,7 +153,7 @@ def test_values_that_cannot_be_read_are_not_fine(tmp_path: Path) -> None:
     folder = vehicles(tmp_path / "a", {"Bike": LONGER_BIKE}, entries=True)
     check = st.check(folder, folder)
     assert check.verdict == "unknown"
-    assert "its values cannot all be read, so that their classes are not known" in check.reason
+    assert "Not all values can be read, so their classes are unknown" in check.reason
 
 
 def test_an_unregistered_subclass_keeps_its_old_serializer(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_an_unregistered_subclass_keeps_its_old_serializer(tmp_path: Path) -> No
     assert check.verdict == "fully"
     assert not check.ok
     (warning,) = check.warnings
-    assert "loses: Bike: bell: never written" in warning
+    assert "loses: Bike: The new field bell is never written" in warning
     # The hint works: statetool writes the values in the form of the new class.
     migrated = st.load(str(tmp_path / "migrated")) if st.migrate(old, str(tmp_path / "migrated"), to=new) else None
     assert migrated is not None
@@ -192,7 +192,7 @@ def test_parallelism_and_max_parallelism(tmp_path: Path) -> None:
     other = written(tmp_path / "other", ("a", counts()), max_parallelism=128)
     check = st.check(old, other)
     assert check.verdict == "unknown"
-    assert "statetool rescale --uid a=128" in check.operators[0].remedy
+    assert "statetool rescale A NEW --uid a=128" in check.operators[0].remedy
     # 256 is not Flink's default for this parallelism, so the job has set it.
     assert st.check(old, written(tmp_path / "set", ("a", counts()), max_parallelism=256)).verdict == "not"
     assert st.check(old, old).ok
@@ -205,13 +205,14 @@ def test_a_renamed_state_loses_its_values(tmp_path: Path) -> None:
     assert check.verdict == "fully"
     assert not check.ok
     assert check.warnings == (
-        "a.count: loses: the new job does not read it: it stays in the state, and its values are not used",
+        "a.count: loses: The new job does not register this state: Flink carries it along, and its values are not used."
+        " If it was renamed to total, rename it in a copy of the snapshot with SavepointWriter.rename_state.",
     )
     assert "renamed to total" in check.operators[0].states[0].remedy
 
 
 def test_a_release_alone(corpus: Path) -> None:
-    of_1_20 = st.load(snapshot(corpus, "v1_20_5-rocksdb-canonical"))
+    of_1_20 = st.load(last_snapshot(corpus, "v1_20_5-rocksdb-canonical"))
     check = st.check(of_1_20, flink="2.3")
     wrong = {s.name for o in check.operators for s in o.states if s.verdict == "not"}
     assert "money" in wrong
@@ -223,18 +224,18 @@ def test_a_release_alone(corpus: Path) -> None:
 
 
 def test_a_database_goes_to_its_own_backend_only(corpus: Path) -> None:
-    native = st.load(snapshot(corpus, "v2_3_0-rocksdb-native"))
+    native = st.load(last_snapshot(corpus, "v2_3_0-rocksdb-native"))
     assert {o.verdict for o in st.check(native, native).operators} == {"fully", "unknown"}
     check = st.check(native, native, backend="heap")
     assert check.verdict == "not"
     assert any("statetool convert" in o.remedy for o in check.operators)
     # A canonical savepoint of the new job may come from any backend.
-    canonical = st.load(snapshot(corpus, "v2_3_0-hashmap-canonical"))
+    canonical = st.load(last_snapshot(corpus, "v2_3_0-hashmap-canonical"))
     of_orders = {
         backend: next(o for o in st.check(native, canonical, backend=backend).operators if o.uid == "orders")
         for backend in (None, "rocksdb")
     }
-    assert "does not tell its backend" in of_orders[None].reason
+    assert "does not show its backend" in of_orders[None].reason
     assert "backend" not in of_orders["rocksdb"].reason
 
 
@@ -398,10 +399,10 @@ def test_avro_states() -> None:
     alias = {"type": "record", "name": "R", "fields": [{"name": "x", "type": "int", "aliases": ["a"]}]}
     renamed = resolve(types.avro(record(("a", "int"))), types.avro(alias))
     assert renamed.level == Level.AFTER_MIGRATION
-    assert ["on heap" in w.text for w in renamed.warnings] == [True]
+    assert ["On heap" in w.text for w in renamed.warnings] == [True]
     less = resolve(mine, types.avro(record(("a", "long")), runtime_class="shop.R"))
     assert less.level == Level.AFTER_MIGRATION
-    assert [w.text for w in less.warnings] == ["the values of b are dropped"]
+    assert [w.text for w in less.warnings] == ["The values of the field b are dropped."]
     assert resolve(old, types.avro(record(("a", "string"), ("b", "int")))).level == Level.INCOMPATIBLE
 
 
@@ -423,7 +424,7 @@ def test_the_command_says_what_to_do_and_exits_with_1(tmp_path: Path) -> None:
     assert done.exit_code == 1
     shown = json.loads(done.stdout)
     assert shown["verdict"] == "not"
-    assert {"uid", "verdict", "reason", "remedy", "states", "warnings"} == set(shown["operators"][0])
+    assert {"uid", "operator_name", "verdict", "reason", "remedy", "states", "warnings"} == set(shown["operators"][0])
     assert "loses" in done.stderr
     assert CliRunner().invoke(cli, ["check", old.path]).exit_code == 2
     assert CliRunner().invoke(cli, ["check", old.path, "--flink", "2.3"]).exit_code == 0

@@ -1,4 +1,4 @@
-"""Sources that were behind, inferred from their state, from offsets, and from the user's settings."""
+"""Sources with a backlog, inferred from their state, from offsets, and from the user's settings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_index_of_the_last_source_tells_of_hybrid_ones(connector_cases: Path
         True,
         "it reads its source 1, the last is 2",
     )
-    # The first source to be read is behind, whatever the user says.
+    # The first source to be read has a backlog, whatever the user says.
     assert inferred(connector_cases / "v2_3_0-hybrid-first", BacklogRules(last_source=0))["hybrid-source"][0] is True
 
 
@@ -57,12 +57,12 @@ def test_positions_tell_with_a_threshold(connector_cases: Path) -> None:
     table = sp.sources(ends=ends, behind=9).to_pylist()  # type: ignore[union-attr]
     assert table[0]["backlog"] is True
     assert table[0]["backlog_inferred_from"].startswith(f"{len(ends)} of ")
-    # Splits without an offset do not imply that nothing is behind.
+    # Splits without an offset do not imply that there is no backlog.
     assert sp.sources(ends=ends, behind=10).to_pylist()[0]["backlog"] is None  # type: ignore[union-attr]
     as_table = pa.table({"split": list(ends), "position": list(ends.values())})
     assert sp.sources(ends=as_table, behind=9).to_pylist() == table  # type: ignore[union-attr]
     assert sp.sources(ends={"other:0": 5}, behind=1).to_pylist()[0]["backlog"] is None  # type: ignore[union-attr]
-    # All of these have an offset, and none is behind.
+    # All of these have an offset, and none has a backlog.
     numbers = statetool.load(str(connector_cases / "v2_3_0-number-sequence" / "snapshot"))
     splits = {r.split_id: int(r.position) + 1 for r in numbers.connector_rows("source_splits")}
     assert numbers.sources(ends=splits, behind=1).to_pylist()[0]["backlog"] is False  # type: ignore[union-attr]

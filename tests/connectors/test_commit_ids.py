@@ -17,7 +17,7 @@ from statetool.api.bootstrap import OperatorState
 from statetool.cli.main import cli
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
-from tests.connectors.layouts import packed
+from tests.support.connectors.committers import new, paimon
 
 JOB = "0123456789abcdef" * 2
 
@@ -30,21 +30,6 @@ def iceberg(*checkpoints: int) -> list[OperatorState]:
         statetool.bootstrap_list_state("iceberg-files-committer-state", rows, type=kind),
         statetool.bootstrap_list_state("iceberg-flink-job-id", pa.table({"value": [JOB]}), type="STRING"),
     ]
-
-
-def paimon(*identifiers: int) -> list[OperatorState]:
-    """Return the state of Paimon's committer; only the identifier of its committables is read."""
-    elements = [write_versioned(5, packed((8, n), True, (4, 0), b"and more")) for n in identifiers]
-    return [
-        statetool.bootstrap_union_state("commit_user_state", pa.table({"value": ["user-1"]}), type="STRING"),
-        statetool.bootstrap_list_state(
-            COMMITTER_STATE, pa.table({"value": pa.array(elements, pa.binary())}), type="BINARY"
-        ),
-    ]
-
-
-def new(checkpoint_id: int, *states: OperatorState) -> statetool.SavepointWriter:
-    return statetool.SavepointWriter.new(checkpoint_id=checkpoint_id).with_operator("table", *states, parallelism=1)
 
 
 def rows(*args: str | Path, code: int) -> list[dict[str, Any]]:
@@ -102,7 +87,9 @@ def test_check_says_it(tmp_path: Path) -> None:
         .write(str(tmp_path / "job"))
     )
     warned = statetool.check(made, job).warnings
-    assert [w for w in warned if w.startswith("table: loses: ") and "checkpoint_id=17" in w], warned
+    assert [
+        w for w in warned if w.startswith("table: loses: ") and "at least 17 (--checkpoint-id, checkpoint_id=)" in w
+    ], warned
     again = statetool.SavepointWriter.from_existing(made).with_checkpoint_id(17).write(str(tmp_path / "again"))
     assert statetool.check(again, job).warnings == ()
 

@@ -9,7 +9,7 @@ from statetool.connectors.connector import SplitConnector
 from statetool.connectors.model import SourceBytes, SourceState
 from statetool.connectors.sinks import COMMITTER_STATE, sink_of, without_committables
 from statetool.connectors.sources import source_of
-from tests.corpus_check import check_case, find_cases
+from tests.support.checks.corpus_check import check_case, find_cases
 
 
 def test_every_case_is_as_expected(connector_cases: Path) -> None:

@@ -19,7 +19,7 @@ from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE, sink_of
 from statetool.connectors.sources import source_of
 from statetool.connectors.wire import read_version, whole_versioned
 from statetool.errors import FormatError, StatetoolError
-from tests.support import build, canonical
+from tests.support.snapshots import build, canonical
 
 
 @pytest.fixture(scope="module")

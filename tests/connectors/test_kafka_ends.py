@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.main import cli
 from statetool.errors import ConnectionFailedError, OptionError
-from tests.support.kafka_broker import kafka_broker
+from tests.support.servers.kafka_broker import kafka_broker
 
 ENDS = {"orders": {0: 1100, 1: 17, 2: 400, 4: 9}, "payments.eu-1": {0: 5000000100}}
 
@@ -74,6 +74,6 @@ def test_times_of_splits_are_compared_where_they_keep_one(connector_cases: Path)
     lags = operator[label].lag({"shardId-000000000000": 5}).to_pylist()
     assert [r["time_spread_ms"] for r in lags] == [None, None, 0]
     # A sequence number is not an offset: nothing can be counted from it.
-    assert (lags[0]["lag"], lags[0]["note"]) == (None, "its position is no offset")
-    with pytest.raises(OptionError, match="is no offset"):
+    assert (lags[0]["lag"], lags[0]["note"]) == (None, "its position is not an offset")
+    with pytest.raises(OptionError, match="is not a valid offset"):
         operator[label].lag({"shardId-000000000000": str(10**55)})

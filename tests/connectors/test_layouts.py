@@ -18,7 +18,7 @@ from statetool.connectors.kafka import KafkaSource, KafkaSplit
 from statetool.connectors.model import HeldSplit, SourceBytes
 from statetool.connectors.wire import read_version, write_versioned
 from statetool.errors import FormatError, UnsupportedError
-from tests.connectors.layouts import NULL_STREAM, committed, framed, java_object, manifest, packed, recognised
+from tests.support.connectors.layouts import NULL_STREAM, committed, framed, java_object, manifest, packed, recognised
 
 OFFSET = "org.apache.flink.connector.jdbc.core.datastream.source.split.CheckpointedOffset"
 JOB, OPERATOR = "0" * 31 + "1", "f" * 32
@@ -214,5 +214,5 @@ def test_iceberg_before_sink_v2_is_shown_and_forgets(tmp_path: Any) -> None:
 def test_none_of_these_is_changed() -> None:
     names = ("jdbc-source", "dynamic-kafka-source", "iceberg-source", "pulsar-source")
     for connector in map(registry.split_connector, names):
-        with pytest.raises(statetool.errors.UnsupportedError, match="only shown, so far"):
+        with pytest.raises(statetool.errors.UnsupportedError, match="can only show them"):
             connector.at(None, "0")

@@ -10,7 +10,7 @@ import pytest
 
 import statetool
 from statetool.connectors.sources import source_of
-from tests.support.connector_check import ordered
+from tests.support.checks.connector_check import ordered
 
 
 def named(value: Any) -> Any:

@@ -13,8 +13,8 @@ import statetool
 from statetool.cli.main import cli
 from statetool.directories.orphans import age_seconds
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
-from tests.support import build, canonical
-from tests.support.trees import INCREMENTAL, JOB, absolute_names, checkpoint_root, link, replace_file
+from tests.support.snapshots import build, canonical
+from tests.support.snapshots.trees import INCREMENTAL, JOB, absolute_names, checkpoint_root, link, replace_file
 
 
 def run(*arguments: str) -> Result:
@@ -262,7 +262,7 @@ def test_a_copy_whose_original_is_still_there_has_no_orphans(corpus: Path, tmp_p
 
     from statetool.formats.metadata import write_metadata
     from statetool.formats.metadata.handles import FileHandle, IncrementalHandle
-    from tests.support.trees import metadata_of
+    from tests.support.snapshots.trees import metadata_of
 
     original, copy = (link(corpus / INCREMENTAL / "snapshot", tmp_path / n) for n in ("original", "copy"))
 

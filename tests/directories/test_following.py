@@ -19,7 +19,7 @@ from statetool.directories.following import (
 )
 from statetool.errors import OptionError, SnapshotNotFoundError, UnsupportedError
 from statetool.io.listing import list_files
-from tests.support.trees import JOB, checkpoint_root, link, replace_file
+from tests.support.snapshots.trees import JOB, checkpoint_root, link, replace_file
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from statetool.formats.metadata import write_metadata
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.metadata.model import OperatorState, SubtaskState
 from statetool.snapshot.operator import OperatorInventory
-from tests.support.toy_form import StoredToy, ToyForm, toy_stream
+from tests.support.snapshots.toy_form import StoredToy, ToyForm, toy_stream
 
 
 @pytest.fixture

@@ -12,8 +12,17 @@ from statetool.errors import FormatError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.tables.read import read_split
 from statetool.tables.splits import ElementSplit, KeyedSplit
-from tests.support.build import INT, STRING
-from tests.support.canonical import ListState, Subtask, composite_key, encoded, group_of, keyed, savepoint, serializer
+from tests.support.snapshots.build import INT, STRING
+from tests.support.snapshots.canonical import (
+    ListState,
+    Subtask,
+    composite_key,
+    encoded,
+    group_of,
+    keyed,
+    savepoint,
+    serializer,
+)
 
 KEY = serializer(STRING)
 

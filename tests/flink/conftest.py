@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.flink import pairs
-from tests.flink.corpus_cases import case_folder, case_folders
-from tests.flink.jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
-from tests.flink.machine import FlinkMachine
+from tests.support.flink import pairs
+from tests.support.flink.corpus_cases import case_folder, case_folders
+from tests.support.flink.machine import FlinkMachine
+from tools.flink_jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
+from tools.maven import maven_jars
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -62,6 +63,12 @@ def newest_flink(pytestconfig: pytest.Config) -> str:
 
 
 @pytest.fixture(scope="session")
+def state_processor(newest_flink: str) -> None:
+    """Require the jar of the State Processor API (``--maven``)."""
+    maven_jars(f"state-processor-{newest_flink}")
+
+
+@pytest.fixture(scope="session")
 def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
     """Run Flink of one release. If it cannot run, the quick run skips, unless ``STATETOOL_REQUIRE_FLINK`` is set."""
     with _needed(request.config):
@@ -72,7 +79,7 @@ def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def avro_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
-    """Run Flink of one release with the jars of flink-avro (``--flink-avro``) and the classes of ``avro/avros``."""
+    """Run Flink of one release with the jars of flink-avro (``--maven``) and the classes of ``avro/avros``."""
     work = tmp_path_factory.mktemp(f"avro-{request.param}")
     machine = pairs.machine(request.param, work, avro=True)
     yield machine

@@ -8,10 +8,10 @@ from typing import Any, Final
 import pytest
 
 import statetool
-from tests.flink import judge, pairs
-from tests.flink.machine import FlinkMachine
-from tests.flink.pair_avro import generic, record
-from tests.flink.pair_states import State
+from tests.support.flink import judge, pairs
+from tests.support.flink.machine import FlinkMachine
+from tests.support.flink.pair_avro import generic, record
+from tests.support.flink.pair_states import State
 
 pytestmark = pytest.mark.full
 

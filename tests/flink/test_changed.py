@@ -11,9 +11,9 @@ import pytest
 
 import statetool
 from statetool.formats.operator_id import operator_id_for_uid
-from tests.flink import judge, windows
-from tests.flink.corpus_cases import expected_of, own_case
-from tests.flink.machine import FlinkMachine
+from tests.support.flink import judge, windows
+from tests.support.flink.corpus_cases import expected_of, own_case
+from tests.support.flink.machine import FlinkMachine
 
 pytestmark = pytest.mark.full
 

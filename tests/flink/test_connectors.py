@@ -20,17 +20,18 @@ from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, OperatorChange
 from statetool.saving.local import LocalRunner
 from statetool.saving.versions import parse_release
-from tests.flink import in_flight_cases
-from tests.flink.machine import FlinkMachine
+from tests.support.flink import in_flight_cases
+from tests.support.flink.machine import FlinkMachine
 
 pytestmark = pytest.mark.full
-SOURCES = Path(__file__).parent / "connected"
 
 
 @pytest.fixture(scope="session")
 def connected(flink: FlinkMachine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
     """Run Flink with the jobs of this folder."""
-    machine = FlinkMachine(flink.version, tmp_path_factory.mktemp(f"connected-{flink.version}"), (SOURCES,))
+    machine = FlinkMachine(
+        flink.version, tmp_path_factory.mktemp(f"connected-{flink.version}"), in_flight_cases.SOURCES
+    )
     yield machine
     machine.close()
 

@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 
 import statetool
-from tests.flink import judge, windows
-from tests.flink.corpus_cases import expected_of, metadata_of, own_case
-from tests.flink.machine import FlinkMachine
-from tests.support.kryo_classes import CLASSES
+from tests.support.corpora.kryo_classes import CLASSES
+from tests.support.flink import judge, windows
+from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
+from tests.support.flink.machine import FlinkMachine
 
 pytestmark = pytest.mark.full
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import statetool
-from tests.flink import judge
-from tests.flink.corpus_cases import metadata_of, own_case
-from tests.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.support.flink import judge
+from tests.support.flink.corpus_cases import metadata_of, own_case
+from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
 
 pytestmark = pytest.mark.full
 

@@ -19,9 +19,9 @@ from statetool.errors import CheckpointDeletedError, SnapshotNotFoundError
 from statetool.jobs import follow
 from statetool.spark.export import export_table
 from statetool.tables.request import ScanRequest
-from tests.flink.machine import FlinkMachine
-from tests.flink.test_followed import complete
-from tests.support.data_sources import data_sources
+from tests.support.flink.follower import complete
+from tests.support.flink.machine import FlinkMachine
+from tests.support.spark.data_sources import data_sources
 
 pytestmark = pytest.mark.full
 READS = 200

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import statetool
-from tests.comparison.test_changes import fold
-from tests.flink.follower import Follower
-from tests.flink.machine import FlinkMachine
-from tests.support.data_sources import data_sources
+from tests.support.flink.follower import Follower, complete
+from tests.support.flink.machine import FlinkMachine
+from tests.support.spark.data_sources import data_sources
+from tests.support.values.changes import fold
 
 pytestmark = pytest.mark.full
 CONFIG = {
@@ -20,12 +20,6 @@ CONFIG = {
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.checkpointing.incremental": "true",
 }
-
-
-def complete(job: Path) -> list[tuple[int, str]]:
-    """Return ids and paths of all existing checkpoints: Flink takes one by itself when a job has just started."""
-    found = [p.parent for p in job.glob("chk-*/_metadata")]
-    return sorted((int(p.name.removeprefix("chk-")), str(p)) for p in found)
 
 
 def counts(path: str) -> list[tuple[int, int]]:

@@ -16,11 +16,11 @@ from statetool import flink as types
 from statetool.api.bootstrap import KeyedState
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from tests.flink.families import FAMILIES, KEYS
-from tests.flink.jars import compiled, flink_jars, java_tool
-from tests.flink.machine import OPENS
+from tests.support.flink.families import FAMILIES, KEYS
+from tests.support.flink.machine import JAVA, OPENS
+from tools.flink_jars import compiled, flink_jars, java_tool
 
-CORPUS: Final = Path(__file__).parent / "java" / "corpus"
+CORPUS: Final = JAVA / "corpus"
 PAIR: Final = types.tuple_of("BIGINT", "BIGINT")
 NUMBERS: Final = pa.table({"key": [1], "value": pa.array([{"f0": 1, "f1": 2}])})
 

@@ -13,15 +13,15 @@ import pytest
 import statetool
 from statetool.migration.plan import MigrationPlan
 from statetool.types.declared import class_of_fields, enum_of
-from tests.flink import judge, pairs
-from tests.flink.avro_migrations import AVRO_MIGRATIONS
-from tests.flink.corpus_cases import case_folder, expected_of, metadata_of
-from tests.flink.machine import FlinkMachine, FlinkRefusedError
-from tests.flink.migrations import MIGRATIONS, Migration
-from tests.flink.pair_states import Pair, State, Type
-from tests.flink.pair_suites import Suite
-from tests.support.expected_kryo import without_kryo
-from tests.support.kryo_classes import CLASSES
+from tests.support.corpora.kryo_classes import CLASSES
+from tests.support.expected.kryo import without_kryo
+from tests.support.flink import judge, pairs
+from tests.support.flink.avro_migrations import AVRO_MIGRATIONS
+from tests.support.flink.corpus_cases import case_folder, expected_of, metadata_of
+from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.support.flink.migrations import MIGRATIONS, Migration
+from tests.support.flink.pair_states import Pair, State, Type
+from tests.support.flink.pair_suites import Suite
 
 pytestmark = pytest.mark.full
 

@@ -9,9 +9,9 @@ from typing import Any
 import nbformat
 import pytest
 
-from tests.flink import judge, windows
-from tests.flink.corpus_cases import expected_of, metadata_of, own_case
-from tests.flink.machine import FlinkMachine
+from tests.support.flink import judge, windows
+from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
+from tests.support.flink.machine import FlinkMachine
 from tests.support.notebooks import NOTEBOOKS
 
 pytestmark = pytest.mark.full

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.flink import pairs
-from tests.flink.machine import FlinkMachine
-from tests.support.corpora import unpack
+from tests.support.corpora.archives import unpack
+from tests.support.flink import pairs
+from tests.support.flink.machine import FlinkMachine
 
 pytestmark = pytest.mark.full
 
@@ -28,4 +28,6 @@ def compare(flink: FlinkMachine, work: Path, *, avro: bool) -> None:
         rows = pairs.table(avro=avro)
         kept = [r for r in rows if (r.written_by, r.release) == (old, pairs.short(flink.version))]
         found = list(pairs.outcomes(flink, snapshots, work, old, avro=avro))
-        assert found == kept, f"python -m tests.flink.pairs{' --avro DIR' if avro else ''} writes the table anew"
+        assert found == kept, (
+            f"python -m tests.support.flink.pairs{' --avro DIR' if avro else ''} writes the table again"
+        )

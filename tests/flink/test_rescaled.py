@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import statetool
-from tests.flink import judge, windows
-from tests.flink.corpus_cases import expected_of, metadata_of, own_case, with_max_parallelism
-from tests.flink.machine import FlinkMachine
+from tests.support.flink import judge, windows
+from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case, with_max_parallelism
+from tests.support.flink.machine import FlinkMachine
 
 pytestmark = pytest.mark.full
 

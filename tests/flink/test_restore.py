@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.flink import judge, windows
-from tests.flink.corpus_cases import expected_of, own_case
-from tests.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.support.flink import judge, windows
+from tests.support.flink.corpus_cases import expected_of, own_case
+from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
 
 pytestmark = pytest.mark.full
 

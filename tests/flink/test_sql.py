@@ -12,8 +12,8 @@ from pyspark.sql.types import VariantVal
 
 import statetool
 from statetool.columns.types import VARIANT_STRUCT
-from tests.flink.machine import FlinkMachine
-from tests.flink.sql import JOINED, LATEST, NESTED, TOTALS, TYPES, VARIANTS, Query, run_query
+from tests.support.flink.machine import FlinkMachine
+from tests.support.flink.sql import JOINED, LATEST, NESTED, TOTALS, TYPES, VARIANTS, Query, run_query
 
 pytestmark = pytest.mark.full
 

@@ -15,9 +15,9 @@ import pytest
 import statetool
 from statetool import flink as types
 from statetool.formats.operator_id import operator_id_for_uid
-from tests.flink import judge
-from tests.flink.families import FAMILIES, KEYS, Family
-from tests.flink.machine import FlinkMachine
+from tests.support.flink import judge
+from tests.support.flink.families import FAMILIES, KEYS, Family
+from tests.support.flink.machine import FlinkMachine
 
 
 def release(flink: FlinkMachine) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.stream import Stream
 from statetool.io.files import BYTES_READ
-from tests.support.canonical import Entry, key_group_bytes, snappy
+from tests.support.snapshots.canonical import Entry, key_group_bytes, snappy
 
 Rows = list[tuple[int, int, bytes, bytes]]
 HEADER = b"header"

@@ -17,10 +17,10 @@ from statetool.formats.metadata.handles import ByteStreamHandle, ChannelHandle
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
-from tests.flink import in_flight_cases
-from tests.support.build import STRING
-from tests.support.canonical import encoded, serializer
-from tests.support.corpora import unpack
+from tests.support.corpora.archives import unpack
+from tests.support.flink import in_flight_cases
+from tests.support.snapshots.build import STRING
+from tests.support.snapshots.canonical import encoded, serializer
 
 TEXT = serializer(STRING)
 
@@ -129,7 +129,7 @@ def test_attributes_of_records_are_summed_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("release", ["v1_20_5", "v2_3_0"])
 def test_attributes_that_flink_wrote_are_summed_up(tmp_path: Path, release: str) -> None:
-    """From a real job, whose source first reported backlog and then its end (``tests/flink/in_flight_cases.py``)."""
+    """From a real job, whose source first reported backlog and then its end (``tests/support/flink/in_flight_cases.py``)."""
     folder = unpack(in_flight_cases.ARCHIVE, tmp_path) / release
     assert in_flight_cases.found(folder) == in_flight_cases.ELEMENTS
     source = statetool.load(str(folder), uids=["source"])["source"]

@@ -10,14 +10,13 @@ from statetool.formats.key_groups import key_group_for, owner_of, range_for
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.operator_state import read_operator_header, write_operator_header
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
-from statetool.io.output import Output
 from statetool.serializers.opaque import OpaqueSerializer
-from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
-from tests.support import beam, build, canonical
-from tests.support.stored import streams
+from tests.support.snapshots import beam, build, canonical
+from tests.support.snapshots.headers import header_with, proxied
+from tests.support.snapshots.stored import streams
 
 
 def test_operator_ids_are_hashed_as_flink_does() -> None:
@@ -87,37 +86,6 @@ def test_migration_savepoints_parse_to_the_last_header_byte(migration_savepoints
     assert n > 500
 
 
-def proxied(name: str, payload: bytes = b"", version: int = 3) -> bytes:
-    out = Output()
-    out.i4(2)
-    out.utf(name)
-    out.i4(version)
-    return bytes(out) + payload
-
-
-LONG = "org.apache.flink.api.common.typeutils.base.LongSerializer$LongSerializerSnapshot"
-VOID = "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot"
-
-
-def header_with(unknown: bytes, *, as_key: bool) -> bytes:
-    """Return a header of two states, one with an unknown serializer."""
-    long = snapshot_reader().proxied(Cursor(proxied(LONG)))
-    void = snapshot_reader().proxied(Cursor(proxied(VOID)))
-    states = tuple(
-        StateMeta(
-            name=name,
-            backend_type=0,
-            options={"KEYED_STATE_TYPE": "VALUE"},
-            serializers={"VALUE_SERIALIZER": long, "NAMESPACE_SERIALIZER": void},
-        )
-        for name in ("first", "second")
-    )
-    raw = write_keyed_header(KeyedHeader(version=6, compressed=False, key=long, states=states, size_bytes=0))
-    known = proxied(LONG)
-    at = raw.index(known) if as_key else raw.index(known, raw.index(b"first"))
-    return raw[:at] + unknown + raw[at + len(known) :]
-
-
 @pytest.mark.parametrize("as_key", [True, False])
 @pytest.mark.parametrize("payload", [b"", b"\0\x05hello\0\0\0\x07", bytes(100)])
 def test_one_unknown_serializer_hides_no_other_state(payload: bytes, as_key: bool) -> None:
@@ -154,7 +122,7 @@ def test_any_number_of_unknown_serializers_keep_their_bytes() -> None:
     opaque = OpaqueSerializer(unknown[4:], "unknown")
     opaque.proxy_bytes = unknown
     states = [
-        StateMeta(
+        StateMetaInfo(
             name=f"state-{i}",
             backend_type=3 if i > 20 else 0,
             options={"KEYED_STATE_TYPE": "VALUE"},
@@ -192,7 +160,7 @@ def test_elements_of_an_unknown_class_are_exact_bytes(
 def test_tables_of_unknown_timers_say_so(tmp_path: Path) -> None:
     unknown = OpaqueSerializer(b"", "unknown")
     unknown.proxy_bytes = proxied("com.acme.MySerializer$Snapshot", b"\0\7payload", version=1)
-    queue = StateMeta(
+    queue = StateMetaInfo(
         name="_timer_state/event_t", backend_type=3, options={}, serializers={"VALUE_SERIALIZER": unknown}
     )
     states = [canonical.keyed("count", "VALUE", build.LONG), queue]

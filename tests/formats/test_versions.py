@@ -16,8 +16,8 @@ from statetool.serializers.packages import full_name
 from statetool.serializers.snapshot import COMPOSITE_MAGIC
 from statetool.serializers.table import SNAPSHOT_CLASSES, snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
-from tests.formats.test_headers import header_with
-from tests.support import build
+from tests.support.snapshots import build
+from tests.support.snapshots.headers import header_with
 
 #: Possible data after the version: none, a new field, the current parts followed by a new field.
 PAYLOADS: Final = (b"", b"\0\0\0\1\0\5hello", build.nested(build.LONG, build.STRING) + b"\0\0\0\1\0\5hello")
@@ -74,7 +74,7 @@ def check_header(unknown: bytes, reason: str) -> None:
         header = read_keyed_header(Cursor(raw), NOTHING_DECLARED, end=len(raw))
         opaque = header.key if as_key else header.states[0].value
         assert reason in opaque.type_name
-        assert opaque.framed_only
+        assert opaque.needs_frame
         assert [s.name for s in header.states] == ["first", "second"]
         assert header.states[1].value.type_name == "Long"
         assert write_keyed_header(header) == raw

@@ -15,8 +15,8 @@ import numpy as np
 import statetool
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.header import read_keyed_header
-from statetool.formats.keyed.manifest import UnusualError
-from statetool.formats.keyed.table_file import Table
+from statetool.formats.keyed.manifest import UnsupportedManifestError
+from statetool.formats.keyed.table_file import SortedTable
 from statetool.formats.keyed.table_runs import read_runs
 from statetool.formats.metadata import parse_metadata
 from statetool.formats.operator_state import read_operator_header
@@ -25,8 +25,8 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_stream import read_java_stream
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
-from tests.support.corpora import HERE, unpack
-from tests.support.golden import generated
+from tests.support.corpora.archives import HERE, unpack
+from tests.support.corpora.golden import generated
 
 _JAVA_MAGIC: Final = b"\xac\xed\x00\x05"
 _OPTIONS: Final[dict[str, Any]] = {"nanos": "always", "decimals": "string"}
@@ -130,9 +130,9 @@ def _kryo_seeds() -> Iterator[bytes]:
 
 def _table(data: bytes) -> None:
     try:
-        table = Table(Stream(file="fuzzed", start=0, size_bytes=len(data), inline=data))
+        table = SortedTable(Stream(file="fuzzed", start=0, size_bytes=len(data), inline=data))
         read_runs([(table, np.arange(len(table.blocks.offset)))])
-    except UnusualError:  # only RocksDB itself reads it
+    except UnsupportedManifestError:  # only RocksDB itself reads it
         pass
 
 

@@ -22,8 +22,8 @@ from statetool.io.java_stream import read_java_stream
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
 from tests.fuzz.targets import TARGETS, guarded
-from tests.support.damage import Patient
-from tests.support.golden import generated
+from tests.support.corpora.golden import generated
+from tests.support.failures.damage import Patient
 
 _LARGE = (0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7FFFFFF0)
 #: Memory limit for a rejected input, however large its claimed content is.
@@ -78,7 +78,7 @@ def naming(corpus: Path, target: Path, name: str) -> tuple[str, str]:
                 hostile = replace(handle, stream=replace(handle.stream, path=name))
                 patient.change_subtask(operator.uid, subtask.index, partial(replace, managed_keyed=hostile))
                 return str(target), operator.uid
-    raise AssertionError("no keyed state in a file of its own")
+    raise AssertionError("no keyed state in a separate file")
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from statetool.io.cursor import Cursor
 from statetool.serializers.avro import parse_schema
 from statetool.serializers.avro_hash import avro_hash
 from statetool.serializers.table import snapshot_reader
-from tests.support.corpora import unpack
-from tests.support.golden import generated
+from tests.support.corpora.archives import unpack
+from tests.support.corpora.golden import generated
 
 NEWEST = Convention(kind="avro", start=1, multiplier=10)
 RECORD = "org.apache.avro.generic.GenericRecord"

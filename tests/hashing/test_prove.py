@@ -13,7 +13,7 @@ import pytest
 
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
-from statetool.hashing.formulas import Convention, HashFormula, formula_hash, hashed, parse_convention
+from statetool.hashing.formulas import Convention, HashFormula, formula_hash, hash_serializer, parse_convention
 from statetool.hashing.keys import KeyHasher
 from statetool.hashing.prove import KeyProof, Sample, find_formula
 from statetool.hashing.vector_hash import hash_pojos
@@ -21,7 +21,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
-from tests.support import build
+from tests.support.snapshots import build
 
 FLOAT, DOUBLE, BOOLEAN, SHORT = (build.simple(n) for n in ("Float", "Double", "Boolean", "Short"))
 DATE, DECIMAL = build.simple("LocalDate"), build.simple("BigDec")
@@ -154,7 +154,9 @@ def test_simple_fields_are_hashed_from_their_bytes(name: str) -> None:
         key.encode(out, value)
         edges.append(len(out))
     places = np.array(edges, dtype=np.int64)
-    codes = hash_pojos(hashed(key, formula), np.frombuffer(bytes(out), dtype=np.uint8), places[:-1], places[1:])
+    codes = hash_pojos(
+        hash_serializer(key, formula), np.frombuffer(bytes(out), dtype=np.uint8), places[:-1], places[1:]
+    )
     assert codes is not None
     assert codes.tolist() == [code for _, code in keys]
 
@@ -244,5 +246,5 @@ def test_conventions_read_as_they_are_written(text: str) -> None:
     "text", ["", "a, b", "hash(a)", "Objects.hash[1, 2](a)", "polynomial(a)", "polynomial[1, 31, odd](a)"]
 )
 def test_other_words_are_refused(text: str) -> None:
-    with pytest.raises(OptionError, match="does not say how a class hashes"):
+    with pytest.raises(OptionError, match="is not a hash formula"):
         parse_convention(text)

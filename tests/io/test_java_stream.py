@@ -11,7 +11,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_output import write_java_stream
 from statetool.io.java_stream import JavaArray, JavaClass, JavaEnum, JavaObject, read_java_stream
 from statetool.io.output import Output
-from tests.support.golden import generated
+from tests.support.corpora.golden import generated
 
 _MAGIC = b"\xac\xed\x00\x05"
 

@@ -16,8 +16,8 @@ from statetool.io.files import BYTES_READ
 from statetool.saving.publish import Publication, StagedFile
 from statetool.spark.export import export_table
 from statetool.tables.request import ScanRequest
-from tests.support.object_store import Store, object_store
-from tests.support.stored import streams
+from tests.support.servers.object_store import Store, object_store
+from tests.support.snapshots.stored import streams
 
 BUCKET = "states"
 CASE = "v2_3_0-rocksdb-canonical-compressed"

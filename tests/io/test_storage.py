@@ -21,7 +21,7 @@ from statetool.errors import MissingDependencyError, StatetoolError, StorageErro
 from statetool.io import files
 from statetool.io.targets import put_new
 from statetool.spark.failures import own_error
-from tests.support.object_store import Store, object_store
+from tests.support.servers.object_store import Store, object_store
 
 
 def foreign(module: str, name: str, base: type[Exception] = Exception) -> type[Exception]:

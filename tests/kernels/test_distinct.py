@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from statetool.formats.keyed.distinct import distinct
 
-#: Keys with their key groups, short and long, many of which differ in one byte.
+#: Short and long keys with their key groups. Many differ in one byte.
 KEYS = st.tuples(
     st.integers(0, 3),
     st.one_of(

@@ -13,7 +13,8 @@ import pytest
 from statetool.entries.database import KERNELS
 from statetool.kernels import kept
 from statetool.kernels.ahead import SIGNATURES
-from statetool.kernels.kept import KeptCode, claimed
+from statetool.kernels.kept import claimed
+from statetool.kernels.numba_private import KeptCode
 from statetool.tables.read import _KERNELS
 from tests.support.quick import quick
 
@@ -21,14 +22,14 @@ numba = pytest.importorskip("numba")
 
 NAMES = ("decode_text.text_sizes", "decode_fixed.load_fixed", "elements.joined_counts", "elements.joined_positions")
 COMPILE = f"""
-from statetool.kernels import kept
 from statetool.kernels.ahead import compile_together
+from statetool.kernels.numba_private import KeptCode
 saved = []
-save = kept.KeptCode.save_overload
+save = KeptCode.save_overload
 def counted(self, types, result):
     saved.append(self._name)
     save(self, types, result)
-kept.KeptCode.save_overload = counted
+KeptCode.save_overload = counted
 compile_together({NAMES!r})
 print(len(saved))
 """
@@ -76,3 +77,31 @@ def test_code_that_another_process_compiles_is_waited_for_but_not_forever(tmp_pa
 def test_kernels_that_are_compiled_together_are_in_the_list() -> None:
     known = {line.split()[0] for line in SIGNATURES if line.split()[1] == "u1r"}
     assert known >= {"walk.walk", "heap.walk_heap", *KERNELS, *_KERNELS}
+
+
+def test_without_private_parts_nothing_is_cached_and_results_are_equal(tmp_path: Path) -> None:
+    code = (
+        "import hashlib, numpy as np\n"
+        "from statetool.kernels import kept, numba_private\n"
+        "from statetool.kernels.ahead import compile_together\n"
+        "from statetool.kernels.words import copy_ranges\n"
+        "at = np.random.default_rng(1).permutation(1000) * 9\n"
+        "data, out = np.arange(9000).astype(np.uint8), np.zeros(9000, np.uint8)\n"
+        f"compile_together({NAMES!r})\n"
+        "copy_ranges(data, at, np.full(1000, 9), out, np.arange(1000) * 9)\n"
+        "own = isinstance(copy_ranges.compiled._cache, numba_private.KeptCode)\n"
+        "print(hashlib.sha256(out).hexdigest(), own, len(kept.folders()), kept.target() is None)\n"
+    )
+    found = {}
+    for plain in ("", "numba"):
+        variables = os.environ | {
+            "STATETOOL_JIT": "1",
+            "NUMBA_CACHE_DIR": str(tmp_path / f"c{plain}"),
+            "STATETOOL_PLAIN": plain,
+        }
+        done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+        found[plain] = done.stdout.split()
+    assert found[""][0] == found["numba"][0]
+    assert found[""][1] == "True"
+    assert found["numba"][1:] == ["False", "0", "True"]
+    assert not list((tmp_path / "cnumba").rglob("*.kernel"))

@@ -15,7 +15,7 @@ from statetool import flink
 from statetool.cli.main import cli
 from statetool.errors import UnsupportedError
 from statetool.serializers.rowdata import RowDataSerializer
-from tests.migration.test_migrate import KEYS, NEW, NO_ORDERS, OLD, ORDERS, steps, written
+from tests.support.snapshots.migrations import KEYS, NEW, NO_ORDERS, OLD, ORDERS, steps, written
 
 
 def test_fields_of_sql_aggregates_are_never_mapped_by_position(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     run = CliRunner().invoke
     nothing = run(cli, ["migrate", old, str(tmp_path / "a"), "--to", other])
     assert nothing.exit_code == 1
-    assert "no state gets another type" in nothing.stderr
+    assert "no state changes its type" in nothing.stderr
     assert f"check against {other}: not: op: the new job has no operator of this uid" in nothing.stderr
     assert "warning: op: loses" in nothing.stderr
     done = run(cli, ["migrate", old, str(tmp_path / "b"), "--to", other, "--json"])
@@ -91,4 +91,4 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     assert run(cli, ["check", old, job, "--plan", str(tmp_path / "plan.json")]).exit_code == 1
     by_plan = run(cli, ["migrate", old, str(tmp_path / "e"), "--plan", str(tmp_path / "plan.json"), *options])
     assert by_plan.exit_code == 0
-    assert f"not checked: run statetool check {tmp_path / 'e'} B" in by_plan.stderr
+    assert f"not checked (run: statetool check {tmp_path / 'e'} B" in by_plan.stderr

@@ -19,20 +19,12 @@ from statetool.columns.types import arrow_type
 from statetool.errors import EncodeError, OptionError, TargetExistsError, UnknownNameError, UnsupportedError
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import EXACT, Compiler
-from statetool.migration.sides import Side
+from statetool.migration.sides import TypeAtPath
 from statetool.serializers.base import Serializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.types import StructType
 from statetool.types.declared import TypeContext
-
-KEYS = pa.array([1, 2, 3], pa.int64())
-
-
-def written(path: Path, type: Any, values: Any, **bootstrap: Any) -> statetool.Savepoint:
-    table = pa.table({"key": KEYS, "s": values, "other": ["x", "y", None]})
-    states = {"s": statetool.value(type, **bootstrap), "other": statetool.value("STRING")}
-    writer = statetool.SavepointWriter.new().with_operator("op", statetool.bootstrap_keyed_state(table, states=states))
-    return writer.write(str(path), flink_version="2.3")
+from tests.support.snapshots.migrations import KEYS, NEW, NO_ORDERS, OLD, ORDERS, steps, written
 
 
 def migrated(tmp_path: Path, old: Any, values: Any, new: Any, empty: Any, **options: Any) -> list[Any]:
@@ -46,18 +38,6 @@ def migrated(tmp_path: Path, old: Any, values: Any, new: Any, empty: Any, **opti
     )
     values = savepoint["op"].to_arrow(states=["s"]).sort_by("key")["s"].to_pylist()
     return list(values)
-
-
-def steps(old: Serializer, new: Serializer, **choices: Any) -> list[tuple[str, str, bool]]:
-    compiler = Compiler(Choices(**choices))
-    compiler.value(old, new, "value")
-    return [(s.path, s.change, s.loses) for s in (*compiler.steps, *compiler.unused())]
-
-
-OLD = flink.pojo("com.acme.Order", {"gone": flink.STRING, "n": flink.INT, "town": flink.STRING})
-NEW = flink.pojo("com.acme.Order", {"city": flink.STRING, "extra": flink.INT, "n": flink.LONG})
-ORDERS = pa.array([{"gone": "g", "n": 1, "town": "a"}, {"gone": None, "n": None, "town": ""}, None])
-NO_ORDERS = pa.array([{"city": "", "extra": 1, "n": 2}, None, None])
 
 
 def test_fields_are_renamed_added_widened_and_dropped_by_name(tmp_path: Path) -> None:
@@ -98,7 +78,7 @@ def test_a_plan_is_written_corrected_and_read(tmp_path: Path) -> None:
     rows = statetool.load(str(tmp_path / "migrated"))["op"].to_arrow(states=["s"]).sort_by("key")["s"].to_pylist()
     assert rows == [{"city": "a", "extra": 9, "n": 1}, {"city": "", "extra": 9, "n": None}]
     Path(path).write_text("{}")
-    with pytest.raises(OptionError, match="not a plan"):
+    with pytest.raises(OptionError, match="not a migration plan"):
         statetool.migrate(src, str(tmp_path / "again"), plan=path)
 
 
@@ -154,14 +134,14 @@ def test_keys_of_a_map_stay_as_many_as_they_are(old: Any, apart: Any, equal: Any
     assert len(convert(pa.MapArray.from_arrays([0, 2], apart, ["a", "b"]))[0]) == 2
     assert len(convert(pa.MapArray.from_arrays([0, 1, 2], [apart[0]] * 2, ["a", "b"]))) == 2
     if equal is not None:
-        with pytest.raises(EncodeError, match="two keys of a map, or elements of a set, become one"):
+        with pytest.raises(EncodeError, match="two keys of a map, or elements of a set, become equal"):
             convert(pa.MapArray.from_arrays([0, 2], equal, ["a", "b"]))
 
 
 def test_elements_of_a_set_stay_as_many_as_they_are() -> None:
     convert = Compiler(Choices()).value(flink.set_of("DOUBLE"), flink.set_of("BIGINT"), "value")
     assert convert(pa.array([[0.0, 1.0], [0.0]])).to_pylist() == [[0, 1], [0]]
-    with pytest.raises(EncodeError, match="elements of a set, become one"):
+    with pytest.raises(EncodeError, match="elements of a set, become equal"):
         convert(pa.array([[0.0, -0.0]]))
     name = "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot"
     bits = KryoSerializer(name, 2, "java.util.BitSet", (), ((), (), ()), TypeContext(kryo=5))
@@ -203,7 +183,7 @@ def test_keys_of_a_broadcast_state_stay_as_many_as_they_are(tmp_path: Path) -> N
 
     src = rules(tmp_path / "old", "DOUBLE", pa.array([0.0, -0.0]))
     job = rules(tmp_path / "job", "BIGINT", pa.array([1, 2]))
-    with pytest.raises(EncodeError, match="two keys of a map, or elements of a set, become one"):
+    with pytest.raises(EncodeError, match="two keys of a map, or elements of a set, become equal"):
         statetool.migrate(src, str(tmp_path / "new"), to=job, accept=["op.m.map_key"])
     assert not (tmp_path / "new").exists()
 
@@ -254,7 +234,7 @@ _INNER = {"type": "record", "name": "Inner", "fields": [{"name": "a", "type": ["
 def test_defaults_of_avro_are_what_avro_says_they_are(tmp_path: Path, type: Any, default: Any, value: Any) -> None:
     n = {"name": "n", "type": "int"}
     old, new = _avro(n), _avro(n, {"name": "x", "type": type, "default": default})
-    job = Side.of(new)
+    job = TypeAtPath.of(new)
     assert isinstance(job.logical, StructType)
     rows = pa.array([{"n": 1}, None, None])
     empty = pa.nulls(3, arrow_type(job.logical, EXACT))
@@ -365,8 +345,8 @@ def test_keys_and_kinds_are_refused(tmp_path: Path) -> None:
     job = statetool.SavepointWriter.new().with_operator("op", state).write(str(tmp_path / "job"), flink_version="2.3")
     plan = statetool.plan_migration(old, job)
     assert plan.refused == (
-        "op: keys: Long became String",
-        "op.s: a value state became a list state, or one of another API",
+        "op: keys: The type Long became String",
+        "op.s: a value state became a list state, or a state of another API",
     )
     with pytest.raises(UnsupportedError, match="cannot be done: op: keys"):
         statetool.migrate(old, str(tmp_path / "migrated"), to=job)

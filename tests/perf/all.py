@@ -1,7 +1,7 @@
 """Benchmark of everything, compared with Flink's classes: ``python -m tests.perf.all [--keys 1000000] [--folder DIR] [--write]``.
 
 Flink writes the state (kept in ``--folder`` for the next run). Then each benchmark runs several times in a separate process: statetool's,
-and Flink's if it has an equivalent (the State Processor API if ``--state-processor`` names its jar, which is not on PyPI). Flink reads
+and Flink's if it has an equivalent (also the State Processor API, whose jar Maven fetches). Flink reads
 through a buffer of 64 KiB: its local stream has none, which would make statetool look better than it is. ``statetool doctor --warm`` runs
 first. The table also has two limits of the machine and its load. ``--write`` puts the table into ``tests/perf/README.md``; ``--only WORK``
 runs a part.
@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from tests.perf.flink.bench import StateProcessor, read_seconds, run_java
+from tests.perf.flink.bench import read_seconds, run_java, state_processor_seconds
 from tests.perf.works import Run, path_of, snapshots, works
 
 PAGE: Final = Path(__file__).parent / "README.md"
@@ -33,7 +33,7 @@ MARKS: Final = ("<!-- {keys:,} keys: written by python -m tests.perf.all --write
 BUFFER: Final = 64 << 10
 #: Flink's equivalent for reading: its iterator over entries, or a restored backend.
 FLINK_MODES: Final = {"canonical": "iterate", "RocksDB native": "rocksdb1", "heap native": "hashmap1"}
-#: Equivalents in the State Processor API, if its jar is given.
+#: Equivalents in the State Processor API.
 PROCESSOR_WORKS: Final = {
     "bootstrap, in this process": "bootstrap",
     "bootstrap, Spark": "bootstrap",
@@ -189,21 +189,21 @@ def written(page: str, figures: str, keys: int) -> str:
     return f"{before}{begin}\n\n{figures}\n\n{end}{rest.partition(end)[2]}"
 
 
-def _beside(folder: Path, work: str, keys: int, times: int, processor: StateProcessor | None) -> Figure | None:
+def _beside(folder: Path, work: str, keys: int, times: int) -> Figure | None:
     """Run Flink's equivalent of a work; ``None`` if there is none."""
     kind, _, snapshot = work.partition(", ")
     if kind == "kernels into Arrow":
         mode = FLINK_MODES[snapshot]
         seconds, _ = read_seconds(mode, "accounts", path_of(folder, snapshot), repeat=times, buffer=BUFFER)
         return Figure(work=mode, first=seconds[0], later=min(seconds))
-    if processor is None or work not in PROCESSOR_WORKS:
+    if work not in PROCESSOR_WORKS:
         return None
     mode = PROCESSOR_WORKS[work]
     with tempfile.TemporaryDirectory(prefix="statetool-bench-") as made:
         written = Path(made) / "accounts"
-        seconds = processor.seconds("bootstrap", keys, written, repeat=times if mode == "bootstrap" else 1)
+        seconds = state_processor_seconds("bootstrap", keys, written, repeat=times if mode == "bootstrap" else 1)
         if mode != "bootstrap":
-            seconds = processor.seconds(mode, keys, Path(f"{written}-0"), repeat=times)
+            seconds = state_processor_seconds(mode, keys, Path(f"{written}-0"), repeat=times)
     return Figure(work=f"State Processor API, {mode}", first=seconds[0], later=min(seconds))
 
 
@@ -215,9 +215,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--only", action="append", help="works whose names begin so")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
-    parser.add_argument(
-        "--state-processor", nargs=2, metavar=("VERSION", "JAR"), help="flink-state-processor-api and the release of it"
-    )
     parser.add_argument("--stage", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     folder = given.folder.resolve() / str(given.keys)
@@ -231,10 +228,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     make(folder, given.keys)
     subprocess.run([sys.executable, "-m", "statetool", "doctor", "--warm"], check=True, stdout=subprocess.DEVNULL)
-    processor = None
-    if given.state_processor:
-        version, jar = given.state_processor
-        processor = StateProcessor(version=version, jar=Path(jar))
     figures: list[Figure] = []
     flink: dict[str, Figure] = {}
     for work in todo:
@@ -248,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.exit(f"{work}: {done.stderr}")
         figures.append(Figure(**json.loads(done.stdout.splitlines()[-1])))
         print(f"{work}: {figures[-1].first:.2f} / {figures[-1].later:.2f} s", file=sys.stderr, flush=True)
-        if beside := _beside(folder, work, given.keys, given.times, processor):
+        if beside := _beside(folder, work, given.keys, given.times):
             flink[work] = beside
     text = table(figures, flink, machine, given.keys)
     print(text)

@@ -23,7 +23,7 @@ from typing import Final
 
 from statetool.demo import SAVEPOINT
 from statetool.jobs.package import package
-from tests.support.cluster import SETTINGS, cluster, submit
+from tests.support.servers.cluster import SETTINGS, cluster, submit
 
 PLAIN_COPY: Final = Path(__file__).parent / "plain_copy.py"
 

@@ -27,7 +27,7 @@ from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext, class_of_fields
 from statetool.types.java import parse_java_type
 from statetool.types.options import ReadOptions
-from tests.support import build
+from tests.support.snapshots import build
 
 BATCH: Final = 65_536
 _DISTINCT: Final = 1_000

@@ -13,6 +13,7 @@ import pytest
 
 import statetool as st
 from statetool.demo import SAVEPOINT
+from statetool.html.numbers import size_text
 
 pytestmark = pytest.mark.full
 
@@ -20,14 +21,18 @@ NOW = 1_800_000_000_000
 #: A page around the report, whose policy blocks scripts: it inspects its frame and writes down the result.
 AROUND = """<!DOCTYPE html><body><iframe id="f" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe><pre id="seen"></pre>
 <script>document.getElementById("f").onload = e => {{
-  const d = e.target.contentDocument, numbers = id => [...d.querySelectorAll(`#${{id}} data`)].map(n => Number(n.value));
-  const cards = [...d.querySelectorAll("dl div")].map(c => [c.children[0].textContent, c.children[1].textContent]);
+  const d = e.target.contentDocument;
+  for (const block of d.querySelectorAll("details")) block.open = true;
+  const numbers = id => [...d.querySelectorAll(`#${{id}} data`)].map(n => Number(n.value));
+  const cards = [...d.querySelectorAll(".cards div")].map(c => [c.children[0].textContent, c.children[1].textContent]);
   const wide = [...d.querySelectorAll("body *")].filter(n => !n.closest(".scroll") && n.getBoundingClientRect().right > {width} + 1);
   document.getElementById("seen").textContent = JSON.stringify({{
     operators: numbers("operators"), cards: Object.fromEntries(cards), title: d.title,
     over: d.documentElement.scrollWidth - d.documentElement.clientWidth, wide: wide.map(n => n.outerHTML.slice(0, 80)),
     back: getComputedStyle(d.body).backgroundColor, text: getComputedStyle(d.body).color,
     size: parseFloat(getComputedStyle(d.querySelector("td")).fontSize),
+    cut: [...d.querySelectorAll(".scroll")].filter(n => n.scrollWidth > n.clientWidth).map(n => n.textContent.slice(0, 80)),
+    first: d.querySelector("section").id,
     heat: d.querySelectorAll("#key-groups rect").length,
   }});
 }};</script>"""
@@ -64,20 +69,44 @@ def seen(browser: str, folder: Path, page: str, width: int, *, dark: bool) -> An
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [400, 1600])
+@pytest.mark.parametrize("width", [390, 1200, 1600])
 def test_numbers_fit_and_can_be_read(browser: str, tmp_path: Path, width: int, dark: bool) -> None:
     sp = st.load(SAVEPOINT)
-    sp.report(str(tmp_path / "report.html"), sp, now_ms=NOW)
+    sp.report(str(tmp_path / "report.html"), sp, now_ms=NOW, parallelism=5)
     measures = seen(browser, tmp_path, (tmp_path / "report.html").read_text(), width, dark=dark)
     measured = sp.stats(now_ms=NOW).rows("operators")
     rows = sp.metadata_rows("operators")
-    numbers = [r.state_bytes + r.coordinator_bytes for r in rows] + [m.entries for m in measured]
+    stored = [r.state_bytes + r.coordinator_bytes for r in rows]
+    numbers = [*stored, *(m.entries for m in measured), *(m.entries_bytes for m in measured)]
     assert sorted(measures["operators"]) == sorted(numbers + [m.keys for m in measured if m.keys is not None])
     assert measures["cards"]["operators"] == str(len(rows))
     assert measures["cards"]["entries"] == f"{sum(m.entries for m in measured):,}"
+    assert measures["cards"]["stored"] == size_text(sum(stored))
+    assert measures["cards"]["uncompressed"] == size_text(sum(m.entries_bytes for m in measured))
     assert measures["cards"]["restores"] == "unknown, 1 warning"
+    assert measures["first"] == "findings"
     assert (measures["over"], measures["wide"]) == (0, [])
+    assert width < 1200 or measures["cut"] == []
     assert measures["size"] >= 12
     assert measures["heat"] > 0
     back, text = (sum(map(int, re.findall(r"\d+", measures[name]))) for name in ("back", "text"))
     assert (back < 150 and text > 600) if dark else (back > 700 and text < 200)
+
+
+def test_no_column_is_cut_at_1200_pixels(
+    browser: str, corpus: Path, connector_cases: Path, sql_corpus: Path, tmp_path: Path
+) -> None:
+    sql, other = (str(sql_corpus / case / "snapshot") for case in ("sql_join_types", "sql_group_agg_rocksdb"))
+    history = corpus / "v2_3_0-rocksdb-incremental"
+    newest = next(r.path for r in st.list_snapshots(str(history)) if r.newest)
+    reports: dict[str, tuple[str, str | None, dict[str, Any]]] = {
+        "sql": (sql, other, {"parallelism": 4}),
+        "growth": (newest, None, {"history": str(history), "ttl_ms": 1000}),
+        "sources": (str(connector_cases / "v2_3_0-kafka-source-inconsistent" / "snapshot"), None, {"flink": "1.20"}),
+        "sinks": (str(connector_cases / "v2_3_0-file-sink-compact" / "snapshot"), None, {}),
+    }
+    for name, (path, after, options) in reports.items():
+        file = tmp_path / f"{name}.html"
+        st.load(path).report(str(file), None if after is None else st.load(after), now_ms=NOW, **options)
+        measures = seen(browser, tmp_path, file.read_text(), 1200, dark=False)
+        assert (measures["cut"], measures["over"], measures["wide"]) == ([], 0, []), name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter, defaultdict
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,10 +15,12 @@ from click.testing import CliRunner
 import statetool as st
 from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
-from statetool.errors import OptionError, TargetExistsError
+from statetool.errors import FormatError, OptionError, TargetExistsError, sentence
+from statetool.html.markup import element, html
+from statetool.html.numbers import moment
 from statetool.report import charts
-from statetool.report.markup import element, html
-from statetool.report.numbers import moment
+from statetool.types.operators import display_name
+from statetool.verdicts.check import check_findings
 
 NOW = 1_800_000_000_000
 HOSTILE = "<script>alert('x')</script>\"&\u202e\x1b[31m"
@@ -31,6 +34,7 @@ class Page(HTMLParser):
         self.tags = Counter[str]()
         self.attributes: list[tuple[str, str | None]] = []
         self.rows: dict[str, list[list[str]]] = defaultdict(list)
+        self._heads: dict[str, list[int]] = defaultdict(list)
         self.texts: dict[str, list[str]] = defaultdict(list)
         self.titles: dict[str, list[str]] = defaultdict(list)
         self._section = ""
@@ -51,6 +55,8 @@ class Page(HTMLParser):
             self.rows[self._section].append([])
         elif tag in ("td", "th"):
             self.rows[self._section][-1].append("")
+            if tag == "th" and len(self.rows[self._section][-1]) == 1:
+                self._heads[self._section].append(len(self.rows[self._section]) - 1)
         elif tag == "data":
             self._add(given["value"] or "")
 
@@ -62,6 +68,14 @@ class Page(HTMLParser):
             self.titles[self._section].append(data)
         elif "data" not in self._open:
             self._add(data)
+
+    def records(self, section: str) -> list[dict[str, str]]:
+        """Return the rows of a section's tables by column. Empty columns are left out, so they have no name here."""
+        records = []
+        rows, heads = self.rows[section], self._heads[section]
+        for head, end in pairwise([*heads, len(rows)]):
+            records += [dict(zip(rows[head], row, strict=True)) for row in rows[head + 1 : end]]
+        return records
 
     def _add(self, text: str) -> None:
         self.texts[self._section].append(text)
@@ -76,7 +90,7 @@ def report(path: Path, sp: st.Savepoint, other: st.Savepoint | None = None, **op
 
 
 def exact(*values: object) -> list[str]:
-    return ["" if v is None else str(v) for v in values]
+    return ["" if v is None else display_name(v) if isinstance(v, str) else str(v) for v in values]
 
 
 @pytest.mark.parametrize("case", ["v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-native"])
@@ -85,36 +99,39 @@ def test_numbers_are_those_of_the_statistics(corpus: Path, tmp_path: Path, case:
     _, page = report(tmp_path, sp, ttl_ms=1000, parallelism=5)
     statistics = sp.stats(now_ms=NOW, ttl_ms=1000, parallelism=5)
 
-    operators = {row[0]: row for row in page.rows["operators"][1:]}
-    bytes_of = {o.operator: o.state_bytes + o.coordinator_bytes for o in sp.metadata_rows("operators")}
+    operators = {row["operator"]: row for row in page.records("operators") if "stored" in row}
+    metadata = {o.operator: o for o in sp.metadata_rows("operators")}
     for o in statistics.rows("operators"):
-        row = operators[o.operator]
-        assert [row[3], *row[5:7]] == exact(bytes_of[o.operator], o.entries, o.keys)
-    states = {(row[0], row[1], row[2].split(", ")[1]): row for row in page.rows["states"][1:]}
+        row, of_metadata = operators[display_name(o.operator)], metadata[o.operator]
+        assert [row["stored"], row["uncompressed"], row["entries"], row["keys"]] == exact(
+            of_metadata.state_bytes + of_metadata.coordinator_bytes, o.entries_bytes, o.entries, o.keys
+        )
+    states = {(row["operator"], row["kind"].split()[0], row["state and types"]): row for row in page.records("states")}
     assert len(states) == len(sp.metadata_rows("states"))
     for s in statistics.rows("states"):
-        row = states[s.operator, s.state, s.scope]
-        assert [row[4], *row[7:10]] == exact(s.size_bytes, s.entries, s.keys, s.largest_value)
+        row = states[display_name(s.operator), s.scope, s.state]
+        numbers = [row["uncompressed"], row["entries"], row["keys"], row["largest value"]]
+        assert numbers == exact(s.size_bytes, s.entries, s.keys, s.largest_value)
 
-    largest = [row for row in page.rows["largest"] if row[0] != "largest"]
-    assert [row[3:] for row in largest] == [
-        exact(r.key_group, r.subtask, r.length, r.size_bytes) for r in statistics.rows("largest")
+    largest = [
+        [row["key group"], row["subtask"], row["length"], row["uncompressed"]] for row in page.records("largest")
     ]
-    timers = [row[1] for row in page.rows["timers"] if row[0] != "fires"]
+    assert largest == [exact(r.key_group, r.subtask, r.length, r.size_bytes) for r in statistics.rows("largest")]
+    timers = [row["timers"] for row in page.records("timers")]
     assert timers == exact(
         *(r.count for r in statistics.rows("timers") if (r.in_at_least_ms, r.in_below_ms) != (None, None))
     )
-    ages = [row[1] for row in page.rows["ages"] if row[0] != "accessed last"]
+    ages = [row["values"] for row in page.records("ages")]
     assert ages == exact(*(r.count for r in statistics.rows("ages") if r.expired is None))
     counted = Counter[tuple[str, str, str]]()
     for d in statistics.rows("distribution"):
         counted[d.operator, d.state, d.what] += d.count
-    sizes = [row[2] for row in page.rows["distribution"] if row[0] != "state"]
-    assert sizes == exact(*counted.values())
+    assert [row["count"] for row in page.records("distribution")] == exact(*counted.values())
     reads = Counter[tuple[str, int]]()
     for r in statistics.rows("restore"):
-        reads[r.operator, r.parallelism] += r.read_bytes
-    assert {(row[0], int(row[1])): int(row[4]) for row in page.rows["subtasks"][1:]} == dict(reads)
+        reads[display_name(r.operator), r.parallelism] += r.read_bytes
+    read = {(row["operator"], int(row["parallelism"])): int(row["restore reads"]) for row in page.records("subtasks")}
+    assert read == dict(reads)
 
     held = sum(r.size_bytes for r in statistics.rows("sizes") if r.part == "entries" and r.key_group is not None)
     assert sum(int(t.split(": ")[1].split()[0].replace(",", "")) for t in page.titles["key-groups"]) == held
@@ -138,8 +155,8 @@ def test_names_and_keys_of_a_snapshot_stay_text(tmp_path: Path) -> None:
     shown = shown.replace("&amp;", "&")
     assert shown.endswith("\\u202e\\x1b[31m")
     assert not {"script", "img"} & {*page.tags}
-    assert {(row[0], row[1]) for row in page.rows["states"][1:]} == {(shown, shown)}
-    assert {row[2] for row in page.rows["largest"][1:] if row[0] == "key"} == {
+    assert {(row["operator"], row["state and types"]) for row in page.records("states")} == {(shown, shown)}
+    assert {row["key"] for row in page.records("largest") if row["largest"] == "key"} == {
         repr(HOSTILE).replace("\\\\", "\\"),
         "'b'",
     }
@@ -157,12 +174,16 @@ def test_against_another_snapshot(corpus: Path, tmp_path: Path) -> None:
     check = st.check(sp, other)
     assert page.texts["restore"][2] == check.verdict.replace("_", " ")
     assert ok is check.ok
-    verdicts = {row[0]: row[2] for row in page.rows["restore"][1:] if not row[1]}
-    assert verdicts == {o.uid: o.verdict.replace("_", " ") for o in check.operators}
+    verdicts = {row["operator"]: row["verdict"] for row in page.records("restore") if not row["state"]}
+    assert verdicts == {display_name(o.uid): o.verdict.replace("_", " ") for o in check.operators}
     summary = [c for c in sp.diff(other).summary() if c.added + c.removed + c.changed]
-    assert page.rows["differences"][1 : 1 + len(summary)] == [
-        exact(c.operator, c.state, c.entries_before, c.entries_after, c.added, c.removed, c.changed) for c in summary
+    differences = [list(row.values()) for row in page.records("differences")[: len(summary)]]
+    assert differences == [
+        exact(display_name(c.operator), c.state, c.entries_before, c.entries_after, c.added, c.removed, c.changed)
+        for c in summary
     ]
+    assert page.texts["findings"].count("error") == sum(f.severity == "error" for f in check_findings(check).findings)
+    assert f"statetool rescale {sp.path} NEW --uid by-tuple=300" in " ".join(page.texts["findings"])
 
 
 def test_what_is_damaged_is_said_and_hides_nothing_else(corpus: Path, tmp_path: Path) -> None:
@@ -174,39 +195,64 @@ def test_what_is_damaged_is_said_and_hides_nothing_else(corpus: Path, tmp_path: 
     sp = st.load(str(folder))
     ok, page = report(tmp_path, sp)
     assert not ok
-    assert [row[2] for row in page.rows["findings"][1:]] == [p.problem for p in st.verify(sp).problems]
+    findings = " ".join(page.texts["findings"])
+    assert all(sentence(p.problem) in findings for p in st.verify(sp).problems)
     unread = [s for s in sp.metadata_rows("states") if s.kind == "unread"]
-    assert {row[2] for row in page.rows["unread"]} >= {s.reason for s in unread} != set()
-    assert len(page.rows["operators"]) == len(sp.operators) + 1
-    assert any(t.startswith("No answer: ") for texts in page.texts.values() for t in texts)
+    assert unread
+    assert all(s.reason in findings for s in unread)
+    assert len([row for row in page.records("operators") if "stored" in row]) == len(sp.operators)
+    with pytest.raises(FormatError) as raised:
+        sp.stats()
+    assert raised.value.message in page.texts["findings"]
 
 
-def test_states_that_cannot_be_read_are_named_with_their_reason(tmp_path: Path) -> None:
+def test_the_top_names_what_was_not_read_and_findings_say_what_to_run(tmp_path: Path) -> None:
     sp = st.load(SAVEPOINT)
     _, page = report(tmp_path, sp)
     unread = [s for s in sp.metadata_rows("states") if not s.readable]
     assert unread
-    assert [row[:3] for row in page.rows["unread"][1:]] == [[s.operator, s.name, s.reason] for s in unread]
+    top = page.texts[""]
+    assert top.index("Not read or not checked: ") + 1 < top.index("checkpoint")
+    named = top[top.index("Not read or not checked: ") + 1]
+    assert named == "; ".join(f"operator {s.operator} › state {s.name}" for s in unread)
+    findings = page.texts["findings"]
+    assert all(s.reason in findings for s in unread)
+    assert f"statetool report {SAVEPOINT} --declare FILE" in findings
+
+
+def test_ids_are_shown_on_request_only(tmp_path: Path) -> None:
+    sp = st.load(SAVEPOINT)
+    _, page = report(tmp_path, sp)
+    ids = {o.operator_id for o in sp.metadata_rows("operators")}
+    listed = {row["operator id"] for row in page.records("operators") if "operator id" in row}
+    assert listed == ids
+    cells = [cell for rows in page.rows.values() for row in rows for cell in row]
+    assert sum(any(i in cell for i in ids) for cell in cells) == len(ids)
+    assert {value for name, value in page.attributes if name == "title"} >= {
+        f"no-uid, operator id {i}"
+        for i in ids
+        if i not in {o.operator_id for o in sp.metadata_rows("operators") if o.uid}
+    }
 
 
 def test_what_is_not_read_is_no_success(tmp_path: Path) -> None:
     sp = st.load(SAVEPOINT)
     unread = [s for s in sp.metadata_rows("states") if not s.readable]
-    done = CliRunner().invoke(cli, ["report", SAVEPOINT, "-o", str(tmp_path / "a.html")])
+    done = CliRunner().invoke(cli, ["report", SAVEPOINT, "--target", str(tmp_path / "a.html")])
     assert done.exit_code == 1
     for state in unread:
         assert f"not read: {state.operator}, {state.name}: {state.reason}" in done.stderr
-    assert "nothing wrong was found in what was read" in done.stderr
+    assert "no problems found in the state that was read" in done.stderr
     assert "could not be read" in done.stderr
-    known = CliRunner().invoke(cli, ["report", SAVEPOINT, "-o", str(tmp_path / "b.html"), "--allow-unread"])
+    known = CliRunner().invoke(cli, ["report", SAVEPOINT, "--target", str(tmp_path / "b.html"), "--allow-unread"])
     assert known.exit_code == 0, known.stderr
     assert "not read: " in known.stderr
     assert sp.report(str(tmp_path / "c.html")) is False
     ok, page = report(tmp_path, sp, allow_unread=True)
     assert ok
-    assert any(unread[0].name in text for text in page.texts["unread"])
+    assert any(unread[0].name in text for text in page.texts["findings"])
     told = CliRunner().invoke(cli, ["report", "--help"]).stdout
-    assert "Exit codes:" in told
+    assert "Exits 1" in told
 
 
 def test_sources_and_sinks_that_nobody_reads_are_named(connector_cases: Path, tmp_path: Path) -> None:
@@ -215,7 +261,7 @@ def test_sources_and_sinks_that_nobody_reads_are_named(connector_cases: Path, tm
     assert not ok
     unknown = [c for c in sp.connector_rows("source_checks") if c.check == "unknown"]
     assert unknown
-    assert {f"{c.operator}: {c.message}" for c in unknown} <= set(page.texts["unread"])
+    assert {sentence(c.message) for c in unknown} <= set(page.texts["findings"])
 
 
 def test_what_is_wrong_counts_though_something_may_stay_unread(connector_cases: Path, tmp_path: Path) -> None:
@@ -240,15 +286,17 @@ def test_sources_and_sinks(connector_cases: Path, tmp_path: Path, case: str, who
     ):
         if records := sp.connector_rows(table):
             next(rows)  # the names
-            assert [next(rows)[: len(names)] for _ in records] == [
-                exact(*(getattr(r, n) for n in names)) for r in records
+            present = [n for n in names if any(getattr(r, n) not in (None, "") for r in records)]
+            assert [next(rows)[: len(present)] for _ in records] == [
+                exact(*(display_name(v) if isinstance(v := getattr(r, n), str) else v for n in present))
+                for r in records
             ]
     assert not list(rows)
 
 
 def test_the_command_reports_the_newest_of_a_directory_and_what_grew(corpus: Path, tmp_path: Path) -> None:
     root, target = str(corpus / "v2_3_0-rocksdb-incremental"), tmp_path / "grown.html"
-    done = CliRunner().invoke(cli, ["report", root, "-o", str(target), "--allow-unread"])
+    done = CliRunner().invoke(cli, ["report", root, "--target", str(target), "--allow-unread"])
     assert done.exit_code == 0, done.output
     page = Page(target.read_text())
     rows = st.growth(root)
@@ -262,11 +310,11 @@ def test_the_command_reports_the_newest_of_a_directory_and_what_grew(corpus: Pat
 
 def test_the_command_against_another_snapshot(tmp_path: Path) -> None:
     target = tmp_path / "both.html"
-    done = CliRunner().invoke(cli, ["report", SAVEPOINT, SAVEPOINT, "-o", str(target), "--flink", "1.20"])
+    done = CliRunner().invoke(cli, ["report", SAVEPOINT, SAVEPOINT, "--target", str(target), "--flink", "1.20"])
     assert done.exit_code == 1
-    assert "something is wrong" in done.stderr
+    assert "problems found" in done.stderr
     assert "not" in Page(target.read_text()).texts["restore"]
-    again = CliRunner().invoke(cli, ["report", SAVEPOINT, "-o", str(target)])
+    again = CliRunner().invoke(cli, ["report", SAVEPOINT, "--target", str(target)])
     assert again.exit_code == 2
     assert "already exists" in again.stderr
 

@@ -14,8 +14,8 @@ from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, OperatorChange
 from statetool.saving.local import LocalRunner
 from statetool.saving.versions import parse_release
-from tests.corpus_check import Case
-from tests.support.stored import streams
+from tests.support.checks.corpus_check import Case
+from tests.support.snapshots.stored import streams
 
 
 def written(composition: Composition, target: Path) -> st.Savepoint:
@@ -111,6 +111,6 @@ def test_a_state_that_is_renamed_is_not_replaced_as_well(tmp_path: Path) -> None
     base = st.SavepointWriter.new().with_operator("op", st.bootstrap_keyed_state(table)).write(str(tmp_path / "base"))
     writer = st.SavepointWriter.from_existing(base).rename_state("op", "a", "b")
     for edits in (writer.with_operator("op", st.bootstrap_keyed_state(table)), writer.remove_state("op", "a")):
-        with pytest.raises(OptionError, match="state 'a' is renamed, and left out or replaced"):
+        with pytest.raises(OptionError, match="state 'a' cannot be both renamed and dropped or replaced"):
             edits.write(str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()

@@ -14,7 +14,7 @@ from statetool.errors import FormatError, SnapshotNotFoundError, TargetExistsErr
 from statetool.formats.metadata.handles import FileHandle, RelativeFileHandle, SegmentHandle, file_streams, streams_of
 from statetool.formats.metadata.model import handles_of
 from tests.support.quick import quick
-from tests.support.trees import link, metadata_of, replace_file
+from tests.support.snapshots.trees import link, metadata_of, replace_file
 
 CASES = (
     "v1_13_6-rocksdb-incremental/snapshot/chk-6",

@@ -16,10 +16,10 @@ from statetool import flink
 from statetool.columns.companions import PRESENT, SCALE
 from statetool.columns.decode import as_data
 from statetool.columns.values import map_values
-from statetool.entries.form import ALL_ENTRIES
 from statetool.errors import DecodeError, EncodeError, OptionError
 from statetool.serializers.options import OptionSerializer
 from statetool.types.options import ReadOptions
+from tests.support.snapshots.stored import stored_entries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,19 +30,6 @@ OPTION = OptionSerializer(
     "org.apache.flink.api.scala.typeutils.ScalaOptionSerializerSnapshot", 3, 2, None, (flink.LONG,)
 )
 PAIR = flink.row(flink.BIG_DECIMAL, flink.STRING)
-
-
-def entries(operator: st.Operator) -> Counter[tuple[str, int, bytes, bytes]]:
-    """Return all keyed entries as bytes."""
-    found: Counter[tuple[str, int, bytes, bytes]] = Counter()
-    for source in operator.inventory.keyed.sources():
-        names = [m.name for m in source.header().states]
-        for batch in source.batches(ALL_ENTRIES):
-            raw = bytes(batch.data)
-            for i in range(len(batch)):
-                key, value = raw[batch.key[i] : batch.key_end[i]], raw[batch.value[i] : batch.value_end[i]]
-                found[(names[batch.state[i]], int(batch.group[i]), key, value)] += 1
-    return found
 
 
 def written(path: Path, *bootstraps: Any) -> st.Operator:
@@ -110,13 +97,17 @@ def test_scales_are_shown_beside_the_numbers(decimals: st.Operator) -> None:
 @pytest.mark.parametrize("option", ["decimal", "string"])
 def test_tables_with_decimals_are_written_back_unchanged(decimals: st.Operator, tmp_path: Path, option: Any) -> None:
     table = decimals.to_arrow(ttl="raw", decimals=option)
-    assert entries(written(tmp_path / "like", st.bootstrap_keyed_state(table, like=decimals))) == entries(decimals)
+    assert stored_entries(written(tmp_path / "like", st.bootstrap_keyed_state(table, like=decimals))) == stored_entries(
+        decimals
+    )
     grouped = decimals.to_arrow(ttl="raw", decimals=option, key_group=True)
     state = st.bootstrap_keyed_state(grouped, like=decimals, key_group="key_group")
-    assert entries(written(tmp_path / "grouped", state)) == entries(decimals)
+    assert stored_entries(written(tmp_path / "grouped", state)) == stored_entries(decimals)
     # Portions and slices of tables keep the shapes of companions.
     sliced = pa.concat_tables([table.slice(3), table.slice(0, 3)])
-    assert entries(written(tmp_path / "sliced", st.bootstrap_keyed_state(sliced, like=decimals))) == entries(decimals)
+    assert stored_entries(
+        written(tmp_path / "sliced", st.bootstrap_keyed_state(sliced, like=decimals))
+    ) == stored_entries(decimals)
 
 
 @pytest.mark.parametrize("name", ["v", "items", "prices", "by_number", "pair", "lists", "timed"])
@@ -125,13 +116,13 @@ def test_the_long_form_with_decimals_is_written_back_unchanged(
 ) -> None:
     table = decimals.to_arrow(name, ttl="raw")
     new = written(tmp_path / "sp", st.bootstrap_state(name, table, like=decimals))
-    assert entries(new) == Counter({e: n for e, n in entries(decimals).items() if e[0] == name})
+    assert stored_entries(new) == Counter({e: n for e, n in stored_entries(decimals).items() if e[0] == name})
 
 
 def test_a_transform_that_changes_nothing_keeps_every_byte(decimals: st.Operator, tmp_path: Path) -> None:
     for option in ("decimal", "string"):
         edits = decimals.transform(lambda table: table, decimals=option)  # type: ignore[arg-type]
-        assert entries(edits.write(str(tmp_path / option))["op"]) == entries(decimals)
+        assert stored_entries(edits.write(str(tmp_path / option))["op"]) == stored_entries(decimals)
 
 
 def test_a_changed_number_keeps_its_scale_or_gets_the_digits_that_it_needs(
@@ -155,7 +146,7 @@ def test_numbers_of_more_than_38_digits_are_transformed_as_text(tmp_path: Path) 
     with pytest.raises(st.errors.StatetoolError, match="pass decimals='string'"):
         op.transform(lambda t: t)
     new = op.transform(lambda t: t, decimals="string").write(str(tmp_path / "new"))["op"]
-    assert entries(new) == entries(op)
+    assert stored_entries(new) == stored_entries(op)
 
 
 @pytest.mark.parametrize(
@@ -278,15 +269,17 @@ def test_null_values_are_told_from_absent_states(optional: st.Operator) -> None:
 
 def test_null_values_are_written_back_unchanged(optional: st.Operator, tmp_path: Path) -> None:
     table = optional.to_arrow(ttl="raw")
-    assert entries(written(tmp_path / "like", st.bootstrap_keyed_state(table, like=optional))) == entries(optional)
+    assert stored_entries(written(tmp_path / "like", st.bootstrap_keyed_state(table, like=optional))) == stored_entries(
+        optional
+    )
     new = optional.transform(lambda t: t).write(str(tmp_path / "same"))["op"]
-    assert entries(new) == entries(optional)
+    assert stored_entries(new) == stored_entries(optional)
     shown = st.bootstrap_keyed_state(optional.to_arrow(), like=optional, last_access_ms=5)
-    assert entries(written(tmp_path / "shown", shown)) == entries(optional)
+    assert stored_entries(written(tmp_path / "shown", shown)) == stored_entries(optional)
     for name in ("o", "items", "by", "timed"):
         long = st.bootstrap_state(name, optional.to_arrow(name, ttl="raw"), like=optional)
-        expected = Counter({e: n for e, n in entries(optional).items() if e[0] == name})
-        assert entries(written(tmp_path / f"long-{name}", long)) == expected
+        expected = Counter({e: n for e, n in stored_entries(optional).items() if e[0] == name})
+        assert stored_entries(written(tmp_path / f"long-{name}", long)) == expected
 
 
 def test_nulls_that_nothing_tells_apart_are_refused(optional: st.Operator, tmp_path: Path) -> None:
@@ -324,10 +317,10 @@ def test_expressions_that_change_nothing_keep_every_byte(
         op = st.load(str(folder / name), spark=spark).with_uids(["op"])["op"]
         change = {state: f"`{state}`" for state in op.inventory.keyed_states}
         new = op.transform(change, where="key IS NULL" if name == "decimals" else None)
-        assert entries(new.write(str(tmp_path / name))["op"]) == entries(operator)
+        assert stored_entries(new.write(str(tmp_path / name))["op"]) == stored_entries(operator)
         frame = op.keyed_state(ttl="raw")
         state = st.bootstrap_keyed_state(frame.repartition(3), like=op)
-        assert entries(written(tmp_path / f"{name}-like", state)) == entries(operator)
+        assert stored_entries(written(tmp_path / f"{name}-like", state)) == stored_entries(operator)
 
 
 @pytest.mark.full

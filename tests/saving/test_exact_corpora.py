@@ -12,8 +12,8 @@ import pytest
 import statetool as st
 from statetool.errors import StatetoolError
 from statetool.types import Scalar
-from tests.saving.test_exact import entries
 from tests.support.quick import quick
+from tests.support.snapshots.stored import stored_entries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ def bytes_of(op: st.Operator) -> Counter[Any]:
     """Return the entries; backends write different numbers of unread bytes after the flag of a null in a map."""
     maps = {name for name, (_, meta) in op.inventory.keyed_states.items() if meta.kind == "map"}
     found: Counter[Any] = Counter()
-    for (name, group, key, value), n in entries(op).items():
+    for (name, group, key, value), n in stored_entries(op).items():
         found[(name, group, key, value[:1] if name in maps and value[:1] == b"\1" else value)] += n
     return found
 

@@ -14,7 +14,7 @@ import pytest
 import statetool as st
 from statetool.columns.infer import infer_type
 from statetool.errors import EncodeError
-from tests.support.exact_rows import column, identity, is_bad, kind_of, value_of
+from tests.support.values.exact_rows import column, identity, is_bad, kind_of, value_of
 
 
 class Drawn:

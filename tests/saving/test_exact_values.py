@@ -20,7 +20,7 @@ from statetool.errors import EncodeError, OptionError, StatetoolError
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.kryo.wire import write_fixed
-from tests.support.exact_rows import BAD_TEXTS, NAN_BITS, NARROW_NAN_BITS, column
+from tests.support.values.exact_rows import BAD_TEXTS, NAN_BITS, NARROW_NAN_BITS, column
 
 KEYS = pa.array([1, 2])
 BAD = column(pa.string(), [b"fine", b"caf\xe9"])

@@ -20,8 +20,8 @@ from statetool.demo import SAVEPOINT
 from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
 from statetool.io import files, targets
 from statetool.saving.composition import Composition
-from tests.support.failing_io import KINDS, FailingIO
-from tests.support.object_store import object_store
+from tests.support.failures.failing_io import KINDS, FailingIO
+from tests.support.servers.object_store import object_store
 
 DEMO = Path(SAVEPOINT).parent
 Verb = Callable[[str, Path, bool], object]

@@ -16,7 +16,7 @@ from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError, TargetExistsError
 from statetool.saving.overlap import check_outside
-from tests.support.trees import JOB, checkpoint_root, link
+from tests.support.snapshots.trees import JOB, checkpoint_root, link
 
 DEMO = Path(SAVEPOINT).parent
 #: In order: operations that write ``<source>/inside`` from its source, a copy of one of the demo's snapshots.

@@ -18,8 +18,8 @@ from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
 from statetool.formats.metadata.handles import KeyGroupsHandle, RelativeFileHandle
 from statetool.serializers.base import Serializer
-from tests.support import build, canonical, native
-from tests.support.damage import Patient
+from tests.support.failures.damage import Patient
+from tests.support.snapshots import build, canonical, native
 
 _SPACE = pa.struct([("start", pa.int64()), ("end", pa.int64())])
 _SHOP = flink.pojo("com.acme.Shop", {"id": "BIGINT", "name": "STRING"})
@@ -131,7 +131,7 @@ def test_null_keys_inside_of_map_state_are_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "declared", "message"),
     [
-        (b"a", None, "a key of type BytePrimitiveArray is an array, which Java hashes by where it lies in memory"),
+        (b"a", None, "a key of type BytePrimitiveArray is an array, which Java hashes by its address in memory"),
         ([1], flink.primitive_array("long"), "LongPrimitiveArray is an array"),
         ({"f0": 1, "f1": b"a"}, flink.tuple_of("BIGINT", "BINARY"), "inside of Tuple<Long, BytePrimitiveArray>, is an"),
         ([b"a"], None, "inside of List<BytePrimitiveArray>, is an array"),

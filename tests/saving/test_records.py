@@ -1,4 +1,4 @@
-"""Rows become the same streams however they are split into batches; failed attempts leave nothing behind."""
+"""Rows become the same streams however they are split into batches; failed attempts leave no files."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from statetool.declaring.states import StateType
 from statetool.errors import EncodeError
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.io import files, targets
-from statetool.saving.bootstrap import KeyedBootstrap, Table, table_entries
+from statetool.saving.bootstrap import KeyedBootstrap, TableSchema, table_entries
 from statetool.saving.bootstrap.tables import keyed_job
-from statetool.saving.composition import StreamJob
+from statetool.saving.composition import StreamWriteTask
 from statetool.saving.publish import Publication, Staging
 from statetool.saving.streams.output import NewStream
-from statetool.saving.streams.runs import Spill, order_of_groups, packed
+from statetool.saving.streams.runs import Spill, order_of_groups, pack_run
 from statetool.types.declared import NOTHING_DECLARED
 
 MEMORY = 1 << 20
 
 
-def planned(table: pa.Table, *, long: bool = False, max_parallelism: int = 8) -> StreamJob:
+def planned(table: pa.Table, *, long: bool = False, max_parallelism: int = 8) -> StreamWriteTask:
     states = {"l": StateType(kind="list", element="STRING")} if long else None
     bootstrap = KeyedBootstrap(data=table, key=("k",), states=states, long=long)
     return keyed_job(
         "op",
-        [(bootstrap, Table(schema=table.schema))],
+        [(bootstrap, TableSchema(schema=table.schema))],
         None,
         parallelism=2,
         max_parallelism=max_parallelism,
@@ -39,13 +39,15 @@ def planned(table: pa.Table, *, long: bool = False, max_parallelism: int = 8) ->
     )
 
 
-def streams(job: StreamJob, batches: list[pa.RecordBatch], staging: Staging, memory: int = MEMORY) -> list[NewStream]:
+def streams(
+    job: StreamWriteTask, batches: list[pa.RecordBatch], staging: Staging, memory: int = MEMORY
+) -> list[NewStream]:
     ((_, recipe),) = job.tables
     with Spill() as spill:
         for place, rows in enumerate(batches):
             for batch in table_entries(recipe, rows):
                 order = order_of_groups(batch.group, batch.state)
-                spill.add(packed(batch, order, job.streams.prefix), place)
+                spill.add(pack_run(batch, order, job.streams.prefix), place)
         segments = spill.segments()
         return [
             job.streams.write(n, [segments.within(job.streams.numbers(n))], staging, memory)
@@ -105,13 +107,13 @@ def test_a_lost_attempt_leaves_no_file(tmp_path: Path) -> None:
 def test_a_key_that_comes_twice_is_seen_across_batches(tmp_path: Path, seed: int) -> None:
     keys = [*range(40), 17]
     table = pa.table({"k": keys, "a": [None if i % 3 == 0 else i for i in range(41)]})
-    with Publication(str(tmp_path / "sp")) as publication, pytest.raises(EncodeError, match="key 17 is there twice"):
+    with Publication(str(tmp_path / "sp")) as publication, pytest.raises(EncodeError, match="key 17 occurs twice"):
         streams(planned(table), cut(table, seed), publication.staging)
 
 
 def test_an_element_that_comes_twice_is_seen(tmp_path: Path) -> None:
     table = pa.table({"k": [1, 1, 1], "list_index": [0, 1, 1], "value": ["a", "b", "c"]})
-    with Publication(str(tmp_path / "sp")) as publication, pytest.raises(EncodeError, match="key 1 is there twice"):
+    with Publication(str(tmp_path / "sp")) as publication, pytest.raises(EncodeError, match="key 1 occurs twice"):
         streams(planned(table, long=True), table.to_batches(), publication.staging)
 
 

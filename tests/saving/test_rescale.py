@@ -11,16 +11,16 @@ import pytest
 
 import statetool
 from statetool.errors import OptionError, StatetoolError, TargetExistsError, UnsupportedError
-from statetool.formats.compression import read_chunks
-from statetool.formats.key_groups import key_group_for, prefix_size, range_for
+from statetool.formats.key_groups import key_group_for, range_for
 from statetool.formats.metadata import parse_metadata
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import file_rows
 from statetool.snapshot.operator import OperatorInventory
-from tests.corpus_check import Case, Checker
+from tests.support.checks.copies import check_copy
+from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
-from tests.support.stored import streams
+from tests.support.snapshots.stored import header_bytes, records, streams
 
 CASES = (
     "v1_13_6-rocksdb-canonical",
@@ -28,47 +28,6 @@ CASES = (
     "v2_3_0-hashmap-canonical-compressed",
     "v2_3_0-rocksdb-canonical",
 )
-
-
-def records(operator: OperatorInventory) -> Iterator[tuple[int, str, bytes, bytes]]:
-    """Yield ``(key group, state, key without prefix, value)``, read record by record without kernels."""
-    prefix = prefix_size(operator.state.max_parallelism)
-    for part in streams(operator):
-        header = part.header()
-        with part.stream.open() as f:
-            for r in sorted(part.ranges(), key=lambda r: r.number):
-                number, raw = r.number, bytes(f.read_at(r.offset, r.size_bytes))
-                if header.compressed:
-                    raw = b"".join(c.data for c in read_chunks(memoryview(raw), base=0))
-                at, seen = 0, []
-                while raw and raw[at : at + 2] != b"\xff\xff":
-                    state = header.states[int.from_bytes(raw[at : at + 2], "big")].name
-                    assert state not in seen
-                    seen.append(state)
-                    at, last = at + 2, False
-                    while not last:
-                        n = int.from_bytes(raw[at : at + 4], "big")
-                        key = bytes([raw[at + 4] & 0x7F]) + raw[at + 5 : at + 4 + n]
-                        last = raw[at + 4] >= 0x80
-                        at += 4 + n
-                        n = int.from_bytes(raw[at : at + 4], "big")
-                        assert int.from_bytes(key[:prefix], "big") == number
-                        yield number, state, key[prefix:], raw[at + 4 : at + 4 + n]
-                        at += 4 + n
-                assert len(raw) in (0, at + 2)
-
-
-def check_case(case: Case, folder: Path) -> None:
-    """Compare a rescaled copy of a case with the expected rows."""
-    checker = Checker(case, None)
-    checker.savepoint = statetool.load(str(folder))
-    for wanted in case.expected["operators"].values():
-        for operator in checker.savepoint.operators.values():
-            if operator.operator_id == wanted["operator_id"]:
-                wanted["max_parallelism"], wanted["parallelism"] = operator.max_parallelism, operator.parallelism
-    checker.run()
-    assert checker.problems == []
-    assert checker.rows > 0
 
 
 @pytest.mark.parametrize("number", quick([1024, 32, 100], 100))
@@ -80,7 +39,7 @@ def test_every_row_is_found_again_and_every_key_is_in_its_group(
     old = Inventory(str(case.metadata))
     plan = statetool.rescale(str(case.metadata.parent), str(tmp_path / "new"), number)
     new = Inventory(str(tmp_path / "new"))
-    check_case(case, tmp_path / "new")
+    check_copy(case, tmp_path / "new")
     assert len(plan.operators) == len(old.operators)
     for before, after in zip(old.operators.values(), new.operators.values(), strict=True):
         assert after.state.max_parallelism == number
@@ -113,10 +72,6 @@ def check_layout(
         for s in header.states:
             assert s.name in op.keyed_states
     check_hashes(before, after, rows)
-
-
-def header_bytes(operator: OperatorInventory) -> set[bytes]:
-    return {part.identity() for part in streams(operator)}
 
 
 def check_hashes(
@@ -231,7 +186,7 @@ def test_operator_state_of_subtasks_that_are_no_more_goes_to_others(
 ) -> None:
     case = Case(corpus / name)
     statetool.rescale(str(case.metadata.parent), str(tmp_path / "new"), 128, parallelism=parallelism)
-    check_case(case, tmp_path / "new")
+    check_copy(case, tmp_path / "new")
     for operator in Inventory(str(tmp_path / "new")).operators.values():
         assert operator.state.parallelism == parallelism
         assert all(s.index < parallelism for s in operator.state.subtasks)
@@ -273,6 +228,6 @@ def test_finished_subtasks_keep_their_places(corpus: Path, tmp_path: Path) -> No
         assert [(s.index, s.finished) for s in after.state.subtasks] == [
             (s.index, s.finished) for s in before.state.subtasks
         ]
-    check_case(case, tmp_path / "new")
+    check_copy(case, tmp_path / "new")
     with pytest.raises(UnsupportedError, match="had finished"):
         statetool.rescale(str(case.metadata.parent), str(tmp_path / "other"), 100, parallelism=1)

@@ -12,9 +12,8 @@ import statetool
 from statetool.errors import FormatError
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import file_rows
-from tests.corpus_check import Case
-from tests.saving.test_drop_and_convert import stream_bytes
-from tests.support.stored import streams
+from tests.support.checks.corpus_check import Case
+from tests.support.snapshots.stored import stream_bytes, streams
 
 pytestmark = pytest.mark.full
 SETTING = "spark.statetool.localBytes"

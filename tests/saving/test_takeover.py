@@ -23,6 +23,7 @@ from statetool.errors import FormatError, TargetExistsError, WriteFailedError
 from statetool.io import files, targets
 from statetool.saving import marks, owner, publish
 from statetool.saving.publish import Publication
+from tests.support.cli_output import command_of, commands
 
 
 def begin(target: str) -> Publication:
@@ -149,13 +150,7 @@ def test_every_writing_command_takes_over(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
     assert st.verify(target).ok
     del first
-    groups: list[Any] = [cli]
-    writing = []
-    for group in groups:
-        groups += [c for c in group.commands.values() if hasattr(c, "commands")]
-        writing += [
-            c for c in group.commands.values() if {"source", "target"} <= {p.name for p in c.params} or c.name == "copy"
-        ]
+    writing = [c for c in map(command_of, commands()) if {"source", "target"} <= {p.name for p in c.params}]
     assert len(writing) >= 11
     for command in writing:
         assert "take_over" in {p.name for p in command.params}, command.name

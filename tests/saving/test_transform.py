@@ -169,7 +169,7 @@ def test_an_expression_that_fails_ends_the_command_in_one_line(spark: SparkSessi
     words = ["transform", SAVEPOINT, str(tmp_path / "sp"), "--uid", "timers", "--set", "registered=registered / 0"]
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 3
-    assert re.search(r"^error: Spark says: \[DIVIDE_BY_ZERO\].*--debug", done.stderr, re.MULTILINE)
+    assert re.search(r"^error: Spark failed: \[DIVIDE_BY_ZERO\].*--debug", done.stderr, re.MULTILINE)
     assert not (tmp_path / "sp" / "_metadata").exists()
 
 

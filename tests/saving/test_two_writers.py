@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from statetool.saving.publish import Publication
-from tests.support.store_model import TARGET, Explorer, Search, State, names_in
+from tests.support.failures.store_model import TARGET, Explorer, Search, State, names_in
 
 
 def writer(name: str, take_over: bool) -> Callable[[], None]:
@@ -124,10 +124,10 @@ def test_the_search_finds_an_early_removal(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_search_finds_an_abort_that_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    def settle(self: Publication, error: BaseException | None) -> str:
+    def finalize(self: Publication, error: BaseException | None) -> str:
         self._stage = "open"
         return "open"
 
-    monkeypatch.setattr(Publication, "_settle", settle)
+    monkeypatch.setattr(Publication, "_settle", finalize)
     with pytest.raises(AssertionError, match="half a savepoint"):
         explore(monkeypatch, False, **BOTH_ON_ONE_HOST, failures=1)

@@ -15,8 +15,8 @@ from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types import DateType, DecimalType, ListType, Scalar, StructType, TimestampType
 from statetool.types.options import ReadOptions
-from tests.support.arrow_columns import by_kernels
-from tests.support.contract import SerializerContract
+from tests.support.checks.contract import SerializerContract
+from tests.support.values.arrow_columns import by_kernels
 
 
 class TestGeneric(SerializerContract):

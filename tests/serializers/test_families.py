@@ -1,6 +1,6 @@
 """The families of the DataStream API compared with bytes of Flink 1.15 to 2.3."""
 
-from tests.support.contract import FramedContract, SerializerContract
+from tests.support.checks.contract import FramedContract, SerializerContract
 
 
 class TestPrimitives(SerializerContract):

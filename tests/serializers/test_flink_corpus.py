@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serializer_check import Case, check, find_cases
+from tests.support.checks.serializer_check import Case, check, find_cases
 
 _MODULES = ("flink-core", "flink-runtime", "flink-streaming-java", "flink-scala", "flink-table-runtime",
             "flink-table-planner", "flink-gelly", "flink-gelly-examples", "flink-cep", "flink-connector-kafka",

@@ -5,7 +5,7 @@ import pytest
 from statetool.errors import UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.serializers.table import snapshot_reader
-from tests.support import build
+from tests.support.snapshots import build
 
 _ARRAY = "org.apache.flink.api.common.typeutils.base.array."
 

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
 from statetool.errors import DecodeError, EncodeError, FormatError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
-from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.java_types import serializer_snapshot
 from statetool.serializers.table import snapshot_reader
-from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
-from statetool.types.java import parse_java_type
-from tests.support.kryo_values import CLASSES
+from statetool.types.declared import class_of_fields
+from tests.support.corpora.kryo_golden import bound, encoded, golden, of_type
 
 VERSIONS = ("1.20.3", "2.3.0")
 #: With flink-scala on the class path (``kryo/KryoScala.java``), which prints the class.
@@ -35,39 +28,6 @@ PRINTED_OTHERWISE = (
     "tuple3", "tuple12", "int-value", "timestamp-before", "date-before", "sql-time", "calendar", "time-zone", "class-array",
     "atomic-reference", "enum-body", "class-int", "class-box", "order", "item", "order-empty", "locale-variant", "tags", "record", "url",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Golden:
-    """Output of one release."""
-
-    gen: Literal[2, 5]
-    snapshot: bytes
-    values: dict[str, tuple[bytes, str]]
-
-
-@lru_cache
-def golden(version: str) -> Golden:
-    lines = (Path(__file__).parent / "kryo" / f"values-{version}.tsv").read_text("utf-8").splitlines()
-    rows = [line.split("\t") for line in lines]
-    values = {name: (bytes.fromhex(raw), text) for name, raw, text in rows[1:]}
-    return Golden(5 if version.startswith("2.") else 2, bytes.fromhex(rows[0][1]), values)
-
-
-def bound(gen: Literal[2, 5], snapshot: bytes, classes: tuple[ClassDeclaration, ...] = CLASSES) -> Serializer:
-    return snapshot_reader(TypeContext(kryo=gen, classes=classes)).snapshot(Cursor(snapshot))
-
-
-def of_type(gen: Literal[2, 5], kind: str, classes: tuple[ClassDeclaration, ...] = CLASSES) -> Serializer:
-    """Return the serializer of a generic type."""
-    context = TypeContext(kryo=gen, classes=classes)
-    return bound(gen, serializer_snapshot(parse_java_type(kind), context, generic=True), classes)
-
-
-def encoded(s: Serializer, value: Any) -> bytes:
-    out = Output()
-    s.encode(out, value)
-    return bytes(out)
 
 
 CASES = [(v, n) for v in (*VERSIONS, SCALA) for n in golden(v).values]
@@ -176,15 +136,15 @@ def test_an_undeclared_class_is_named_with_a_way_out(version: str) -> None:
     with pytest.raises(UnknownSerializerError, match=r"statetool.declare\(\"KryoValues\$Item\""):
         s.decode(Cursor(recorded.values["item"][0]))
     opaque = of_type(recorded.gen, "KryoValues$Item", ())
-    assert opaque.framed_only
-    assert "KryoValues$Item" in opaque.what_is_missing
+    assert opaque.needs_frame
+    assert "KryoValues$Item" in opaque.missing_declaration_hint
     assert opaque.decode(Cursor(b"abc")) == b"abc"
 
 
 def test_without_a_version_values_stay_bytes() -> None:
     s = snapshot_reader().snapshot(Cursor(golden("2.3.0").snapshot))
-    assert s.framed_only
-    assert "kryo=" in s.what_is_missing
+    assert s.needs_frame
+    assert "kryo=" in s.missing_declaration_hint
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -14,8 +14,8 @@ from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types import StructType
-from tests.support import beam
-from tests.support.canonical import encoded
+from tests.support.snapshots import beam
+from tests.support.snapshots.canonical import encoded
 
 TYPEUTILS: Final = "org.apache.flink.api.common.typeutils."
 CEP: Final = "org.apache.flink.cep.nfa."
@@ -155,7 +155,7 @@ def test_a_state_of_a_whole_nfa_is_known_and_empty() -> None:
     s = read(raw)
     assert s.proxy_bytes == raw
     assert s.type_name == "Nfa<String, Nfa<String, String, Int>>"
-    assert not s.framed_only
+    assert not s.needs_frame
     with pytest.raises(FormatError, match=r"no release since Flink 1\.6"):
         s.decode(Cursor(b"\0\1"))
 

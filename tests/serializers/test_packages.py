@@ -14,7 +14,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_output import write_java_stream
 from statetool.io.output import Output
 from statetool.serializers import java_classes
-from statetool.serializers.kryo.registry import Registry
+from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.packages import binary_name, full_name, known_name
 from statetool.serializers.simple_types import _BY_CLASS, serializer_of_class
 from statetool.serializers.snapshot import ADAPTER_VERSION
@@ -22,8 +22,8 @@ from statetool.serializers.sql_streams import type_object
 from statetool.serializers.sql_types import SqlType, parse_logical_type
 from statetool.serializers.table import FAMILIES, snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
-from tests.formats.test_headers import header_with
-from tests.support import beam, build
+from tests.support.snapshots import beam, build
+from tests.support.snapshots.headers import header_with
 
 #: Real ones first: flink-scala-api, the pipelines of Flink CDC (current and former name), packages of PyFlink and Beam for other classes.
 PACKAGES: Final = (
@@ -83,7 +83,7 @@ def test_the_values_of_such_a_class_are_exact_bytes(family: str) -> None:
         header = read_keyed_header(Cursor(raw), NOTHING_DECLARED, end=len(raw))
         state = header.states[0].value
         assert "org.apache.flinkx" in state.type_name
-        assert state.framed_only
+        assert state.needs_frame
         assert state.decode(Cursor(b"\1\2\3")) == b"\1\2\3"
         assert write_keyed_header(header) == raw
 
@@ -161,5 +161,5 @@ def test_kryos_serializers_are_known_by_their_full_names() -> None:
         "com.twitter.chill.protobuf.ProtobufSerializer",
     ):
         for name in (known, f"com.acme.{known}", f"x{known}", f"{known}2"):
-            registry = Registry(5, NOTHING_DECLARED, (("com.acme.Money", name),))
-            assert registry.custom("com.acme.Money") == (None if name == known else name)
+            kryo = KryoInstance(5, NOTHING_DECLARED, (("com.acme.Money", name),))
+            assert kryo.custom("com.acme.Money") == (None if name == known else name)

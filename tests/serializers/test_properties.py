@@ -13,9 +13,9 @@ from statetool.io.output import Output
 from statetool.kernels.skip import skip_many
 from statetool.kernels.skip_program import compile_skip
 from statetool.serializers.table import snapshot_reader
-from tests.serializer_check import Case
-from tests.support.golden import generated
-from tests.support.strategies import typed_values
+from tests.support.checks.serializer_check import Case
+from tests.support.corpora.golden import generated
+from tests.support.strategies.serializers import typed_values
 
 # Generated strategies have long names.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")

@@ -20,8 +20,8 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import declared_in_python
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
-from tests.serializers.test_kryo import encoded
-from tests.support import build
+from tests.support.corpora.kryo_golden import encoded
+from tests.support.snapshots import build
 
 BYTES = build.simple("BytePrimitiveArray", "org.apache.flink.api.common.typeutils.base.array.")
 WRAPPED = build.simple("ByteArrayWrapper", "org.apache.flink.streaming.api.utils.")

@@ -21,7 +21,7 @@ from statetool.serializers.rowdata import ArrayDataSerializer, MapDataSerializer
 from statetool.serializers.sql_declared import sql_snapshot
 from statetool.serializers.sql_types import SqlType
 from statetool.types.options import ReadOptions
-from tests.support import canonical
+from tests.support.snapshots import canonical
 
 _PREFIX: Final = "org.apache.flink.table.runtime.typeutils."
 INT, BIGINT = SqlType(root="INT"), SqlType(root="BIGINT")

@@ -19,7 +19,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
-from tests.support.arrow_columns import by_kernels, rows_of
+from tests.support.values.arrow_columns import by_kernels, rows_of
 
 LONG: Final = 1 << 40
 #: Values of the job by section, one per line.
@@ -202,6 +202,6 @@ def test_kryo_values_are_those_of_the_job(name: str, body: Any) -> None:
     assert json.loads(decoded(serializer("kryo"), raw)) == {cls: body}
 
 
-@pytest.mark.xfail(reason="chill numbers the manifests of primitives in an order of its own", strict=True)
+@pytest.mark.xfail(reason="chill numbers the manifests of primitives in another order", strict=True)
 def test_manifests_of_primitives() -> None:
     decoded(serializer("kryo"), lines()["kryo", "class-tag-int"][0])

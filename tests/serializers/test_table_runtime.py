@@ -1,6 +1,6 @@
 """The families of the table runtime compared with bytes of Flink 1.15 to 2.3."""
 
-from tests.support.contract import SerializerContract
+from tests.support.checks.contract import SerializerContract
 
 
 class TestRowData(SerializerContract):

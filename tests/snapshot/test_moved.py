@@ -16,8 +16,8 @@ from statetool.formats.metadata.model import handles_of
 from statetool.io import files
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.locate import Locator
-from tests.support.corpora import HERE
-from tests.support.trees import link, metadata_of
+from tests.support.corpora.archives import HERE
+from tests.support.snapshots.trees import link, metadata_of
 
 CASES = (
     "v1_13_6-rocksdb-incremental",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statetool
 from statetool.demo import SAVEPOINT
-from statetool.snapshot.html import html_table
+from statetool.html.markup import table
 
 
 def test_a_snapshot_is_a_table_of_operators_an_operator_one_of_states() -> None:
@@ -14,7 +14,7 @@ def test_a_snapshot_is_a_table_of_operators_an_operator_one_of_states() -> None:
     assert shown.count("<tr>") == 1 + len(sp.operators)
     assert "with-ttl" in sp["with-ttl"]._repr_html_()
     assert sp["with-ttl"]._repr_html_().count("<tr>") == 1 + len(sp["with-ttl"].inventory.states)
-    assert '<td style="text-align: left">map</td>' in sp["with-ttl"].states["ttl-map"]._repr_html_()
+    assert "<td>map</td>" in sp["with-ttl"].states["ttl-map"]._repr_html_()
 
 
 def test_names_of_operators_are_completed() -> None:
@@ -23,4 +23,4 @@ def test_names_of_operators_are_completed() -> None:
 
 
 def test_names_are_no_markup() -> None:
-    assert "<b>" not in html_table("<b>", ["<b>"], [["<b>", None]])
+    assert "<b>" not in table(["<b>"], [["<b>"]], "<b>")

@@ -15,7 +15,7 @@ from statetool.errors import FormatError, UnknownNameError
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata, write_metadata
 from statetool.formats.metadata.handles import KeyGroupsHandle, RelativeFileHandle
 from statetool.formats.operator_id import operator_id_for_uid
-from tests.support import build, canonical
+from tests.support.snapshots import build, canonical
 
 REASON = "keyed state proxy version 0 is not 3 to 6"
 

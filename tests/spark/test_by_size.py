@@ -16,7 +16,7 @@ from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, StatetoolError
 from statetool.spark import frames
 from statetool.tables.request import ScanRequest
-from tests.support.data_sources import data_sources, rows_of
+from tests.support.spark.data_sources import data_sources, rows_of
 
 WAYS = {"here": 1 << 30, "tasks": 0}
 #: A zone with daylight saving time, far from UTC.

@@ -16,7 +16,8 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.jobs.package import package as packed
-from tests.support.cluster import SETTINGS, cluster, environment, packed_environment, submit, wheel
+from tests.support.servers.cluster import SETTINGS, cluster, submit
+from tools.packages import build_zip, environment, pack_environment
 
 pytestmark = pytest.mark.full
 
@@ -69,14 +70,14 @@ def test_the_package_is_shipped_to_a_cluster(
 ) -> None:
     master, work = running
     before = executors(work)
-    export(master, package if way == "zip" else wheel(tmp_path), tmp_path)
+    export(master, package if way == "zip" else build_zip(tmp_path), tmp_path)
     assert len(executors(work) - before) == 2, "not both workers ran"
 
 
 def test_an_environment_is_shipped_to_a_cluster(running: tuple[str, Path], tmp_path: Path) -> None:
     master, work = running
     before = executors(work)
-    archive = packed_environment(tmp_path)
+    archive = pack_environment(tmp_path)
     here = tmp_path / "here"
     shutil.unpack_archive(archive, here)
     (here / "bin" / "python").chmod(0o755)

@@ -19,8 +19,9 @@ import pytest
 
 import statetool
 from statetool.demo import SAVEPOINT
-from tests.support.cluster import ROOT, connect_server, environment
-from tests.support.data_sources import data_sources
+from tests.support.servers.cluster import connect_server
+from tests.support.spark.data_sources import data_sources
+from tools.packages import ROOT, environment
 
 pytestmark = [pytest.mark.full, data_sources]
 
@@ -45,7 +46,7 @@ def answers(server: str, corpus: Path, tmp_path_factory: pytest.TempPathFactory)
     """Output of a client."""
     damaged = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
     target = str(tmp_path_factory.mktemp("written") / "corrected")
-    process = run("-m", "tests.support.connected", server, SAVEPOINT, damaged, target)
+    process = run("-m", "tests.support.servers.connect_client", server, SAVEPOINT, damaged, target)
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-5000:]
     printed: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return printed

@@ -11,7 +11,7 @@ import pyspark
 import pytest
 
 from statetool.demo import SAVEPOINT
-from tests.support.data_sources import data_sources
+from tests.support.spark.data_sources import data_sources
 
 pytestmark = [pytest.mark.full, data_sources]
 ROOT = Path(__file__).parents[2]

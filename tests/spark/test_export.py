@@ -16,7 +16,7 @@ from statetool.errors import MissingDependencyError, OptionError, StatetoolError
 from statetool.spark import export
 from statetool.spark.export import export_table
 from statetool.tables.request import ScanRequest
-from tests.support.data_sources import rows_of
+from tests.support.spark.data_sources import rows_of
 
 TABLE = ScanRequest()
 

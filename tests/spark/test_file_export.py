@@ -18,7 +18,7 @@ from statetool.spark.export import export_table
 from statetool.spark.file_export import is_own_target, is_plain
 from statetool.spark.frames import LOCAL_BYTES
 from statetool.tables.request import ScanRequest
-from tests.support.data_sources import rows_of
+from tests.support.spark.data_sources import rows_of
 
 CODEC = "spark.sql.parquet.compression.codec"
 

@@ -13,8 +13,8 @@ from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
 from statetool.jobs.follow import main
 from statetool.spark import folding
 from statetool.spark.folding import merge_statement
-from tests.support.data_sources import data_sources
-from tests.support.incremental import Job
+from tests.support.snapshots.incremental import Job
+from tests.support.spark.data_sources import data_sources
 
 pytestmark = pytest.mark.full
 OPTIONS = ("--option", "uids=op")
@@ -147,7 +147,7 @@ class TestFolding:
     def test_columns_have_any_name(self, spark: Any, tmp_path: Path) -> None:
         names = ["key.id", "a`b", "the state"]
         kind = "checkpoint_id LONG, checkpoint_time TIMESTAMP, compared_with LONG, change STRING, " + ", ".join(
-            f"{folding._quoted(n)} LONG" for n in names
+            f"{folding._quote(n)} LONG" for n in names
         )
         fold = statetool.fold_into(str(tmp_path / "lake"), key=names[:2])
         fold(spark.createDataFrame([(1, None, None, "insert", k, None, 0) for k in (1, 2, 3)], kind), 0)

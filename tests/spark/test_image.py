@@ -13,8 +13,8 @@ import pytest
 
 import statetool
 from statetool.demo import SAVEPOINT
-from tests.support.cluster import SETTINGS, cluster
-from tests.support.image import HOME, MARK, Image, image_of_spark
+from tests.support.servers.cluster import SETTINGS, cluster
+from tools.image import HOME, MARK, Image, image_of_spark
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 

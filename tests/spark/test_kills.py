@@ -143,7 +143,7 @@ def test_a_killed_task_leaves_nothing_and_the_next_write_succeeds(
     for _ in range(2):
         try:
             write(target, frame)
-        except Exception as error:  # noqa: BLE001 - Spark's own, of many classes
+        except Exception as error:  # noqa: BLE001 - Spark raises many classes
             assert "_metadata" not in names(target), error
             assert names(target) == set()
     assert os.path.exists(flag)

@@ -19,8 +19,8 @@ from statetool.spark.pruning import allowed_keys
 from statetool.spark.source_options import SourceOptions
 from statetool.spark.sources import FlinkStateReader
 from statetool.tables.read import read_split
-from tests.support import build
-from tests.support.stored import groups_of
+from tests.support.snapshots import build
+from tests.support.snapshots.stored import groups_of
 
 CASE = "v2_3_0-rocksdb-canonical"
 KEY = ("key",)

@@ -19,7 +19,7 @@ from statetool.spark import session as sessions
 from statetool.spark.schema import spark_schema
 from statetool.tables.request import ScanRequest
 from statetool.types.options import ShowingOptions
-from tests.support.data_sources import data_sources, rows_of
+from tests.support.spark.data_sources import data_sources, rows_of
 
 
 def test_no_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

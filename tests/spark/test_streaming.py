@@ -15,9 +15,9 @@ import statetool
 from statetool.errors import CheckpointDeletedError, UnsupportedError
 from statetool.spark import streaming
 from statetool.spark.streaming import CheckpointStream, CheckpointTable
-from tests.support.data_sources import data_sources
-from tests.support.incremental import Job
-from tests.support.trees import JOB, checkpoint_root, link, replace_file
+from tests.support.snapshots.incremental import Job
+from tests.support.snapshots.trees import JOB, checkpoint_root, link, replace_file
+from tests.support.spark.data_sources import data_sources
 
 pytestmark = pytest.mark.full
 

@@ -11,7 +11,7 @@ import statetool
 from statetool.demo import SAVEPOINT
 from statetool.errors import StatetoolError
 from statetool.spark import views
-from tests.support.data_sources import data_sources, rows_of
+from tests.support.spark.data_sources import data_sources, rows_of
 
 #: Numbers that Spark assigns to columns, plans and expressions.
 _NUMBERS = re.compile(r"#\d+L?|plan_id=\d+")

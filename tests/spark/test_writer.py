@@ -17,7 +17,7 @@ from statetool.spark.export import export_table
 from statetool.spark.frames import LOCAL_BYTES
 from statetool.spark.tables import arrow_frame
 from statetool.tables.request import ScanRequest
-from tests.support.data_sources import rows_of
+from tests.support.spark.data_sources import rows_of
 
 pyspark = pytest.importorskip("pyspark")
 
@@ -102,7 +102,7 @@ def test_what_spark_cannot_hold_is_refused(spark: Any) -> None:
 
 def test_the_driver_raises_what_tasks_found(spark: Any, tmp_path: Path) -> None:
     df = spark.range(100).selectExpr("id % 50 as id", "id + 32700 as v")
-    with pytest.raises(EncodeError, match=r"key .* is there twice"):
+    with pytest.raises(EncodeError, match=r"key .* occurs twice"):
         st.SavepointWriter.new().with_operator("op", st.bootstrap_keyed_state(df, key="id")).write(str(tmp_path / "sp"))
     small = st.bootstrap_keyed_state(df, key="id", states={"v": st.value("SMALLINT")})
     with pytest.raises(EncodeError, match=r"does not fit int16.*column 'v' of the row with key"):

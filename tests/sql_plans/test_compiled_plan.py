@@ -10,7 +10,7 @@ import statetool
 from statetool.errors import FormatError, OptionError
 from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.sql_plans.row_types import row_names
-from tests.support.corpora import HERE, unpack
+from tests.support.corpora.archives import HERE, unpack
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,12 @@ from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.entries.form import EntryRequest
 from statetool.errors import OptionError, UnknownNameError
+from statetool.html.markup import html
 from statetool.io.cursor import Cursor
 from statetool.report.times import growth as growth_section
 from statetool.snapshot.metadata_tables import file_rows
 from statetool.statistics.records import TABLES
+from tests.support.snapshots.trees import last_snapshot
 
 NOW = 1_800_000_000_000
 CASES = (
@@ -30,11 +32,6 @@ CASES = (
     "v2_3_0-unaligned",
     "v1_13_6-hashmap-canonical",
 )
-
-
-def snapshot(corpus: Path, case: str) -> str:
-    """Return the last snapshot of a case."""
-    return str(max((corpus / case / "snapshot").rglob("_metadata")).parent)
 
 
 def brute(operator: statetool.Operator) -> tuple[Counter[str], Counter[bytes], Counter[str]]:
@@ -58,7 +55,7 @@ def brute(operator: statetool.Operator) -> tuple[Counter[str], Counter[bytes], C
 
 @pytest.mark.parametrize("case", CASES)
 def test_sizes_are_together_those_of_the_files(corpus: Path, case: str) -> None:
-    sp = statetool.load(snapshot(corpus, case))
+    sp = statetool.load(last_snapshot(corpus, case))
     statistics = sp.stats()
     assert statistics.unread == ()
     by_operator = Counter[str]()
@@ -71,7 +68,7 @@ def test_sizes_are_together_those_of_the_files(corpus: Path, case: str) -> None:
 
 def test_frames_of_a_canonical_savepoint_are_what_its_layout_says(corpus: Path) -> None:
     """An entry has two lengths and the key group; a state of a key group has its id, and the key group its end."""
-    sp = statetool.load(snapshot(corpus, "v2_3_0-rocksdb-canonical"))
+    sp = statetool.load(last_snapshot(corpus, "v2_3_0-rocksdb-canonical"))
     for operator in sp.operators.values():
         sizes = [r for r in operator.stats().rows("sizes") if r.scope == "keyed"]
         framing, expected = Counter[int](), Counter[int]()
@@ -87,7 +84,7 @@ def test_frames_of_a_canonical_savepoint_are_what_its_layout_says(corpus: Path) 
 
 @pytest.mark.parametrize("case", CASES)
 def test_counts_and_largest_keys_equal_those_of_a_loop_over_all_entries(corpus: Path, case: str) -> None:
-    sp = statetool.load(snapshot(corpus, case))
+    sp = statetool.load(last_snapshot(corpus, case))
     for operator in sp.operators.values():
         entries, sizes, keys = brute(operator)
         statistics = operator.stats(largest=5)
@@ -102,7 +99,7 @@ def test_counts_and_largest_keys_equal_those_of_a_loop_over_all_entries(corpus: 
 
 
 def test_largest_lists_and_maps_equal_those_of_the_tables(corpus: Path) -> None:
-    operator = statetool.load(snapshot(corpus, "v2_3_0-rocksdb-native"))["collections-by-string"]
+    operator = statetool.load(last_snapshot(corpus, "v2_3_0-rocksdb-native"))["collections-by-string"]
     statistics = operator.stats(largest=100)
     rows = operator.to_arrow(states=["prices", "names", "history"]).to_pylist()
     lengths: dict[str, list[int]] = {
@@ -160,7 +157,7 @@ def test_expired_values_are_those_that_a_read_hides() -> None:
 
 def test_timers_are_counted_by_when_they_fire(corpus: Path) -> None:
     for case in ("v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-heap-timers", "v2_3_0-hashmap-canonical"):
-        operator = statetool.load(snapshot(corpus, case))["timers"]
+        operator = statetool.load(last_snapshot(corpus, case))["timers"]
         fires: dict[str, list[int]] = defaultdict(list)
         for row in operator.to_arrow("timers").to_pylist():
             fires[row["domain"]].append(row["timestamp"])
@@ -178,7 +175,7 @@ def test_the_same_job_has_the_same_counts_in_every_form(corpus: Path) -> None:
     """The bytes differ: the heap backend and RocksDB have different layouts for lists."""
 
     def counted(case: str) -> dict[tuple[str, str], tuple[int, int | None]]:
-        rows = statetool.load(snapshot(corpus, case)).stats().rows("states")
+        rows = statetool.load(last_snapshot(corpus, case)).stats().rows("states")
         return {(r.operator, r.state): (r.entries, r.keys) for r in rows if r.scope == "keyed" and r.kind != "timers"}
 
     canonical = counted("v2_3_0-rocksdb-canonical")
@@ -190,7 +187,7 @@ def test_the_same_job_has_the_same_counts_in_every_form(corpus: Path) -> None:
 
 
 def test_what_cannot_be_read_is_counted_as_such(corpus: Path) -> None:
-    sp = statetool.load(snapshot(corpus, "v2_3_0-hashmap-native"))
+    sp = statetool.load(last_snapshot(corpus, "v2_3_0-hashmap-native"))
     statistics = sp.stats()
     assert any("cannot be found in the layout of the heap backend" in reason for reason in statistics.unread)
     rows = {r.operator: r for r in statistics.rows("operators")}
@@ -212,7 +209,7 @@ def test_operator_state_is_counted_by_elements() -> None:
 
 
 def test_snappy_is_measured_on_a_sample(corpus: Path) -> None:
-    row = statetool.load(snapshot(corpus, "v2_3_0-rocksdb-canonical"))["orders"].stats().rows("operators")[0]
+    row = statetool.load(last_snapshot(corpus, "v2_3_0-rocksdb-canonical"))["orders"].stats().rows("operators")[0]
     assert row.snappy_ratio is not None
     assert 0.1 < row.snappy_ratio < 1
 
@@ -258,7 +255,7 @@ def test_growth_knows_nothing_of_what_cannot_be_read(corpus: Path) -> None:
     assert of_orders
     assert {(r.entries, r.size_bytes) for r in of_orders} == {(None, None)}
     assert all(r.entries is not None for r in rows if r.operator == "by-tuple")
-    assert "Without what could not be read in each: " in growth_section(rows)
+    assert "Not included, because they could not be read in every checkpoint: " in growth_section(rows)
 
 
 def test_growth_is_of_each_directory_where_no_job_is_named(tmp_path: Path) -> None:
@@ -294,7 +291,7 @@ def test_the_command_shows_growth_of_a_directory(corpus: Path) -> None:
     rows = json.loads(run(root, "--output", "json").stdout)
     assert {"checkpoint_id", "entries_added", "bytes_added"} <= set(rows[0])
     refused = run(root, "--ttl-ms", "5", code=2)
-    assert "--ttl-ms does nothing for a directory of snapshots" in refused.stderr
+    assert "--ttl-ms cannot be used for the growth of a directory of snapshots" in refused.stderr
 
 
 def test_spark_counts_the_same(spark: Any) -> None:
@@ -307,7 +304,7 @@ def test_spark_counts_the_same(spark: Any) -> None:
 
 def test_a_restore_reads_everything_once_at_the_same_parallelism(corpus: Path) -> None:
     for case in ("v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-native"):
-        operator = statetool.load(snapshot(corpus, case))["collections-by-string"]
+        operator = statetool.load(last_snapshot(corpus, case))["collections-by-string"]
         rows = operator.stats(bandwidth_mib=1, latency_ms=500).rows("restore")
         assert [r.subtask for r in rows] == list(range(operator.parallelism))
         files = [r for r in file_rows(operator.inventory) if r.slot == "managed keyed"]
@@ -320,8 +317,8 @@ def test_a_restore_reads_everything_once_at_the_same_parallelism(corpus: Path) -
 
 
 def test_after_rescaling_a_database_is_read_whole_by_many(corpus: Path) -> None:
-    canonical = statetool.load(snapshot(corpus, "v2_3_0-rocksdb-canonical"))["orders"]
-    native = statetool.load(snapshot(corpus, "v2_3_0-rocksdb-native"))["orders"]
+    canonical = statetool.load(last_snapshot(corpus, "v2_3_0-rocksdb-canonical"))["orders"]
+    native = statetool.load(last_snapshot(corpus, "v2_3_0-rocksdb-native"))["orders"]
     wide = 3 * native.parallelism
     for operator, whole in ((canonical, False), (native, True)):
         rows = [r for r in operator.stats(parallelism=wide).rows("restore") if r.parallelism == wide]
@@ -344,3 +341,16 @@ def test_union_state_is_read_by_all_and_lists_are_dealt_out() -> None:
     assert all(r.read_bytes == pytest.approx(headers + sizes["offsets"] + sizes["buffered"] / 8, abs=1) for r in rows)
     with pytest.raises(OptionError, match="bandwidth"):
         operator.stats(bandwidth_mib=0)
+
+
+def test_notebooks_show_stored_and_uncompressed_sizes_and_what_was_not_read(corpus: Path) -> None:
+    statistics = statetool.load(str(corpus / "v2_3_0-hashmap-native" / "snapshot")).stats()
+    shown = statistics._repr_html_()
+    assert statistics.unread
+    assert all(html(reason) in shown for reason in statistics.unread)
+    for o in statistics.rows("operators"):
+        assert f'value="{o.size_bytes}"' in shown
+        assert f'value="{o.entries_bytes}"' in shown
+    frame = statistics.to_pandas("states")
+    assert frame["size_bytes"].tolist() == [s.size_bytes for s in statistics.rows("states")]
+    assert str(frame["keys"].dtype) == "Int64"

@@ -21,7 +21,7 @@ from statetool.io.cursor import Cursor
 from statetool.kernels.program import kernel_only
 from statetool.serializers.base import Serializer
 from statetool.serializers.table import SNAPSHOT_CLASSES, snapshot_reader
-from tests.serializer_check import Case, check, find_cases, read_index
+from tests.support.checks.serializer_check import Case, check, find_cases, read_index
 
 COLUMNS = ("class", "read", "written", "kernel", "versions")
 _VERSION = re.compile(r"(?:flink|generated-|v)?(\d+)[._](\d+)")
@@ -73,7 +73,7 @@ def _note(facts: dict[str, Facts], s: Serializer, version: tuple[int, int] | Non
     if name not in SNAPSHOT_CLASSES:
         return
     known = facts.setdefault(name, Facts())
-    known.decoded |= not s.framed_only
+    known.decoded |= not s.needs_frame
     known.written |= written
     if all(kernel_only(child.program()) for _, child in s.children()):
         known.kernel.add(kernel_only(s.program()))

@@ -23,7 +23,8 @@ def executed(path: Path) -> Any:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
             cell.outputs = [o for o in cell.outputs if o.get("name") != _WORDS]
-    return notebook
+    # Paths of this machine are no results.
+    return nbformat.reads(nbformat.writes(notebook).replace(f"{NOTEBOOKS.parent}/", ""), as_version=4)
 
 
 def printed(notebook: Any) -> list[str]:

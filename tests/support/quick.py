@@ -1,11 +1,26 @@
-"""Selection of similar cases for the quick run."""
+"""Selection of similar cases for the quick and the uncompiled run."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import pytest
+
+#: This is the uncompiled run (``.ci/uncompiled``). Its kernels are plain Python, a hundred times as slow. It finds errors that compiled code
+#: hides, such as an index out of bounds: these depend on the code that runs, not on the number of similar cases.
+UNCOMPILED: Final = os.environ.get("STATETOOL_JIT") == "0"
+
+
+def fewer_uncompiled(cases: list[Any], *chosen: Any) -> list[Any]:
+    """Return parameters of a test whose cases run the same kernels: only the chosen ones in the uncompiled run."""
+    return list(chosen) if UNCOMPILED else cases
+
+
+def examples(number: int) -> int:
+    """Return the number of examples of a property of kernels: a third of it in the uncompiled run."""
+    return number // 3 if UNCOMPILED else number
 
 
 def quick(cases: Iterable[Any], *chosen: Any) -> list[Any]:

@@ -21,7 +21,7 @@ from statetool.declaring.job_code import java_info
 from statetool.errors import OptionError
 from statetool.hashing.possible_keys import check_key_type
 from statetool.serializers.table import FAMILIES
-from tests.support.corpora import HERE, unpack
+from tests.support.corpora.archives import HERE, unpack
 
 START: Final = "<!-- support:start -->"
 END: Final = "<!-- support:end -->"

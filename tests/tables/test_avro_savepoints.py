@@ -11,7 +11,7 @@ import pytest
 
 import statetool
 from statetool.columns.text_schemas import avro_schema, ddl_lines
-from tests.support.corpora import unpack
+from tests.support.corpora.archives import unpack
 
 COUNT = 40
 VERSIONS = ("1.17.2", "2.3.0")

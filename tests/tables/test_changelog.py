@@ -21,12 +21,12 @@ from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
 from statetool.formats.metadata import SnapshotMetadata
 from statetool.formats.metadata.handles import ByteStreamHandle, ChangelogHandle, ChangesHandle, IncrementalHandle
 from statetool.formats.metadata.writer import write_metadata
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer
-from tests.corpus_check import Case
-from tests.support.build import INT, LONG, STRING, list_of, map_of, simple
-from tests.support.canonical import composite_key, encoded, key_group_bytes, keyed, serializer, timers
-from tests.support.changelog import Change, Log, Model, change, change_set, description, snapshot
+from tests.support.checks.corpus_check import Case
+from tests.support.snapshots.build import INT, LONG, STRING, list_of, map_of, simple
+from tests.support.snapshots.canonical import composite_key, encoded, key_group_bytes, keyed, serializer, timers
+from tests.support.snapshots.changelog import Change, Log, Model, change, change_set, description, snapshot
 
 GROUPS: Final = 8
 STRINGS: Final = serializer(STRING)
@@ -135,7 +135,7 @@ def apply(model: Model, operation: Operation) -> Change:
     raise AssertionError(operation)
 
 
-def materialized(model: Model, states: Sequence[StateMeta]) -> tuple[bytes, list[int]]:
+def materialized(model: Model, states: Sequence[StateMetaInfo]) -> tuple[bytes, list[int]]:
     """Return a canonical stream with the model's current state, with its states in another order than in the log."""
     order = [m.name for m in states]
     by_group: dict[int, dict[int, list[tuple[bytes, bytes]]]] = {}
@@ -295,7 +295,7 @@ def test_another_operator_tells_the_type_of_keys(tmp_path: Path) -> None:
     other = snapshot(tmp_path / "other", Log(), [materialized(model, STATES)])
     op = statetool.load(str(tmp_path), uids=["op"], key_types={"op": other})["op"]
     assert op.to_arrow("values").to_pylist() == [{"key": "one", "value": 0}, {"key": "two", "value": 1}]
-    with pytest.raises(UnknownNameError, match="which key_types names"):
+    with pytest.raises(UnknownNameError, match="key_types: no operator"):
         statetool.load(str(tmp_path), key_types={"op": other})
 
 

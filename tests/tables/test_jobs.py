@@ -1,4 +1,4 @@
-"""Jobs designed to be hard (``tests/flink/zoo``), run in Flink 1.13 to 2.3: every value of these jobs is read.
+"""Jobs designed to be hard (``tests/support/flink/zoo``), run in Flink 1.13 to 2.3: every value of these jobs is read.
 
 Keys of every type, unusual names, class hierarchies with several levels, states of Flink 2's async API, changelogs without materialized
 state, windows of all kinds. The expected values are the jobs' own data, except for windows, whose contents are derived from their elements.
@@ -15,8 +15,8 @@ import pytest
 import statetool
 from statetool import flink
 from statetool.errors import UndescribedClassError, UnknownSerializerError
-from tests.corpus_check import Case, Checker
-from tests.support.corpora import HERE, unpack
+from tests.support.checks.corpus_check import Case, Checker
+from tests.support.corpora.archives import HERE, unpack
 
 START_MS = 1_700_000_000_000
 ELEMENTS = 60

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import statetool
-from tests.support.build import INT, LONG, STRING, composite
-from tests.support.canonical import (
+from tests.support.snapshots.build import INT, LONG, STRING, composite
+from tests.support.snapshots.canonical import (
     VOID,
     Subtask,
     composite_key,
@@ -20,7 +20,7 @@ from tests.support.canonical import (
     serializer,
     timers,
 )
-from tests.support.native import Entry, native_savepoint
+from tests.support.snapshots.native import Entry, native_savepoint
 
 KEY = serializer(STRING)
 LIST = composite("org.apache.flink.api.common.typeutils.base.ListSerializerSnapshot", 1, b"", INT)

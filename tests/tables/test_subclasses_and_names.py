@@ -13,8 +13,8 @@ from statetool.formats.keyed.header import KeyedHeader, read_keyed_header, write
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.types.declared import NOTHING_DECLARED, class_of_fields
-from tests.support.build import INT, STRING, composite, list_of, pojo
-from tests.support.canonical import ListState, Subtask, group_of, keyed, savepoint, serializer
+from tests.support.snapshots.build import INT, STRING, composite, list_of, pojo
+from tests.support.snapshots.canonical import ListState, Subtask, group_of, keyed, savepoint, serializer
 
 CAR = pojo("Car", {"wheels": INT, "doors": INT})
 BOAT = pojo("Boat", {"wheels": INT, "flag": STRING})
@@ -236,7 +236,7 @@ def test_states_of_one_name_are_all_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scope", ["operator", "keyed"])
 def test_subtasks_that_met_classes_in_another_order_have_one_schema(tmp_path: Path, scope: str) -> None:
-    """All know the same classes, two of which have a field with the same name and different types."""
+    """All know the same classes. Two of them have a field with the same name and different types."""
     van = pojo("Van", {"wheels": STRING})
     known = [vehicle(Car=CAR, Van=van), vehicle(Van=van, Car=CAR)]
     if scope == "operator":

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.damage import Patient
+from tests.support.failures.damage import Patient
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import statetool
 from statetool.errors import StatetoolError
 from statetool.formats.metadata.handles import KeyGroupsHandle, OperatorStreamHandle, RelativeFileHandle
 from statetool.verification.channels import offsets_of
-from tests.support.damage import Patient, patched
-from tests.support.problems import errors, move_key, only
-from tests.support.trees import link, replace_file
+from tests.support.failures.damage import Patient, patched
+from tests.support.failures.problems import errors, move_key, only
+from tests.support.snapshots.trees import link, replace_file
 
 
 def test_a_key_in_a_wrong_key_group(patient: Patient) -> None:
@@ -20,7 +20,7 @@ def test_a_key_in_a_wrong_key_group(patient: Patient) -> None:
     move_key(patient, "orders")
     problem = only(errors(patient.folder))
     assert (problem.operator, problem.subtask, problem.state) == ("orders", 0, "order")
-    assert f"lies in key group {int(batch.group[0])}" in problem.problem
+    assert f"is in key group {int(batch.group[0])}" in problem.problem
     assert "its hash code belongs to" in problem.problem
 
 

@@ -32,7 +32,7 @@ def test_a_missing_directory_is_one_row(checkpoint: Path) -> None:
     (group,) = (p for p in problems if (p.file or "").endswith("/shared"))
     assert group.severity == "error"
     assert group.problem.startswith(
-        f"{len(files)} files of this directory are not there, of {len(operators)} operators: "
+        f"{len(files)} files of this directory do not exist, of {len(operators)} operators: "
     )
     assert {name.strip() for name in group.problem.partition("operators: ")[2].partition(", ...")[0].split(",")} < files
     assert "--rebase OLD=NEW" in group.problem
@@ -45,7 +45,7 @@ def test_output_stays_small(checkpoint: Path) -> None:
     rows = CliRunner().invoke(cli, ["verify", str(checkpoint), "--json"])
     assert (words.exit_code, rows.exit_code) == (1, 1)
     assert max(len(words.stdout), len(rows.stdout)) < 5_000
-    assert "files of this directory are not there" in words.stdout
+    assert "files of this directory do not exist" in words.stdout
 
 
 def test_a_few_files_are_named_each(checkpoint: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import statetool
-from tests.support.damage import Patient
+from tests.support.failures.damage import Patient
 
 
 def test_verify_and_copy(spark: Any, corpus: Path, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
-from tests.support import build
-from tests.support.canonical import VOID, Subtask, composite_key, group_of, keyed, savepoint
+from tests.support.snapshots import build
+from tests.support.snapshots.canonical import VOID, Subtask, composite_key, group_of, keyed, savepoint
 
 MAX_PARALLELISM = 128
 KEY = snapshot_reader(TypeContext(kryo=2)).snapshot(Cursor(build.kryo("java.util.UUID")))

@@ -21,9 +21,9 @@ from statetool.verification import contents
 from statetool.verification.content_plan import ContentPlanner
 from statetool.verification.contents import check_contents
 from statetool.verification.entry_check import ContentTask, EntryCheck
-from tests.support.damage import Patient, patched
-from tests.support.problems import errors, move_key, only
-from tests.support.trees import link, replace_file
+from tests.support.failures.damage import Patient, patched
+from tests.support.failures.problems import errors, move_key, only
+from tests.support.snapshots.trees import link, replace_file
 
 # ---- intact snapshots ---------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ def test_a_subtask_without_keyed_state_is_a_warning(patient: Patient) -> None:
 def test_key_groups_beyond_max_parallelism(patient: Patient) -> None:
     handle = patient.keyed("orders", 1)
     patient.change_subtask("orders", 1, lambda s: replace(s, managed_keyed=replace(handle, start=handle.start + 1)))
-    assert any("there are 128" in p.problem for p in errors(patient.folder))
+    assert any("max parallelism is 128" in p.problem for p in errors(patient.folder))
 
 
 def _swap(offsets: list[int]) -> list[int]:
@@ -287,7 +287,7 @@ def test_bytes_behind_the_metadata_are_told(patient: Patient) -> None:
     file = patient.folder / "_metadata"
     replace_file(file, file.read_bytes() + b"more")
     warnings = [p for p in statetool.verify(str(patient.folder)).problems if p.severity == "warning"]
-    assert only(warnings).problem == "4 bytes follow the end of the metadata, where Flink reads nothing"
+    assert only(warnings).problem == "4 bytes follow the end of the metadata, which Flink ignores"
 
 
 def test_names_that_a_database_does_not_give_are_told(corpus: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from typing import Final
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import stream_chunks
-from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta, read_m6
+from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo, read_m6
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -140,14 +140,14 @@ class _Buffer:
         return Cursor(self.data, begin, begin + n, base=self.f.stream.start + self.start)
 
 
-def read_descriptions(files: ChangeFiles, change_set: ChangeSet, types: TypeContext) -> list[tuple[int, StateMeta]]:
+def read_descriptions(files: ChangeFiles, change_set: ChangeSet, types: TypeContext) -> list[tuple[int, StateMetaInfo]]:
     """Return the states that a change set declares, with their ids; only the beginning of the set is read.
 
     Raises
     ------
     FormatError, UnknownSerializerError
     """
-    descriptions: list[tuple[int, StateMeta]] = []
+    descriptions: list[tuple[int, StateMetaInfo]] = []
     for key_group, c in first_changes(files, change_set):
         if key_group != METADATA_GROUP:
             break
@@ -155,7 +155,7 @@ def read_descriptions(files: ChangeFiles, change_set: ChangeSet, types: TypeCont
     return descriptions
 
 
-def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, StateMeta]:
+def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, StateMetaInfo]:
     """Return the id and the metadata of a state.
 
     Raises
@@ -179,13 +179,15 @@ def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, Sta
         if state_id < 0:
             raise c.fail(f"id {state_id} of state {meta.name!r}", pos=c.pos - 3)
         if _TYPE_CODES.get(code) != meta.backend_type:
-            raise c.fail(f"type {code} behind the description of {meta.name!r}", pos=c.pos - 1)
+            raise c.fail(f"type {code} after the description of {meta.name!r}", pos=c.pos - 1)
     except StatetoolError as error:
         raise error.at(file=file) from None
     return state_id, meta
 
 
-def merged_states(materialized: Mapping[str, StateMeta], descriptions: Iterable[StateMeta]) -> dict[str, StateMeta]:
+def merge_states(
+    materialized: Mapping[str, StateMetaInfo], descriptions: Iterable[StateMetaInfo]
+) -> dict[str, StateMetaInfo]:
     """Merge the states of materialized streams and of the changelog by name.
 
     Raises
@@ -198,13 +200,13 @@ def merged_states(materialized: Mapping[str, StateMeta], descriptions: Iterable[
         known = states.setdefault(meta.name, meta)
         if known is not meta and not _same_bytes(known, meta):
             raise FormatError(
-                f"the change log describes state {meta.name!r} as {_type_text(meta)}, what lies below it as {_type_text(known)}",
+                f"the change log describes state {meta.name!r} as {_type_text(meta)}, the materialized state below it as {_type_text(known)}",
                 hint="take a canonical savepoint of the job, which holds one form only",
             ).at(state=meta.name)
     return states
 
 
-def _same_bytes(one: StateMeta, other: StateMeta) -> bool:
+def _same_bytes(one: StateMetaInfo, other: StateMetaInfo) -> bool:
     if one.kind != other.kind or one.serializers.keys() != other.serializers.keys():
         return False
     return all(writes_alike(s, other.serializers[name]) for name, s in one.serializers.items())
@@ -221,5 +223,5 @@ def writes_alike(one: Serializer, other: Serializer) -> bool:
     return kernel_only(program) and program == other.program() and one.length == other.length
 
 
-def _type_text(meta: StateMeta) -> str:
+def _type_text(meta: StateMetaInfo) -> str:
     return f"{meta.kind} of {meta.value.type_name}"

@@ -176,7 +176,7 @@ class _RocksErrors:
             words = str(error)
             names = [n for n in re.findall(r"(?:\d+\.sst|MANIFEST-\d+|CURRENT|OPTIONS-\d+)", words) if n in self.paths]
             raise FormatError(
-                f"RocksDB cannot read the snapshot's files: {words}", hint="were they copied completely?"
+                f"RocksDB cannot read the snapshot's files: {words}", hint="check that they were copied completely"
             ).at(file=self.paths[names[0]] if names else self.name) from error
 
 
@@ -220,7 +220,7 @@ def is_whole_local_file(stream: Stream) -> bool:
     if size < stream.start + stream.size_bytes:
         raise FormatError(
             f"the file has {size} bytes, the metadata says {stream.start + stream.size_bytes}",
-            hint="was it copied completely?",
+            hint="check that it was copied completely",
         ).at(file=stream.file)
     return stream.start == 0 and size == stream.size_bytes
 

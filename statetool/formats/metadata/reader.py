@@ -94,7 +94,7 @@ class _Reader:
         if self.version not in VERSIONS:
             raise UnsupportedError(
                 f"metadata version {self.version} is not one of 2 to 7",
-                hint="version 1 was written by Flink 1.2 and older, versions above 7 by releases that are not known yet",
+                hint="convert version 1 with Flink 1.3 or later; versions above 7 need a newer statetool",
             ).at(offset=4)
         checkpoint_id = c.i8()
         if checkpoint_id < 0:

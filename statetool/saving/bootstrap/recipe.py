@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from statetool.columns.companions import PRESENT, SCALE
 from statetool.columns.types import COMPANION
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.naming import named_header, named_state
 from statetool.formats.operator_state import OperatorHeader
 from statetool.hashing.formulas import HashFormula
 from statetool.saving.streams.elements import parse_operator_header
 from statetool.saving.streams.keyed import parse_keyed_header
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
+from statetool.types.options import Columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class TimerColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyedRecipe:
+class RowEncoder:
     """Recipe that turns one table into keyed state.
 
     Attributes
@@ -57,6 +59,8 @@ class KeyedRecipe:
         State id of presence entries, which record the keys of rows in a table with only map states. They reveal duplicate keys.
     long
         Whether each row is one entry of the only state: ``value``, with ``map_key`` for a map or ``list_index`` for a list.
+    field_names
+        Names of the fields of rows in the table, from the SQL job's compiled plan.
     """
 
     operator: str
@@ -71,6 +75,7 @@ class KeyedRecipe:
     timers: TimerColumns | None = None
     long: bool = False
     types: TypeContext = NOTHING_DECLARED
+    field_names: Columns = ()
 
     def columns(self, names: Sequence[str]) -> list[int]:
         """Return the columns of a table to read."""
@@ -85,11 +90,11 @@ class KeyedRecipe:
     @property
     def keyed_header(self) -> KeyedHeader:
         """Return the parsed header."""
-        return parse_keyed_header(self.header, self.types)
+        return named_header(parse_keyed_header(self.header, self.types), self.field_names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElementRecipe:
+class ElementEncoder:
     """Recipe that turns one table into operator state.
 
     Columns: ``value``, ``key`` (broadcast state), ``subtask`` (destination of the element).
@@ -103,8 +108,13 @@ class ElementRecipe:
     key: str = "key"
     subtask: str | None = None
     types: TypeContext = NOTHING_DECLARED
+    field_names: Columns = ()
 
     @property
     def operator_header(self) -> OperatorHeader:
         """Return the parsed header."""
-        return parse_operator_header(self.header, self.types)
+        header = parse_operator_header(self.header, self.types)
+        states = header.states
+        for path, names in self.field_names:
+            states = tuple(named_state(meta, path, names) for meta in states)
+        return replace(header, states=states)

@@ -9,24 +9,26 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from statetool.columns.infer import infer_type
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.declaring import flink_types as flink
 from statetool.declaring.states import element_meta, registered_name
 from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.formulas import HashFormula
-from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, Table, need
-from statetool.saving.bootstrap.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns
-from statetool.saving.bootstrap.states import PlannedTable, check_scales, is_list, key_type, one_key, planned_table
-from statetool.saving.composition import StreamJob
+from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, TableSchema, need
+from statetool.saving.bootstrap.recipe import ElementEncoder, RowEncoder, StateColumn, TimerColumns
+from statetool.saving.bootstrap.states import PlannedTable, check_scales, is_list, key_type, one_key, plan_table
+from statetool.saving.composition import StreamWriteTask
 from statetool.saving.streams.elements import ElementStreams
 from statetool.saving.streams.keyed import KeyedStreams
 from statetool.saving.streams.runs import PRESENCE
 from statetool.serializers.base import Serializer
+from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.elements import element_serializer
 from statetool.types import TtlType
 from statetool.types.declared import TypeContext
+from statetool.types.options import Columns
 
 #: Returns the hash formula of a key type whose hash code is defined in user code, ``None`` if its serializer provides it.
 FormulaOf: TypeAlias = Callable[[KeyedBootstrap, Serializer], HashFormula | None]
@@ -35,7 +37,7 @@ _MOST_STATES = 32767
 
 def keyed_job(
     label: str,
-    tables: Sequence[tuple[KeyedBootstrap, Table]],
+    tables: Sequence[tuple[KeyedBootstrap, TableSchema]],
     carried: KeyedHeader | None,
     *,
     parallelism: int,
@@ -43,7 +45,7 @@ def keyed_job(
     inline_bytes: int,
     formula_of: FormulaOf,
     types: TypeContext,
-) -> StreamJob:
+) -> StreamWriteTask:
     """Plan the keyed state and timers of an operator, without entries of a base.
 
     Parameters
@@ -57,13 +59,13 @@ def keyed_job(
         Types conflict, a column is missing, or a state is duplicated.
     """
     key = one_key([key_type(b, t) for b, t in tables], carried)
-    planned = [planned_table(b, t, key) for b, t in tables]
+    planned = [plan_table(b, t, key) for b, t in tables]
     for table in planned:
         _check_last_access(table)
-    metas: dict[str, StateMeta] = {m.name: m for m in carried.states} if carried is not None else {}
+    metas: dict[str, StateMetaInfo] = {m.name: m for m in carried.states} if carried is not None else {}
     for meta in (m for p in planned for m in p.all_metas):
         if meta.name in metas:
-            raise OptionError(f"state {meta.name!r} is declared twice", hint="each state comes from one table")
+            raise OptionError(f"state {meta.name!r} is declared twice", hint="declare each state in one table")
         metas[meta.name] = meta
     if len(metas) + len(planned) > _MOST_STATES:
         raise OptionError(f"{len(metas)} states in one operator", hint=f"Flink has place for {_MOST_STATES}")
@@ -85,15 +87,15 @@ def keyed_job(
     # State ids after those of states are used for presence entries.
     presences = (PRESENCE | i for i in range(len(metas), _MOST_STATES))
     recipes = (r for p, i in zip(planned, presences, strict=False) for r in _recipes(streams, p, ids, i, formula_of))
-    return StreamJob(streams=streams, tables=tuple(recipes))
+    return StreamWriteTask(streams=streams, tables=tuple(recipes))
 
 
 def _recipes(
     streams: KeyedStreams, planned: PlannedTable, ids: Mapping[str, int], presence: int, formula_of: FormulaOf
-) -> Iterator[tuple[Any, KeyedRecipe]]:
+) -> Iterator[tuple[Any, RowEncoder]]:
     """Yield the recipes for the states and for the timers of a table, each with its data."""
     bootstrap = planned.bootstrap
-    recipe = KeyedRecipe(
+    recipe = RowEncoder(
         operator=streams.operator,
         header=streams.header,
         max_parallelism=streams.max_parallelism,
@@ -113,6 +115,7 @@ def _recipes(
             for m, column in planned.metas
         ),
         types=streams.types,
+        field_names=_field_names(bootstrap.like, ["key", *(m.name for m, _ in planned.metas)]),
     )
     if planned.metas:
         yield bootstrap.data, recipe
@@ -120,7 +123,15 @@ def _recipes(
         yield bootstrap.timers, _timer_recipe(recipe, planned, ids)
 
 
-def state_names(tables: Sequence[tuple[KeyedBootstrap, Table]]) -> frozenset[str]:
+def _field_names(like: OperatorInventory | None, states: Iterable[str]) -> Columns:
+    """Return the names that the compiled plan of an operator gives to fields of rows in some states (or in ``key``)."""
+    if like is None:
+        return ()
+    wanted = [f"{name}." for name in states]
+    return tuple((p, tuple(n)) for p, n in like.plan_columns.items() if any(f"{p}.".startswith(w) for w in wanted))
+
+
+def state_names(tables: Sequence[tuple[KeyedBootstrap, TableSchema]]) -> frozenset[str]:
     """Return the names of all keyed states and timer queues in tables.
 
     Raises
@@ -131,10 +142,10 @@ def state_names(tables: Sequence[tuple[KeyedBootstrap, Table]]) -> frozenset[str
     if not tables:
         return frozenset()
     key = key_type(*tables[0])
-    return frozenset(m.name for b, t in tables for m in planned_table(b, t, key).all_metas)
+    return frozenset(m.name for b, t in tables for m in plan_table(b, t, key).all_metas)
 
 
-def _timer_recipe(recipe: KeyedRecipe, planned: PlannedTable, ids: Mapping[str, int]) -> KeyedRecipe:
+def _timer_recipe(recipe: RowEncoder, planned: PlannedTable, ids: Mapping[str, int]) -> RowEncoder:
     schema = planned.table.timers
     assert schema is not None
     key = recipe.key if set(recipe.key) <= set(schema.names) else ("key",)
@@ -157,10 +168,10 @@ def _check_last_access(planned: PlannedTable) -> None:
         return
     if isinstance(bootstrap.states, Mapping) and any(bootstrap.states.values()):
         raise OptionError(
-            "last_access_ms= goes with like=", hint="say it of the state that is declared, as in statetool.value(...)"
+            "last_access_ms= goes with like=", hint="declare it with the state, as in statetool.value(...)"
         )
-    if not any(isinstance(StateShape(m).element.logical, TtlType) for m, _ in planned.metas):
-        raise OptionError("last_access_ms= where no state has a time to live", hint="leave it out")
+    if not any(isinstance(StateLayout(m).element.logical, TtlType) for m, _ in planned.metas):
+        raise OptionError("last_access_ms= without a state that has a time to live", hint="omit it")
 
 
 def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:
@@ -171,13 +182,13 @@ def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:
 
 def element_recipes(
     streams: ElementStreams, bootstraps: Iterable[ElementBootstrap], parallelism: int
-) -> tuple[tuple[Any, ElementRecipe], ...]:
+) -> tuple[tuple[Any, ElementEncoder], ...]:
     """Return each table of operator state with its recipe."""
     ids = {m.name: i for i, m in enumerate(streams.parsed.states)}
     return tuple(
         (
             b.data,
-            ElementRecipe(
+            ElementEncoder(
                 operator=streams.operator,
                 header=streams.header,
                 parallelism=parallelism,
@@ -186,13 +197,14 @@ def element_recipes(
                 key=b.key,
                 subtask=b.subtask,
                 types=streams.types,
+                field_names=_field_names(b.like, [b.name]),
             ),
         )
         for b in bootstraps
     )
 
 
-def element_metas(tables: Iterable[tuple[ElementBootstrap, Table]]) -> list[StateMeta]:
+def element_metas(tables: Iterable[tuple[ElementBootstrap, TableSchema]]) -> list[StateMetaInfo]:
     """Return the operator states (list, union, broadcast) in tables.
 
     Raises
@@ -200,7 +212,7 @@ def element_metas(tables: Iterable[tuple[ElementBootstrap, Table]]) -> list[Stat
     OptionError, UnknownNameError
         Types conflict, a column is missing, or a state is duplicated.
     """
-    metas: dict[str, StateMeta] = {}
+    metas: dict[str, StateMetaInfo] = {}
     for bootstrap, table in tables:
         if bootstrap.name in metas:
             raise OptionError(f"operator state {bootstrap.name!r} is declared twice")
@@ -208,7 +220,7 @@ def element_metas(tables: Iterable[tuple[ElementBootstrap, Table]]) -> list[Stat
     return list(metas.values())
 
 
-def _element_meta(bootstrap: ElementBootstrap, table: Table) -> StateMeta:
+def _element_meta(bootstrap: ElementBootstrap, table: TableSchema) -> StateMetaInfo:
     broadcast = bootstrap.kind == "broadcast"
     others = (bootstrap.key,) if broadcast else () if bootstrap.subtask is None else (bootstrap.subtask,)
     need(table.schema, (bootstrap.value, *others), "the table")

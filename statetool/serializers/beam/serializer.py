@@ -44,12 +44,12 @@ class BeamSerializer(Serializer):
         return self.coder.logical
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return self.coder.framed
 
     @property
-    def what_is_missing(self) -> str:
-        return "a coder of the job's own, or one that is not read: its values stay bytes" if self.coder.framed else ""
+    def missing_declaration_hint(self) -> str:
+        return "an unknown coder, or one of the job: its values stay bytes" if self.coder.framed else ""
 
     def decode(self, c: Cursor) -> Any:
         return self.coder.decode(c)
@@ -94,7 +94,7 @@ def _read_stream(reader: SnapshotReader, c: Cursor, name: str, version: int) -> 
 
 
 def _refuse_alone(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
-    raise c.fail(f"{name} without the serializer that Flink writes in front of it")
+    raise c.fail(f"{name} without the serializer that Flink writes before it")
 
 
 def _read_unversioned(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:

@@ -19,16 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statetool.errors import EncodeError
 from statetool.serializers.kryo import model, scala, wire
 from statetool.serializers.kryo.model import Headed, Obj
+from statetool.serializers.kryo.values import Args, ValueReader, ValueWriter
 from statetool.types.java import OBJECT, PRIMITIVES, JavaType, from_binary_name
-
-if TYPE_CHECKING:
-    from statetool.serializers.kryo.graph import Args, GraphReader, GraphWriter
-
 
 _MOST_NULLS: Final = 1 << 20
 
@@ -37,11 +34,11 @@ _MOST_NULLS: Final = 1 << 20
 class Container:
     """Reader and writer of a class with elements."""
 
-    read: Callable[[GraphReader, str, Args], Any]
-    write: Callable[[GraphWriter, Obj, Args], None]
+    read: Callable[[ValueReader, str, Args], Any]
+    write: Callable[[ValueWriter, Obj, Args], None]
 
 
-def _checked_count(g: GraphReader, n: int, start: int) -> int:
+def _checked_count(g: ValueReader, n: int, start: int) -> int:
     if n < 0 or n > g.c.left:
         raise g.c.fail(f"{n} elements do not fit the {g.c.left} bytes left", pos=start)
     return n
@@ -62,17 +59,17 @@ def _header(value: Any) -> Obj | None:
 # ---- collections ------------------------------------------------------------------------------------------------
 
 
-def _read_collection(g: GraphReader, name: str, args: Args) -> Any:
+def _read_collection(g: ValueReader, name: str, args: Args) -> Any:
     return _elements(g, args, headed=name in model.SORTED, nullable=name not in model.IMMUTABLE)
 
 
-def _elements(g: GraphReader, args: Args, *, headed: bool, nullable: bool) -> Any:
+def _elements(g: ValueReader, args: Args, *, headed: bool, nullable: bool) -> Any:
     element = args[0] if args else None
     if g.gen == 2:
         header = g.value() if headed else None
         start = g.c.pos
         n = _checked_count(g, g.c.varint(), start)
-        if element is not None and g.registry.is_final(element):
+        if element is not None and g.classes.is_final(element):
             items = [g.object(element.binary_name, nullable=True) for _ in range(n)]
         else:
             items = [g.value() for _ in range(n)]
@@ -82,13 +79,13 @@ def _elements(g: GraphReader, args: Args, *, headed: bool, nullable: bool) -> An
 
 
 def _elements_5(
-    g: GraphReader, element: JavaType | None, *, headed: bool, nullable: bool
+    g: ValueReader, element: JavaType | None, *, headed: bool, nullable: bool
 ) -> tuple[list[Obj | None], Obj | None]:
     start = g.c.pos
-    final = element is not None and g.registry.is_final(element)
+    final = element is not None and g.classes.is_final(element)
     flag, n = (False, g.c.varint()) if final and not nullable else wire.read_flagged(g.c)
     if n == 0:
-        raise g.c.fail("a null collection behind its class", pos=start)
+        raise g.c.fail("a null collection after its class", pos=start)
     n -= 1
     header = g.value() if headed else None
     args = element.args if element is not None else ()
@@ -112,7 +109,7 @@ def _elements_5(
     return [g.object(name, args, nullable=nulls) for _ in range(n)], header
 
 
-def _write_collection(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_collection(g: ValueWriter, obj: Obj, args: Args) -> None:
     headed = obj.cls in model.SORTED
     items, header = _items(obj.value), _header(obj.value)
     if g.gen == 2:
@@ -124,8 +121,8 @@ def _write_collection(g: GraphWriter, obj: Obj, args: Args) -> None:
     _write_elements_5(g, items, args, (header,) if headed else (), nullable=obj.cls not in model.IMMUTABLE)
 
 
-def _write_elements(g: GraphWriter, items: list[Any], args: Args, *, final_only: bool) -> None:
-    final = bool(args) and g.registry.is_final(args[0])
+def _write_elements(g: ValueWriter, items: list[Any], args: Args, *, final_only: bool) -> None:
+    final = bool(args) and g.classes.is_final(args[0])
     for item in items:
         if final and final_only:
             g.object(item, nullable=True)
@@ -134,7 +131,7 @@ def _write_elements(g: GraphWriter, items: list[Any], args: Args, *, final_only:
 
 
 def _write_elements_5(
-    g: GraphWriter, items: list[Any], args: Args, header: tuple[Obj | None, ...], *, nullable: bool
+    g: ValueWriter, items: list[Any], args: Args, header: tuple[Obj | None, ...], *, nullable: bool
 ) -> None:
     element = args[0] if args else None
     if not items:
@@ -146,7 +143,7 @@ def _write_elements_5(
     nulls = any(i is None for i in items)
     if nulls and not nullable:
         raise EncodeError("a null in an immutable collection")
-    if element is not None and g.registry.is_final(element):
+    if element is not None and g.classes.is_final(element):
         if nullable:
             wire.write_flagged(g.out, nulls, len(items) + 1)
         else:
@@ -180,14 +177,14 @@ def _map_has_comparator(name: str, gen: int) -> bool:
     return name == model.SORTED_MAP or (name == model.SKIP_LIST_MAP and gen == 5)
 
 
-def _read_map(g: GraphReader, name: str, args: Args) -> Any:
+def _read_map(g: ValueReader, name: str, args: Args) -> Any:
     headed = _map_has_comparator(name, g.gen)
     start = g.c.pos
     header = g.value() if headed and g.gen == 2 else None
     n = g.c.varint()
     if g.gen == 5:
         if n == 0:
-            raise g.c.fail("a null map behind its class", pos=start)
+            raise g.c.fail("a null map after its class", pos=start)
         n -= 1
         header = g.value() if headed else None
     _checked_count(g, n, start)
@@ -196,16 +193,16 @@ def _read_map(g: GraphReader, name: str, args: Args) -> Any:
     return Headed(header, items) if headed else items
 
 
-def _read_part(g: GraphReader, kind: JavaType | None) -> Obj | None:
+def _read_part(g: ValueReader, kind: JavaType | None) -> Obj | None:
     if kind is None:
         return g.value()
     args = kind.args if g.gen == 5 else ()
-    if g.registry.is_final(kind):
+    if g.classes.is_final(kind):
         return g.object(kind.binary_name, args, nullable=True)
     return g.value(args)
 
 
-def _write_map(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_map(g: ValueWriter, obj: Obj, args: Args) -> None:
     headed = _map_has_comparator(obj.cls, g.gen)
     items, header = _items(obj.value), _header(obj.value)
     if g.gen == 5:
@@ -220,7 +217,7 @@ def _write_map(g: GraphWriter, obj: Obj, args: Args) -> None:
     for pair in items:
         for part, kind in zip(pair, kinds, strict=True):
             inner = kind.args if kind is not None and g.gen == 5 else ()
-            if kind is not None and g.registry.is_final(kind):
+            if kind is not None and g.classes.is_final(kind):
                 g.object(part, inner, nullable=True)
             else:
                 g.value(part, inner)
@@ -229,12 +226,12 @@ def _write_map(g: GraphWriter, obj: Obj, args: Args) -> None:
 # ---- arrays -----------------------------------------------------------------------------------------------------
 
 
-def _read_array(g: GraphReader, name: str, args: Args) -> Any:
+def _read_array(g: ValueReader, name: str, args: Args) -> Any:
     element = from_binary_name(name).args[0]
     start = g.c.pos
     n = g.c.varint()
     if n == 0:
-        raise g.c.fail("a null array behind its class", pos=start)
+        raise g.c.fail("a null array after its class", pos=start)
     _checked_count(g, n - 1, start)
     if element.name == "byte":
         return g.c.take(n - 1, "byte array")
@@ -245,12 +242,12 @@ def _read_array(g: GraphReader, name: str, args: Args) -> Any:
     return [g.value() for _ in range(n - 1)]
 
 
-def _bare_elements(g: GraphReader | GraphWriter, element: JavaType) -> bool:
+def _bare_elements(g: ValueReader | ValueWriter, element: JavaType) -> bool:
     """Return True if elements have no class: every array class is final, whatever its elements are."""
-    return element.is_array or g.registry.is_final(element)
+    return element.is_array or g.classes.is_final(element)
 
 
-def _write_array(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_array(g: ValueWriter, obj: Obj, args: Args) -> None:
     element = from_binary_name(obj.cls).args[0]
     g.out.varint(len(obj.value) + 1)
     if element.name == "byte":
@@ -268,7 +265,7 @@ def _write_array(g: GraphWriter, obj: Obj, args: Args) -> None:
 # ---- others -----------------------------------------------------------------------------------------------------
 
 
-def _read_as_list(g: GraphReader, name: str, args: Args) -> Any:
+def _read_as_list(g: ValueReader, name: str, args: Args) -> Any:
     if g.gen == 5:
         return _elements(g, args, headed=False, nullable=True)
     start = g.c.pos
@@ -277,7 +274,7 @@ def _read_as_list(g: GraphReader, name: str, args: Args) -> Any:
     return Headed(component, [g.value() for _ in range(n)])
 
 
-def _write_as_list(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_as_list(g: ValueWriter, obj: Obj, args: Args) -> None:
     items = _items(obj.value)
     if g.gen == 5:
         _write_elements_5(g, items, args, (), nullable=True)
@@ -289,26 +286,26 @@ def _write_as_list(g: GraphWriter, obj: Obj, args: Args) -> None:
         g.value(item)
 
 
-def _read_enum_set(g: GraphReader, name: str, args: Args) -> Any:
+def _read_enum_set(g: ValueReader, name: str, args: Args) -> Any:
     start = g.c.pos
     enum = g.class_name()
-    declared = g.registry.declared(enum or "")
+    declared = g.classes.declared(enum or "")
     if enum is None or declared is None or declared.kind != "enum":
-        raise g.registry.unknown(enum or "null").at(offset=g.c.base + start)
+        raise g.unknown(enum or "null").at(offset=g.c.base + start)
     n = _checked_count(g, g.c.varint(), start)
     return Headed(enum, [Obj(enum, _constant(g, declared.constants)) for _ in range(n)])
 
 
-def _constant(g: GraphReader, constants: tuple[str, ...]) -> str:
+def _constant(g: ValueReader, constants: tuple[str, ...]) -> str:
     ordinal = g.c.varint() - 1
     if not 0 <= ordinal < len(constants):
         raise g.c.fail(f"constant {ordinal} of an enum declared with {len(constants)}", pos=g.c.pos - 1)
     return constants[ordinal]
 
 
-def _write_enum_set(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_enum_set(g: ValueWriter, obj: Obj, args: Args) -> None:
     enum = obj.value.header if isinstance(obj.value, Headed) else None
-    declared = g.registry.declared(enum) if isinstance(enum, str) else None
+    declared = g.classes.declared(enum) if isinstance(enum, str) else None
     if declared is None:
         raise EncodeError(f"{obj.value!r} does not say which enum it is a set of")
     g.class_name(declared.name)
@@ -320,7 +317,7 @@ def _write_enum_set(g: GraphWriter, obj: Obj, args: Args) -> None:
 def _fixed_size(n: int) -> Container:
     """``Collections.emptyList`` and ``singletonList``: only their elements."""
 
-    def write(g: GraphWriter, obj: Obj, args: Args) -> None:
+    def write(g: ValueWriter, obj: Obj, args: Args) -> None:
         if len(obj.value) != n:
             raise EncodeError(f"{len(obj.value)} elements of a {obj.cls}")
         for item in obj.value:
@@ -329,23 +326,23 @@ def _fixed_size(n: int) -> Container:
     return Container(lambda g, name, args: [g.value() for _ in range(n)], write)
 
 
-def _write_pair(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_pair(g: ValueWriter, obj: Obj, args: Args) -> None:
     ((key, value),) = obj.value
     g.value(key)
     g.value(value)
 
 
-def _held_type(g: GraphReader | GraphWriter, name: str, args: Args) -> JavaType:
+def _held_type(g: ValueReader | ValueWriter, name: str, args: Args) -> JavaType:
     """Return the type of a holder's field; only Kryo 5's serializer of ``Optional`` does not know type arguments."""
     return args[0] if args and not (g.gen == 5 and name == "java.util.Optional") else OBJECT
 
 
-def _read_held(g: GraphReader, name: str, args: Args) -> Any:
+def _read_held(g: ValueReader, name: str, args: Args) -> Any:
     kind = _held_type(g, name, args)
     return g.field(JavaType(kind.name, () if not kind.is_array else kind.args))
 
 
-def _write_held(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_held(g: ValueWriter, obj: Obj, args: Args) -> None:
     kind = _held_type(g, obj.cls, args)
     g.field(JavaType(kind.name, () if not kind.is_array else kind.args), obj.value)
 

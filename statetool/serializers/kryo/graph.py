@@ -17,9 +17,10 @@ from statetool.io.java_stream import JavaObject, JavaStream
 from statetool.io.output import Output
 from statetool.serializers.composite import inside
 from statetool.serializers.kryo import containers, wire
-from statetool.serializers.kryo.model import Obj, boxed, is_box
-from statetool.serializers.kryo.registry import Registry
+from statetool.serializers.kryo.instance import KryoInstance
+from statetool.serializers.kryo.model import Obj, box_class, is_box
 from statetool.serializers.kryo.steps import read_steps, write_steps
+from statetool.serializers.kryo.values import Args
 from statetool.types.declared import ClassDeclaration
 from statetool.types.java import PRIMITIVES, JavaType
 
@@ -27,7 +28,6 @@ _SHOWN_FIELDS: Final = 20
 _SHOWN_BYTES: Final = 24
 _MAX_DEPTH: Final = 120
 _JAVA_HEAD: Final = b"\xac\xed\x00\x05"
-Args = tuple[JavaType, ...]
 
 
 class GraphReader:
@@ -36,10 +36,11 @@ class GraphReader:
     c: Cursor
     gen: wire.Generation
 
-    def __init__(self, c: Cursor, registry: Registry, *, skipping: bool = False) -> None:
+    def __init__(self, c: Cursor, kryo: KryoInstance, *, skipping: bool = False) -> None:
         self.c = c
-        self.gen = registry.gen
-        self.registry = registry
+        self.gen = kryo.gen
+        self.kryo = kryo
+        self.classes = kryo.classes
         self.skipping = skipping
         self._names: list[str] = []
         self._objects: list[Obj | None] = []
@@ -53,7 +54,7 @@ class GraphReader:
         if k == 0:
             return None
         if k >= 2:
-            name = self.registry.name_of(k - 2)
+            name = self.kryo.registry.name_of(k - 2)
             if name is None:
                 raise self.c.fail(f"Kryo class id {k - 2}, which nothing is registered for", pos=start)
             return name
@@ -104,18 +105,18 @@ class GraphReader:
         obj = self._objects[index]
         if obj is None:
             raise self.c.fail(
-                "an object that contains itself, which no table can show",
+                "an object that contains itself cannot be shown in a table",
                 pos=start,
                 hint="leave the state out with states=[...], or keep its bytes with on_error='keep_raw'",
             )
         return obj
 
     def _has_reference(self, name: str) -> bool:
-        has_reference = self.registry.references.get(name)
+        has_reference = self.kryo.references.get(name)
         if has_reference is None:
-            declared = self.registry.declared(name)
+            declared = self.classes.declared(name)
             has_reference = not is_box(name) and (self.gen == 2 or declared is None or declared.kind != "enum")
-            self.registry.references[name] = has_reference
+            self.kryo.references[name] = has_reference
         return has_reference
 
     def final(self, name: str) -> Any:
@@ -129,8 +130,8 @@ class GraphReader:
     def field(self, declared: JavaType) -> Obj | None:
         """Read the value of a field (or component) of a declared type."""
         if declared.name in PRIMITIVES:
-            return Obj(declared.name, self._body(boxed(declared.name), ()))
-        if self.registry.is_final(declared):
+            return Obj(declared.name, self._body(box_class(declared.name), ()))
+        if self.classes.is_final(declared):
             return self.object(declared.binary_name, declared.args, nullable=True)
         return self.value(declared.args)
 
@@ -151,16 +152,16 @@ class GraphReader:
             self._depth -= 1
 
     def _read_body(self, name: str, args: Args) -> Any:
-        read = self.registry.readers.get(name)
+        read = self.kryo.readers.get(name)
         if read is None:
-            read = self.registry.readers[name] = _reader_of(self.registry, name)
+            read = self.kryo.readers[name] = _reader_of(self.kryo, name)
         return read(self, args)
 
     def record(self, declared: ClassDeclaration, args: Args) -> dict[str, Obj | None]:
         """Read the fields of a class."""
-        fields = self.registry.fields.get((declared.name, args))
+        fields = self.kryo.fields.get((declared.name, args))
         if fields is None:
-            fields = self.registry.fields[declared.name, args] = fields_of(declared, args, self.gen)
+            fields = self.kryo.fields[declared.name, args] = fields_of(declared, args, self.gen)
         values: dict[str, Obj | None] = {}
         name, start = "", self.c.pos
         try:
@@ -175,7 +176,7 @@ class GraphReader:
         """Add a hint to an error without one: the innermost declaration, which the bytes contradict."""
         if not isinstance(error, FormatError) or isinstance(error, UnknownSerializerError) or error.hint:
             return
-        if self.registry.context.find(declared.name) is None:
+        if self.kryo.context.find(declared.name) is None:
             return
         fields = ", ".join(f"{n}: {kind}" for n, kind in declared.fields[:_SHOWN_FIELDS])
         first_bytes = bytes(self.c.data[start : min(start + _SHOWN_BYTES, self.c.end)]).hex(" ")
@@ -204,7 +205,11 @@ class GraphReader:
             except StatetoolError:
                 self._streams.pop("java.lang.Throwable", None)
                 self.c.pos = start
-        raise self.registry.unknown(name).at(offset=self.c.offset)
+        raise self.unknown(name).at(offset=self.c.offset)
+
+    def unknown(self, name: str) -> UnknownSerializerError:
+        """Make the error for an undeclared class."""
+        return self.kryo.unknown(name)
 
     def java_bytes(self, name: str, stream: str) -> bytes:
         """Read an object in Java serialization and return its bytes."""
@@ -215,28 +220,28 @@ class GraphReader:
         return bytes(self.c.data[start : self.c.pos])
 
 
-def _reader_of(registry: Registry, name: str) -> Callable[[GraphReader, Args], Any]:
+def _reader_of(kryo: KryoInstance, name: str) -> Callable[[GraphReader, Args], Any]:
     """Return the reader for bodies of a class."""
-    body = registry.body(name)
+    body = kryo.registry.body(name)
     if body is not None:
         read = body.read
         return lambda g, args: read(g)
-    if registry.custom(name) is not None:
+    if kryo.custom(name) is not None:
         return lambda g, args: _refuse(g, name)
-    if registry.by_java(name):
+    if kryo.by_java(name):
         return lambda g, args: g.java_bytes(name, name)
-    if registry.is_message(name):
+    if kryo.is_message(name):
         return lambda g, args: g.c.take(g.c.varint(), "message")
-    library = registry.container(name)
+    library = kryo.registry.container(name)
     if library is not None:
         read_library = library[0]
         return lambda g, args: read_library(g, name, args)
-    container = containers.find(name, registry.gen)
+    container = containers.find(name, kryo.gen)
     if container is not None:
         read_elements = container.read
         return lambda g, args: read_elements(g, name, args)
-    declared = registry.declared(name)
-    if registry.is_scala_object(name):
+    declared = kryo.classes.declared(name)
+    if kryo.is_scala_object(name):
         return lambda g, args: None
     if declared is None:
         return lambda g, args: g.undeclared(name)
@@ -255,7 +260,7 @@ def _reader_of(registry: Registry, name: str) -> Callable[[GraphReader, Args], A
 
 
 def _refuse(g: GraphReader, name: str) -> Any:
-    raise g.registry.unknown(name).at(offset=g.c.offset)
+    raise g.unknown(name).at(offset=g.c.offset)
 
 
 class GraphWriter:
@@ -264,10 +269,11 @@ class GraphWriter:
     out: Output
     gen: wire.Generation
 
-    def __init__(self, out: Output, registry: Registry) -> None:
+    def __init__(self, out: Output, kryo: KryoInstance) -> None:
         self.out = out
-        self.gen = registry.gen
-        self.registry = registry
+        self.gen = kryo.gen
+        self.kryo = kryo
+        self.classes = kryo.classes
         self._names: dict[str, int] = {}
         self._streams: set[str] = set()
 
@@ -282,7 +288,7 @@ class GraphWriter:
         if name is None:
             self.out.append(0)
             return
-        class_id = self.registry.id_of(boxed(name))
+        class_id = self.kryo.registry.id_of(box_class(name))
         if class_id is not None:
             self.out.varint(class_id + 2)
             return
@@ -307,7 +313,7 @@ class GraphWriter:
                 raise EncodeError("a null where there can be none")
             self.out.append(0)
             return
-        declared = self.registry.declared(obj.cls)
+        declared = self.classes.declared(obj.cls)
         bare = is_box(obj.cls) or (self.gen == 5 and declared is not None and declared.kind == "enum")
         if nullable or not bare:
             self.out.append(1)
@@ -318,8 +324,8 @@ class GraphWriter:
         if declared.name in PRIMITIVES:
             if obj is None:
                 raise EncodeError(f"a null for a field of type {declared}")
-            self._body(Obj(boxed(declared.name), obj.value), ())
-        elif self.registry.is_final(declared):
+            self._body(Obj(box_class(declared.name), obj.value), ())
+        elif self.classes.is_final(declared):
             if obj is not None and obj.cls != declared.binary_name:
                 raise EncodeError(f"a {obj.cls} for a field of type {declared}")
             self.object(obj, declared.args, nullable=True)
@@ -327,8 +333,8 @@ class GraphWriter:
             self.value(obj, declared.args)
 
     def _body(self, obj: Obj, args: Args) -> None:
-        registry = self.registry
-        body = registry.body(obj.cls)
+        kryo = self.kryo
+        body = kryo.registry.body(obj.cls)
         if body is not None:
             try:
                 body.write(self, obj.value)
@@ -337,30 +343,30 @@ class GraphWriter:
                     raise
                 raise EncodeError(f"{obj.value!r} is not a {obj.cls}: {e}") from e
             return
-        if registry.custom(obj.cls) is not None:
-            raise registry.unknown(obj.cls)
-        if registry.is_message(obj.cls):
+        if kryo.custom(obj.cls) is not None:
+            raise kryo.unknown(obj.cls)
+        if kryo.is_message(obj.cls):
             self.out.varint(len(obj.value))
             self.out += obj.value
             return
-        library = registry.container(obj.cls)
+        library = kryo.registry.container(obj.cls)
         if library is not None:
             library[1](self, obj, args)
             return
         container = containers.find(obj.cls, self.gen)
-        declared = registry.declared(obj.cls)
-        in_java = (declared is None and container is None) or registry.by_java(obj.cls)
+        declared = kryo.classes.declared(obj.cls)
+        in_java = (declared is None and container is None) or kryo.by_java(obj.cls)
         if in_java and isinstance(obj.value, bytes):
             if not obj.value.startswith(_JAVA_HEAD):
-                raise EncodeError(f"the {obj.cls} is not a Java stream of its own")
-            self.java(obj.cls if registry.by_java(obj.cls) else "java.lang.Throwable")
+                raise EncodeError(f"the {obj.cls} is not a complete Java stream")
+            self.java(obj.cls if kryo.by_java(obj.cls) else "java.lang.Throwable")
             self.out += obj.value
         elif container is not None:
             container.write(self, obj, args)
-        elif registry.is_scala_object(obj.cls):
+        elif kryo.is_scala_object(obj.cls):
             return
         elif declared is None:
-            raise registry.unknown(obj.cls)
+            raise kryo.unknown(obj.cls)
         elif declared.kind == "record":
             self._record(declared, obj, args)
         elif declared.kind == "written":
@@ -374,7 +380,7 @@ class GraphWriter:
         elif declared.kind == "map":
             containers.MAP.write(self, obj, args)
         else:
-            raise registry.unknown(obj.cls)
+            raise kryo.unknown(obj.cls)
 
     def _record(self, declared: ClassDeclaration, obj: Obj, args: Args) -> None:
         kinds = fields_of(declared, args, self.gen)
@@ -394,7 +400,7 @@ def fields_of(declared: ClassDeclaration, args: Args, gen: wire.Generation) -> l
     arguments = dict(zip(declared.parameters, args, strict=False))
     fields = []
     for name, kind in sorted(declared.fields):
-        kind = resolved(kind, arguments)
+        kind = resolve_type(kind, arguments)
         if declared.record and gen == 5 and not kind.is_array:
             kind = JavaType(kind.name)
         elif gen == 2 and not kind.is_array:
@@ -403,8 +409,10 @@ def fields_of(declared: ClassDeclaration, args: Args, gen: wire.Generation) -> l
     return fields
 
 
-def resolved(kind: JavaType, arguments: dict[str, JavaType]) -> JavaType:
+def resolve_type(kind: JavaType, arguments: dict[str, JavaType]) -> JavaType:
     """Return a type with type arguments in place of its type parameters; a parameter without an argument is read as an Object."""
     if kind.name in arguments and not kind.args:
         return arguments[kind.name]
-    return JavaType(kind.name, tuple(resolved(a, arguments) for a in kind.args), kind.as_json) if kind.args else kind
+    return (
+        JavaType(kind.name, tuple(resolve_type(a, arguments) for a in kind.args), kind.as_json) if kind.args else kind
+    )

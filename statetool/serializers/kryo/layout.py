@@ -14,8 +14,8 @@ from statetool.io.output import Output
 from statetool.kernels.program import (
     BigDec,
     BigInt,
-    Choice,
     Counted,
+    EnumIndex,
     Fixed,
     Flagged,
     Graph,
@@ -30,11 +30,12 @@ from statetool.kernels.program import (
     Temporal,
 )
 from statetool.serializers.kryo import wire
-from statetool.serializers.kryo.graph import Args, fields_of, resolved
-from statetool.serializers.kryo.model import boxed, is_box
-from statetool.serializers.kryo.registry import Registry
+from statetool.serializers.kryo.graph import fields_of, resolve_type
+from statetool.serializers.kryo.instance import KryoInstance
+from statetool.serializers.kryo.model import box_class, is_box
 from statetool.serializers.kryo.scalars import SCALARS, TEXT
 from statetool.serializers.kryo.typed import LISTS, MAPS
+from statetool.serializers.kryo.values import Args
 from statetool.types.declared import ClassDeclaration
 from statetool.types.java import PRIMITIVES, JavaType
 
@@ -66,56 +67,56 @@ _LIST_CLASSES: Final = ("ArrayList", "LinkedList", "HashSet", "LinkedHashSet", "
 _MAP_CLASSES: Final = ("HashMap", "LinkedHashMap", "concurrent.ConcurrentHashMap", "Hashtable"), ("TreeMap",)
 
 
-class _UnservedError(Exception):
+class _UnsupportedLayoutError(Exception):
     """A type that kernels do not support."""
 
 
-def graph_of(kind: JavaType, registry: Registry, decode: Callable[[Any], Any]) -> Graph | None:
+def graph_of(kind: JavaType, kryo: KryoInstance, decode: Callable[[Any], Any]) -> Graph | None:
     """Return the operation that decodes values of a type; ``decode`` is used for values that kernels cannot read."""
     try:
-        return Graph(_Layouts(registry).part(kind, (), ()), registry.gen == 5, decode)
-    except _UnservedError:
+        return Graph(_Layouts(kryo).part(kind, (), ()), kryo.gen == 5, decode)
+    except _UnsupportedLayoutError:
         return None
 
 
 class _Layouts:
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, kryo: KryoInstance) -> None:
+        self._kryo = kryo
 
     def part(self, kind: JavaType, args: Args, enclosing: tuple[str, ...]) -> GraphPart:
         """Return the rewriting of a type's objects; ``args`` are the type arguments that Kryo knows."""
-        registry = self._registry
+        kryo = self._kryo
         if kind.as_json or kind.name in enclosing:
-            raise _UnservedError
-        if kind.name in PRIMITIVES or registry.body(boxed(kind.name)) is not None:
-            return self._scalar(boxed(kind.name))
+            raise _UnsupportedLayoutError
+        if kind.name in PRIMITIVES or kryo.registry.body(box_class(kind.name)) is not None:
+            return self._scalar(box_class(kind.name))
         if kind.is_array:
             return self._array(kind, enclosing)
         if kind.name in LISTS and len(kind.args) == 1:
             return self._list(kind, args, enclosing)
         if kind.name in MAPS and len(kind.args) == 2:
             return self._map(kind, args, enclosing)
-        declared = registry.declared(kind.name)
-        if declared is None or registry.context.subclasses(kind.name) or not self._is_plain(kind.name):
-            raise _UnservedError
+        declared = kryo.classes.declared(kind.name)
+        if declared is None or kryo.context.subclasses(kind.name) or not self._is_plain(kind.name):
+            raise _UnsupportedLayoutError
         if declared.kind == "record":
             return self._record(declared, kind, args, (*enclosing, kind.name))
         if declared.kind == "enum" and not declared.bodies:
-            shape = Choice(declared.constants)
+            shape = EnumIndex(declared.constants)
             classes = (self._class(kind.name),)
-            return GraphPart("enum", shape, registry.gen == 2, len(declared.constants), classes)
-        raise _UnservedError
+            return GraphPart("enum", shape, kryo.gen == 2, len(declared.constants), classes)
+        raise _UnsupportedLayoutError
 
     def _is_plain(self, name: str) -> bool:
-        registry = self._registry
-        if registry.container(name) is not None:
+        kryo = self._kryo
+        if kryo.registry.container(name) is not None:
             return False
-        return registry.custom(name) is None and not registry.by_java(name) and not registry.is_message(name)
+        return kryo.custom(name) is None and not kryo.by_java(name) and not kryo.is_message(name)
 
     def _class(self, name: str, *, is_sorted: bool = False) -> GraphClass:
         out = Output()
-        wire.write_class_name(out, name, self._registry.gen)
-        return GraphClass(self._registry.id_of(boxed(name)), bytes(out), is_sorted)
+        wire.write_class_name(out, name, self._kryo.gen)
+        return GraphClass(self._kryo.registry.id_of(box_class(name)), bytes(out), is_sorted)
 
     def _usual_classes(self, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[GraphClass, ...]:
         """Return the usual classes, except those for which the job has serializers or the user has declarations."""
@@ -123,12 +124,12 @@ class _Layouts:
         return tuple(
             self._class(n, is_sorted=bool(is_sorted))
             for n, is_sorted in candidates
-            if self._is_plain(n) and self._registry.declared(n) is None
+            if self._is_plain(n) and self._kryo.classes.declared(n) is None
         )
 
     def _scalar(self, name: str) -> GraphPart:
         if name not in _SCALARS:
-            raise _UnservedError
+            raise _UnsupportedLayoutError
         kind, shape = _SCALARS[name]
         return GraphPart(kind, shape, not is_box(name), classes=(self._class(name),))
 
@@ -136,24 +137,24 @@ class _Layouts:
         self, kind: JavaType, kryo_type: JavaType | None, enclosing: tuple[str, ...]
     ) -> tuple[GraphMode, GraphPart]:
         """Return the layout of a field or element whose type Kryo knows as ``kryo_type``."""
-        registry = self._registry
+        kryo = self._kryo
         if kryo_type is None:
             return "value", self.part(kind, (), enclosing)
         if kryo_type.name in PRIMITIVES:
             return "body", self.part(kind, (), enclosing)
-        if registry.is_final(kryo_type):
+        if kryo.classes.is_final(kryo_type):
             if kryo_type.binary_name != kind.binary_name:
-                raise _UnservedError
+                raise _UnsupportedLayoutError
             return "nullable", self.part(kind, kryo_type.args, enclosing)
         return "value", self.part(kind, kryo_type.args, enclosing)
 
     def _record(self, declared: ClassDeclaration, kind: JavaType, args: Args, enclosing: tuple[str, ...]) -> GraphPart:
         arguments = dict(zip(declared.parameters, kind.args, strict=False))
-        types = {name: resolved(t, arguments) for name, t in declared.fields}
+        types = {name: resolve_type(t, arguments) for name, t in declared.fields}
         declared_positions = {name: i for i, (name, _) in enumerate(declared.fields)}
-        on_wire = fields_of(declared, args, self._registry.gen)
+        on_wire = fields_of(declared, args, self._kryo.gen)
         if not on_wire:
-            raise _UnservedError
+            raise _UnsupportedLayoutError
         parts = tuple(self._position(types[name], kryo_type, enclosing) for name, kryo_type in on_wire)
         names = tuple(name for name, _ in on_wire)
         shape = Struct(names, tuple(_slot(p) for p in parts), tuple(declared_positions[n] for n in names))
@@ -172,7 +173,7 @@ class _Layouts:
 
     def _element_type(self, kind: JavaType) -> JavaType:
         """Return the type of an element known to Kryo: 2.24 does not know its type arguments."""
-        return kind if self._registry.gen == 5 or kind.is_array else JavaType(kind.name)
+        return kind if self._kryo.gen == 5 or kind.is_array else JavaType(kind.name)
 
     def _array(self, kind: JavaType, enclosing: tuple[str, ...]) -> GraphPart:
         classes = (self._class(kind.binary_name),)
@@ -183,7 +184,7 @@ class _Layouts:
         part: tuple[GraphMode, GraphPart]
         if element.is_array:
             part = "nullable", self.part(element, (), enclosing)
-        elif element.name in PRIMITIVES or self._registry.is_final(kryo_type):
+        elif element.name in PRIMITIVES or self._kryo.classes.is_final(kryo_type):
             part = self._position(element, kryo_type, enclosing)
         else:
             part = "value", self.part(element, (), enclosing)

@@ -15,16 +15,14 @@ wrapped collections   varint kind of the wrapper, the collection inside as a val
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statetool.errors import EncodeError
 from statetool.serializers.kryo import wire
 from statetool.serializers.kryo.model import Obj
 from statetool.serializers.kryo.scalars import INT32, STRING, Body, need_string, put_string
+from statetool.serializers.kryo.values import Args, ValueReader, ValueWriter
 from statetool.types import Scalar, StructType, TimestampType
-
-if TYPE_CHECKING:
-    from statetool.serializers.kryo.graph import Args, GraphReader, GraphWriter
 
 _KAFFEE: Final = "de.javakaffee.kryoserializers."
 _MILLIS: Final = TimestampType("ms", zoned=True)
@@ -83,50 +81,50 @@ RECORDS: Final[tuple[tuple[str, dict[str, str], bool], ...]] = (
 # ---- Joda-Time ----------------------------------------------------------------------------------------------------
 
 
-def _read_date_time(g: GraphReader) -> tuple[Any, ...]:
+def _read_date_time(g: ValueReader) -> tuple[Any, ...]:
     return wire.read_positive_long(g.c), need_string(g), need_string(g)
 
 
-def _write_date_time(g: GraphWriter, value: Any) -> None:
+def _write_date_time(g: ValueWriter, value: Any) -> None:
     millis, chronology, zone = value
     wire.write_positive_long(g.out, millis)
     put_string(g, chronology)
     put_string(g, zone)
 
 
-def _unpacked_date(g: GraphReader, packed: int, start: int) -> tuple[int, int, int]:
+def _unpack_date(g: ValueReader, packed: int, start: int) -> tuple[int, int, int]:
     year, month, day = packed // (13 * 32), packed // 32 % 13, packed % 32
     if packed < 0 or not month or not day:
         raise g.c.fail(f"{packed} is not a date of Joda-Time", pos=start)
     return year, month, day
 
 
-def _packed_date(year: Any, month: Any, day: Any) -> int:
+def _pack_date(year: Any, month: Any, day: Any) -> int:
     if not (year >= 0 and 1 <= month <= 12 and 1 <= day <= 31):
         raise EncodeError(f"{year}-{month}-{day} cannot be written as a date of Joda-Time")
     return int((year * 13 + month) * 32 + day)
 
 
-def _read_date(g: GraphReader) -> tuple[Any, ...]:
+def _read_date(g: ValueReader) -> tuple[Any, ...]:
     start = g.c.pos
-    return *_unpacked_date(g, wire.read_positive(g.c), start), need_string(g)
+    return *_unpack_date(g, wire.read_positive(g.c), start), need_string(g)
 
 
-def _write_date(g: GraphWriter, value: Any) -> None:
+def _write_date(g: ValueWriter, value: Any) -> None:
     *date, chronology = value
-    wire.write_positive(g.out, _packed_date(*date))
+    wire.write_positive(g.out, _pack_date(*date))
     put_string(g, chronology)
 
 
-def _read_local(g: GraphReader) -> tuple[Any, ...]:
+def _read_local(g: ValueReader) -> tuple[Any, ...]:
     start = g.c.pos
     days, millis = divmod(wire.read_positive_long(g.c), _DAY_MS)
-    return *_unpacked_date(g, days, start), millis * _NANOS, need_string(g)
+    return *_unpack_date(g, days, start), millis * _NANOS, need_string(g)
 
 
-def _write_local(g: GraphWriter, value: Any) -> None:
+def _write_local(g: ValueWriter, value: Any) -> None:
     *date, time, chronology = value
-    wire.write_positive_long(g.out, _packed_date(*date) * _DAY_MS + _millis_of_day(time))
+    wire.write_positive_long(g.out, _pack_date(*date) * _DAY_MS + _millis_of_day(time))
     put_string(g, chronology)
 
 
@@ -136,7 +134,7 @@ def _millis_of_day(nanos: Any) -> int:
     return int(nanos // _NANOS)
 
 
-def _read_time(g: GraphReader) -> tuple[Any, ...]:
+def _read_time(g: ValueReader) -> tuple[Any, ...]:
     start = g.c.pos
     millis = wire.read_positive(g.c)
     if not 0 <= millis < _DAY_MS:
@@ -144,17 +142,17 @@ def _read_time(g: GraphReader) -> tuple[Any, ...]:
     return millis * _NANOS, wire.read_string(g.c)
 
 
-def _write_time(g: GraphWriter, value: Any) -> None:
+def _write_time(g: ValueWriter, value: Any) -> None:
     time, chronology = value
     wire.write_positive(g.out, _millis_of_day(time))
     wire.write_string(g.out, chronology, g.gen)
 
 
-def _read_interval(g: GraphReader) -> tuple[Any, ...]:
+def _read_interval(g: ValueReader) -> tuple[Any, ...]:
     return wire.read_positive_long(g.c), wire.read_positive_long(g.c), need_string(g)
 
 
-def _write_interval(g: GraphWriter, value: Any) -> None:
+def _write_interval(g: ValueWriter, value: Any) -> None:
     start, end, chronology = value
     wire.write_positive_long(g.out, start)
     wire.write_positive_long(g.out, end)
@@ -178,11 +176,11 @@ BODIES: Final[dict[str, Body]] = {
 # ---- collections --------------------------------------------------------------------------------------------------
 
 _WRAPPERS: Final = ("Collection", "RandomAccessList", "List", "Set", "SortedSet", "Map", "SortedMap")
-ReadBody = Callable[["GraphReader", str, "Args"], Any]
-WriteBody = Callable[["GraphWriter", Obj, "Args"], None]
+ReadBody = Callable[[ValueReader, str, Args], Any]
+WriteBody = Callable[[ValueWriter, Obj, Args], None]
 
 
-def _read_counted(g: GraphReader, name: str, args: Args) -> Any:
+def _read_counted(g: ValueReader, name: str, args: Args) -> Any:
     start = g.c.pos
     n = g.c.varint()
     if n > g.c.left:
@@ -190,17 +188,17 @@ def _read_counted(g: GraphReader, name: str, args: Args) -> Any:
     return [g.value() for _ in range(n)]
 
 
-def _write_counted(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_counted(g: ValueWriter, obj: Obj, args: Args) -> None:
     g.out.varint(len(obj.value))
     for item in obj.value:
         g.value(item)
 
 
-def _read_map(g: GraphReader, name: str, args: Args) -> Any:
+def _read_map(g: ValueReader, name: str, args: Args) -> Any:
     return g.final("java.util.HashMap")
 
 
-def _write_map(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_map(g: ValueWriter, obj: Obj, args: Args) -> None:
     g.object(Obj("java.util.HashMap", obj.value))
 
 
@@ -212,18 +210,18 @@ def _wrapper_kind(name: str) -> int:
     raise EncodeError(f"{name} is not a wrapper that kryo-serializers knows")
 
 
-def _read_wrapped(g: GraphReader, name: str, args: Args) -> Any:
+def _read_wrapped(g: ValueReader, name: str, args: Args) -> Any:
     start = g.c.pos
     kind = g.c.varint()
     if kind >= len(_WRAPPERS) or not name.endswith(_WRAPPERS[kind]):
-        raise g.c.fail(f"kind {kind} of a wrapper behind its class {name}", pos=start)
+        raise g.c.fail(f"kind {kind} of a wrapper after its class {name}", pos=start)
     inner = g.value()
     if inner is None:
         raise g.c.fail("a wrapper of no collection", pos=start)
     return inner
 
 
-def _write_wrapped(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_wrapped(g: ValueWriter, obj: Obj, args: Args) -> None:
     g.out.varint(_wrapper_kind(obj.cls))
     g.value(obj.value)
 

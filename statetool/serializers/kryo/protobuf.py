@@ -44,7 +44,7 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
         reparsed = _from_tree(kind(), tree, pool)
     except (json_format.Error, EncodeError, ValueError, TypeError, KeyError) as e:
         raise DecodeError(
-            f"a {declared.message} that JSON cannot tell: {e}",
+            f"a {declared.message} that JSON cannot represent: {e}",
             hint="give a descriptor of all messages that it packs (protoc --include_imports)",
         ) from e
     if reparsed.SerializePartialToString(deterministic=True) != message.SerializePartialToString(deterministic=True):
@@ -143,14 +143,14 @@ def _add_unknown(message: Any, tree: Any) -> None:
     if len(unknown):
         if not isinstance(tree, dict):
             raise EncodeError(f"unknown fields in a {message.DESCRIPTOR.full_name}")
-        tree[_UNKNOWN] = base64.b64encode(_encoded(unknown)).decode("ascii")
+        tree[_UNKNOWN] = base64.b64encode(_encode(unknown)).decode("ascii")
     if isinstance(tree, dict) and not message.DESCRIPTOR.full_name.startswith("google.protobuf."):
         for name, key, part in _inner_messages(message):
             inner = tree[name]
             _add_unknown(part, inner if key is None else inner[key])
 
 
-def _encoded(unknown: Any) -> bytes:
+def _encode(unknown: Any) -> bytes:
     out = Output()
     for field in unknown:
         out.varint(field.field_number << 3 | field.wire_type)
@@ -163,7 +163,7 @@ def _encoded(unknown: Any) -> bytes:
                 out.varint(len(field.data))
                 out += field.data
             case 3:
-                out += _encoded(field.data)
+                out += _encode(field.data)
                 out.varint(field.field_number << 3 | _GROUP_END)
             case 5:
                 out += int(field.data).to_bytes(4, "little")
@@ -207,5 +207,5 @@ def _message_at(message: Any, path: tuple[Any, ...]) -> Any:
                 message, path = part, tuple(rest if key is None else rest[1:])
                 break
         else:
-            raise EncodeError(f"unknown fields in {name}, which is no message")
+            raise EncodeError(f"unknown fields in {name}, which is not a message")
     return message

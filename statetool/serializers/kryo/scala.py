@@ -8,15 +8,13 @@ no body. Ids 10 to 72, in the order of ``AllScalaRegistrar``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statetool.errors import EncodeError
 from statetool.serializers.kryo import wire
 from statetool.serializers.kryo.model import Headed, Obj
 from statetool.serializers.kryo.scalars import need_string, put_string
-
-if TYPE_CHECKING:
-    from statetool.serializers.kryo.graph import Args, GraphReader, GraphWriter
+from statetool.serializers.kryo.values import Args, ValueReader, ValueWriter
 
 FIRST_ID: Final = 10
 _IMMUTABLE: Final = "scala.collection.immutable."
@@ -124,8 +122,8 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
 #: Classes whose body is one object.
 HOLDERS: Final = _HOLDERS | {_SYMBOL, _REGEX, _WRAPPERS + "IterableWrapper"}
 
-ReadBody = Callable[["GraphReader", str, "Args"], Any]
-WriteBody = Callable[["GraphWriter", Obj, "Args"], None]
+ReadBody = Callable[[ValueReader, str, Args], Any]
+WriteBody = Callable[[ValueWriter, Obj, Args], None]
 
 
 def find(name: str) -> tuple[ReadBody, WriteBody] | None:
@@ -159,7 +157,7 @@ def is_empty(name: str) -> bool:
     return name == _UNIT or (name.endswith("$") and name not in _TRAVERSABLES)
 
 
-def _count(g: GraphReader) -> int:
+def _count(g: ValueReader) -> int:
     start = g.c.pos
     n = g.c.varint()
     if n > g.c.left:
@@ -174,18 +172,18 @@ def _items(obj: Obj) -> list[Any]:
     return value
 
 
-def _read_traversable(g: GraphReader, name: str, args: Args) -> Any:
+def _read_traversable(g: ValueReader, name: str, args: Args) -> Any:
     return [g.value() for _ in range(_count(g))]
 
 
-def _write_traversable(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_traversable(g: ValueWriter, obj: Obj, args: Args) -> None:
     items = _items(obj)
     g.out.varint(len(items))
     for item in items:
         g.value(item)
 
 
-def _write_tuple(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_tuple(g: ValueWriter, obj: Obj, args: Args) -> None:
     items = _items(obj)
     if len(items) != _TUPLES[obj.cls]:
         raise EncodeError(f"{len(items)} values of a {obj.cls}")
@@ -196,11 +194,11 @@ def _write_tuple(g: GraphWriter, obj: Obj, args: Args) -> None:
 _BOXES: Final = {"J": "java.lang.Long", "I": "java.lang.Integer", "D": "java.lang.Double"}
 
 
-def _read_specialised(g: GraphReader, name: str, args: Args) -> Any:
+def _read_specialised(g: ValueReader, name: str, args: Args) -> Any:
     return [Obj(_BOXES[code], wire.read_fixed(g.c, g.gen, _FIXED[code])) for code in _SPECIALISED_TUPLES[name]]
 
 
-def _write_specialised(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_specialised(g: ValueWriter, obj: Obj, args: Args) -> None:
     codes = _SPECIALISED_TUPLES[obj.cls]
     items = _items(obj)
     if [i.cls for i in items if i is not None] != [_BOXES[c] for c in codes]:
@@ -209,13 +207,13 @@ def _write_specialised(g: GraphWriter, obj: Obj, args: Args) -> None:
         wire.write_fixed(g.out, g.gen, _FIXED[code], item.value)
 
 
-def _read_sorted(g: GraphReader, name: str, args: Args) -> Any:
+def _read_sorted(g: ValueReader, name: str, args: Args) -> Any:
     n = _count(g)
     ordering = g.value()
     return Headed(ordering, [g.value() for _ in range(n)])
 
 
-def _write_sorted(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_sorted(g: ValueWriter, obj: Obj, args: Args) -> None:
     items = _items(obj)
     g.out.varint(len(items))
     g.value(obj.value.header if isinstance(obj.value, Headed) and isinstance(obj.value.header, Obj) else None)
@@ -223,7 +221,7 @@ def _write_sorted(g: GraphWriter, obj: Obj, args: Args) -> None:
         g.value(item)
 
 
-def _read_bits(g: GraphReader, name: str, args: Args) -> Any:
+def _read_bits(g: ValueReader, name: str, args: Args) -> Any:
     n = _count(g)
     if n:
         g.c.varint()  # the largest value, which also follows from the differences
@@ -234,7 +232,7 @@ def _read_bits(g: GraphReader, name: str, args: Args) -> Any:
     return bits
 
 
-def _write_bits(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_bits(g: ValueWriter, obj: Obj, args: Args) -> None:
     bits = [item.value for item in _items(obj)]
     g.out.varint(len(bits))
     if bits:
@@ -243,16 +241,16 @@ def _write_bits(g: GraphWriter, obj: Obj, args: Args) -> None:
         g.out.varint(bit - before)
 
 
-def _write_symbol(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_symbol(g: ValueWriter, obj: Obj, args: Args) -> None:
     put_string(g, obj.value.value if isinstance(obj.value, Obj) else obj.value)
 
 
-def _read_array(g: GraphReader, name: str, args: Args) -> Any:
+def _read_array(g: ValueReader, name: str, args: Args) -> Any:
     """Read the element class and an array of such elements."""
     return Headed(str(g.final("java.lang.Class")), [g.value()])
 
 
-def _write_array(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_array(g: ValueWriter, obj: Obj, args: Args) -> None:
     items = _items(obj)
     if len(items) != 1 or not isinstance(obj.value, Headed) or not isinstance(obj.value.header, str):
         raise EncodeError(f"{obj.value!r} is not the class of the elements and the array of a {obj.cls}")
@@ -260,12 +258,12 @@ def _write_array(g: GraphWriter, obj: Obj, args: Args) -> None:
     g.value(items[0])
 
 
-def _read_enumeration(g: GraphReader, name: str, args: Args) -> Any:
+def _read_enumeration(g: ValueReader, name: str, args: Args) -> Any:
     outer = g.value()
     return [outer, Obj("java.lang.Integer", wire.read_fixed(g.c, g.gen, "i"))]
 
 
-def _write_enumeration(g: GraphWriter, obj: Obj, args: Args) -> None:
+def _write_enumeration(g: ValueWriter, obj: Obj, args: Args) -> None:
     items = _items(obj)
     if len(items) != 2 or items[1] is None:
         raise EncodeError(f"{obj.value!r} is not the enumeration and the id of a {obj.cls}")

@@ -9,12 +9,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statetool.errors import EncodeError
 from statetool.io.java_stream import JavaObject
 from statetool.serializers.basic import from_decimal, to_decimal
 from statetool.serializers.kryo import wire
+from statetool.serializers.kryo.values import ValueReader, ValueWriter
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,
@@ -26,11 +27,8 @@ from statetool.types import (
 )
 from statetool.types.java import BOXES
 
-if TYPE_CHECKING:
-    from statetool.serializers.kryo.graph import GraphReader, GraphWriter
-
-Read = Callable[["GraphReader"], Any]
-Write = Callable[["GraphWriter", Any], None]
+Read = Callable[[ValueReader], Any]
+Write = Callable[[ValueWriter, Any], None]
 STRING: Final = Scalar("string")
 INT32: Final = Scalar("int32")
 INT64: Final = Scalar("int64")
@@ -48,7 +46,7 @@ class Body:
 # numbers
 
 
-def fixed(kind: str, logical: LogicalType) -> Body:
+def fixed_body(kind: str, logical: LogicalType) -> Body:
     return Body(
         logical,
         lambda g: wire.read_fixed(g.c, g.gen, kind),
@@ -56,23 +54,23 @@ def fixed(kind: str, logical: LogicalType) -> Body:
     )
 
 
-def _read_boolean(g: GraphReader) -> bool:
+def _read_boolean(g: ValueReader) -> bool:
     return g.c.bool()
 
 
-def _read_char(g: GraphReader) -> str:
+def _read_char(g: ValueReader) -> str:
     return int(wire.read_fixed(g.c, g.gen, "H")).to_bytes(2, "little").decode("utf-16-le", "surrogatepass")
 
 
-def _write_char(g: GraphWriter, value: Any) -> None:
+def _write_char(g: ValueWriter, value: Any) -> None:
     units = str(value).encode("utf-16-be", "surrogatepass")
     if len(units) != 2:
         raise EncodeError(f"{value!r} is not one char")
     wire.write_fixed(g.out, g.gen, "H", int.from_bytes(units, "big"))
 
 
-def _checked(bits: int, write: Callable[[Any, int], None]) -> Write:
-    def checked(g: GraphWriter, value: Any) -> None:
+def _checked_writer(bits: int, write: Callable[[Any, int], None]) -> Write:
+    def checked(g: ValueWriter, value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or not -(1 << bits - 1) <= value < 1 << bits - 1:
             raise EncodeError(f"{value!r} is not an integer of {bits} bits")
         write(g.out, value)
@@ -80,30 +78,30 @@ def _checked(bits: int, write: Callable[[Any, int], None]) -> Write:
     return checked
 
 
-INT: Final = Body(INT32, lambda g: wire.read_signed(g.c), _checked(32, wire.write_signed))
-LONG: Final = Body(INT64, lambda g: wire.read_signed_long(g.c), _checked(64, wire.write_signed_long))
+INT: Final = Body(INT32, lambda g: wire.read_signed(g.c), _checked_writer(32, wire.write_signed))
+LONG: Final = Body(INT64, lambda g: wire.read_signed_long(g.c), _checked_writer(64, wire.write_signed_long))
 BYTE: Final = Body(Scalar("int8"), lambda g: g.c.i1(), lambda g, v: g.out.i1(v))
 BOOLEAN: Final = Body(Scalar("bool"), _read_boolean, lambda g, v: g.out.bool(v))
 
 
-def _read_big_integer(g: GraphReader) -> int:
+def _read_big_integer(g: ValueReader) -> int:
     n = wire.read_varint(g.c)
     if n < 2:
         raise g.c.fail("a BigInteger without bytes", pos=g.c.pos - 1)
     return int.from_bytes(g.c.take(n - 1, "BigInteger"), "big", signed=True)
 
 
-def _write_big_integer(g: GraphWriter, value: Any) -> None:
+def _write_big_integer(g: ValueWriter, value: Any) -> None:
     raw = int(value).to_bytes((value if value >= 0 else ~value).bit_length() // 8 + 1, "big", signed=True)
     g.out.varint(len(raw) + 1)
     g.out += raw
 
 
-def _read_big_decimal(g: GraphReader) -> Decimal:
+def _read_big_decimal(g: ValueReader) -> Decimal:
     return to_decimal(_read_big_integer(g), wire.read_signed(g.c))
 
 
-def _write_big_decimal(g: GraphWriter, value: Any) -> None:
+def _write_big_decimal(g: ValueWriter, value: Any) -> None:
     unscaled, scale = from_decimal(value)
     _write_big_integer(g, unscaled)
     wire.write_signed(g.out, scale)
@@ -112,7 +110,7 @@ def _write_big_decimal(g: GraphWriter, value: Any) -> None:
 # text
 
 
-def need_string(g: GraphReader) -> str:
+def need_string(g: ValueReader) -> str:
     """Read a string that cannot be null."""
     start = g.c.pos
     text = wire.read_string(g.c)
@@ -121,7 +119,7 @@ def need_string(g: GraphReader) -> str:
     return text
 
 
-def put_string(g: GraphWriter, value: Any) -> None:
+def put_string(g: ValueWriter, value: Any) -> None:
     """Append a string."""
     if not isinstance(value, str):
         raise EncodeError(f"{value!r} is not text")
@@ -131,11 +129,11 @@ def put_string(g: GraphWriter, value: Any) -> None:
 TEXT: Final = Body(STRING, need_string, put_string)
 
 
-def _write_characters(g: GraphWriter, value: Any) -> None:
+def _write_characters(g: ValueWriter, value: Any) -> None:
     wire.write_string(g.out, value, g.gen, ascii_form=g.gen == 5)
 
 
-def _read_uuid(g: GraphReader) -> str:
+def _read_uuid(g: ValueReader) -> str:
     if g.gen == 5:
         most, least = (int(wire.read_fixed(g.c, 5, "q")) for _ in range(2))
     else:
@@ -143,7 +141,7 @@ def _read_uuid(g: GraphReader) -> str:
     return str(uuid.UUID(int=(most & (1 << 64) - 1) << 64 | least & (1 << 64) - 1))
 
 
-def _write_uuid(g: GraphWriter, value: Any) -> None:
+def _write_uuid(g: ValueWriter, value: Any) -> None:
     try:
         raw = uuid.UUID(value).bytes
     except (ValueError, AttributeError, TypeError) as e:
@@ -156,7 +154,7 @@ def _write_uuid(g: GraphWriter, value: Any) -> None:
             wire.write_signed_long(g.out, half)
 
 
-def _read_bits(g: GraphReader) -> list[int]:
+def _read_bits(g: ValueReader) -> list[int]:
     words = g.c.varint()
     if words * 8 > g.c.left:
         raise g.c.fail(f"a BitSet of {words} words does not fit the {g.c.left} bytes left")
@@ -168,7 +166,7 @@ def _read_bits(g: GraphReader) -> list[int]:
     return bits
 
 
-def _write_bits(g: GraphWriter, value: Any) -> None:
+def _write_bits(g: ValueWriter, value: Any) -> None:
     # chill writes as many words as the set has allocated: at least one.
     words = [0] * ((max(value) // 64 + 1) if value else int(g.gen == 2))
     for bit in value:
@@ -178,12 +176,12 @@ def _write_bits(g: GraphWriter, value: Any) -> None:
         g.out += word.to_bytes(8, "little" if g.gen == 5 else "big")
 
 
-def _read_pattern(g: GraphReader) -> tuple[str, int]:
+def _read_pattern(g: ValueReader) -> tuple[str, int]:
     # chill's serializer, which Flink 1.x uses, omits the flags.
     return need_string(g), wire.read_positive(g.c) if g.gen == 5 else 0
 
 
-def _write_pattern(g: GraphWriter, value: Any) -> None:
+def _write_pattern(g: ValueWriter, value: Any) -> None:
     pattern, flags = value
     put_string(g, pattern)
     if g.gen == 5:
@@ -192,16 +190,16 @@ def _write_pattern(g: GraphWriter, value: Any) -> None:
         raise EncodeError("the flags of a Pattern cannot be written for Flink 1.x, which keeps the pattern alone")
 
 
-def _read_address(g: GraphReader) -> tuple[str, int]:
+def _read_address(g: ValueReader) -> tuple[str, int]:
     return need_string(g), wire.read_positive(g.c)
 
 
-def _write_address(g: GraphWriter, value: Any) -> None:
+def _write_address(g: ValueWriter, value: Any) -> None:
     put_string(g, value[0])
     wire.write_positive(g.out, value[1])
 
 
-def _read_locale(g: GraphReader) -> str:
+def _read_locale(g: ValueReader) -> str:
     if g.gen == 5:
         parts = [need_string(g) for _ in range(3)]
     else:
@@ -223,7 +221,7 @@ _LOCALE_HEAD: Final = bytes.fromhex(
 )
 
 
-def _write_locale(g: GraphWriter, value: Any) -> None:
+def _write_locale(g: ValueWriter, value: Any) -> None:
     language, country, variant = (*str(value).split("_", 2), "", "")[:3]
     if g.gen == 5:
         for part in (language, country, variant):
@@ -243,7 +241,7 @@ def _write_locale(g: GraphWriter, value: Any) -> None:
     g.out += b"\x78"
 
 
-def _read_class(g: GraphReader) -> str:
+def _read_class(g: ValueReader) -> str:
     name = g.class_name()
     if name is None:
         raise g.c.fail("a null Class")
@@ -255,7 +253,7 @@ def _read_class(g: GraphReader) -> str:
 _PRIMITIVE_OF: Final = {**BOXES, "java.lang.Void": "void"}
 
 
-def _write_class(g: GraphWriter, value: Any) -> None:
+def _write_class(g: ValueWriter, value: Any) -> None:
     primitive = value in _PRIMITIVE_OF.values()
     g.class_name("java.lang.Void" if value == "void" else value)
     if g.gen == 2 or primitive or value in _PRIMITIVE_OF:
@@ -271,7 +269,7 @@ MILLIS: Final = Body(
 )
 
 
-def _read_timestamp(g: GraphReader) -> int:
+def _read_timestamp(g: ValueReader) -> int:
     start = g.c.pos
     millis, nanos = wire.read_positive_long(g.c), wire.read_positive(g.c)
     if not 0 <= nanos < 1_000_000_000:
@@ -279,7 +277,7 @@ def _read_timestamp(g: GraphReader) -> int:
     return millis // 1000 * 1_000_000_000 + nanos
 
 
-def _write_timestamp(g: GraphWriter, value: Any) -> None:
+def _write_timestamp(g: ValueWriter, value: Any) -> None:
     seconds, nanos = divmod(value, 1_000_000_000)
     millis = seconds * 1000 + (nanos // 1_000_000 if g.gen == 2 else 0)
     wire.write_positive_long(g.out, millis)
@@ -296,12 +294,12 @@ _CALENDAR: Final = StructType.of(
 )
 
 
-def _read_calendar(g: GraphReader) -> tuple[Any, ...]:
+def _read_calendar(g: ValueReader) -> tuple[Any, ...]:
     zone, millis, lenient = need_string(g), wire.read_positive_long(g.c), g.c.bool()
     return zone, millis, lenient, wire.read_positive(g.c), wire.read_positive(g.c), wire.read_signed_long(g.c)
 
 
-def _write_calendar(g: GraphWriter, value: Any) -> None:
+def _write_calendar(g: ValueWriter, value: Any) -> None:
     zone, millis, lenient, first, minimal, change = value
     put_string(g, zone)
     wire.write_positive_long(g.out, millis)
@@ -315,11 +313,11 @@ SCALARS: Final[dict[str, Body]] = {
     "java.lang.String": TEXT,
     "java.lang.Integer": INT,
     "java.lang.Long": LONG,
-    "java.lang.Short": fixed("h", Scalar("int16")),
+    "java.lang.Short": fixed_body("h", Scalar("int16")),
     "java.lang.Byte": BYTE,
     "java.lang.Boolean": BOOLEAN,
-    "java.lang.Float": fixed("f", Scalar("float32")),
-    "java.lang.Double": fixed("d", Scalar("float64")),
+    "java.lang.Float": fixed_body("f", Scalar("float32")),
+    "java.lang.Double": fixed_body("d", Scalar("float64")),
     "java.lang.Character": Body(STRING, _read_char, _write_char),
     "java.math.BigInteger": Body(BigIntegerType(), _read_big_integer, _write_big_integer),
     "java.math.BigDecimal": Body(BigDecimalType(), _read_big_decimal, _write_big_decimal),

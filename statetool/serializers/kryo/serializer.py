@@ -28,8 +28,8 @@ from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.java_hash import to_int32
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
+from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.layout import graph_of
-from statetool.serializers.kryo.registry import Registry
 from statetool.serializers.kryo.typed import View, object_or_null, plain_or_null, view_of
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
@@ -64,27 +64,27 @@ class KryoSerializer(Serializer):
         self.type_class = type_class
         self.maps = maps
         self.context = context
-        self._registry: Registry | None = None
+        self._kryo: KryoInstance | None = None
         self._view: View | None = None
         self._kind = from_binary_name(type_class)
         self._program: Op | None = None
         self._missing = ""
         if context.kryo is not None:
-            registry = Registry(context.kryo, context, registrations, _defaults(maps))
-            custom = registry.custom(type_class)
+            kryo = KryoInstance(context.kryo, context, registrations, _defaults(maps))
+            custom = kryo.custom(type_class)
             if custom is not None:
                 self._missing = skeleton_of_steps(type_class, custom)
-            if _readable(type_class, registry):
-                self._registry = registry
-                self._view = view_of(self._kind, registry)
+            if _readable(type_class, kryo):
+                self._kryo = kryo
+                self._view = view_of(self._kind, kryo)
 
-    def shown_as(self, kind: JavaType) -> Serializer:
+    def with_java_type(self, kind: JavaType) -> Serializer:
         """Decode values as those of a declared type. The bytes stay the same; type arguments give the types inside collections."""
-        if self._registry is None or not (kind.args or kind.as_json):
+        if self._kryo is None or not (kind.args or kind.as_json):
             return self
         shown = copy.copy(self)
         shown._kind = kind
-        shown._view = view_of(kind, self._registry)
+        shown._view = view_of(kind, self._kryo)
         shown._program = None
         return shown
 
@@ -97,11 +97,11 @@ class KryoSerializer(Serializer):
         return Scalar("binary") if self._view is None else self._view.logical
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return self._view is None
 
     @property
-    def what_is_missing(self) -> str:
+    def missing_declaration_hint(self) -> str:
         """Hint for the user on how to get values decoded, empty if they already are."""
         if self._view is not None:
             return ""
@@ -110,37 +110,37 @@ class KryoSerializer(Serializer):
         return self._missing or skeleton(self.type_class)
 
     def declarations(self) -> tuple[ClassDeclaration, ...]:
-        return self.context.within(self.type_class) if self._registry is not None else ()
+        return self.context.within(self.type_class) if self._kryo is not None else ()
 
     def decode(self, c: Cursor) -> Any:
-        if self._view is None or self._registry is None:
+        if self._view is None or self._kryo is None:
             return c.take(c.left)
         start = c.pos
         try:
-            return plain_or_null(self._view, GraphReader(c, self._registry).value())
+            return plain_or_null(self._view, GraphReader(c, self._kryo).value())
         except StatetoolError as error:
             raise error.at(offset=c.base + start) from error.__cause__
         except RecursionError as e:
             raise c.fail(_TOO_DEEP, pos=start) from e
 
     def skip(self, c: Cursor) -> None:
-        if self._registry is None:
+        if self._kryo is None:
             c.skip(c.left)
             return
         start = c.pos
         try:
-            GraphReader(c, self._registry, skipping=True).value()
+            GraphReader(c, self._kryo, skipping=True).value()
         except RecursionError as e:
             raise c.fail(_TOO_DEEP, pos=start) from e
 
     def encode(self, out: Output, value: Any) -> None:
-        if self._view is None or self._registry is None:
+        if self._view is None or self._kryo is None:
             if not isinstance(value, bytes):
                 raise EncodeError(f"values of {self.type_class} are written as bytes, not {type(value).__name__}")
             out += value
             return
         try:
-            GraphWriter(out, self._registry).value(object_or_null(self._view, value))
+            GraphWriter(out, self._kryo).value(object_or_null(self._view, value))
         except RecursionError as e:
             raise EncodeError(_TOO_DEEP) from e
 
@@ -156,10 +156,10 @@ class KryoSerializer(Serializer):
 
     def program(self) -> Op:
         if self._program is None:
-            if self._registry is None:
+            if self._kryo is None:
                 self._program = Rest()
             else:
-                self._program = graph_of(self._kind, self._registry, self.decode) or PerRecord(self.decode)
+                self._program = graph_of(self._kind, self._kryo, self.decode) or PerRecord(self.decode)
         return self._program
 
     def write_payload(self, out: Output) -> None:
@@ -194,9 +194,9 @@ _HASHES: Final[dict[str, Callable[[Any], int]]] = {
 }
 
 
-def _readable(type_class: str, registry: Registry) -> bool:
+def _readable(type_class: str, kryo: KryoInstance) -> bool:
     """Return True if values of a type can be decoded at all (some of their parts may still turn out to be undecodable)."""
-    if registry.custom(type_class) is not None:
+    if kryo.custom(type_class) is not None:
         return False
     kind = from_binary_name(type_class)
     while kind.is_array:
@@ -204,11 +204,11 @@ def _readable(type_class: str, registry: Registry) -> bool:
     open_type = kind.name in model.OPEN_TYPES or kind.name in model.IMPLEMENTATIONS or kind.name in model.HOLDERS
     return (
         open_type
-        or registry.known(kind.name)
-        or registry.by_java(kind.name)
-        or registry.is_message(kind.name)
-        or bool(registry.context.subclasses(kind.name))
-        or (kind != from_binary_name(type_class) and registry.is_final(kind))
+        or kryo.known(kind.name)
+        or kryo.by_java(kind.name)
+        or kryo.is_message(kind.name)
+        or bool(kryo.context.subclasses(kind.name))
+        or (kind != from_binary_name(type_class) and kryo.classes.is_final(kind))
     )
 
 

@@ -7,18 +7,16 @@ Each step is a method of Kryo's ``Output`` or ``Kryo``, as written in the source
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statetool.errors import EncodeError
 from statetool.serializers.composite import inside
 from statetool.serializers.kryo import wire
 from statetool.serializers.kryo.model import Obj
 from statetool.serializers.kryo.scalars import SCALARS, Body
+from statetool.serializers.kryo.values import ValueReader, ValueWriter
 from statetool.types.declared import ClassDeclaration
 from statetool.types.java import PRIMITIVES, JavaType
-
-if TYPE_CHECKING:
-    from statetool.serializers.kryo.graph import GraphReader, GraphWriter
 
 Ints = tuple[Callable[[Any], int], Callable[[Any, int], None], int]
 #: Numbers that Kryo's field serializers write in another form: reader, writer, bits.
@@ -31,7 +29,7 @@ _INTS: Final[dict[str, Ints]] = {
 _FIXED: Final = {"writeInt": ("i", 32), "writeLong": ("q", 64)}
 
 
-def read_steps(g: GraphReader, declared: ClassDeclaration) -> dict[str, Obj | None]:
+def read_steps(g: ValueReader, declared: ClassDeclaration) -> dict[str, Obj | None]:
     """Read the output of a serializer of the job."""
     fields: dict[str, Obj | None] = {}
     for (name, kind), step in zip(declared.fields, declared.steps, strict=True):
@@ -40,7 +38,7 @@ def read_steps(g: GraphReader, declared: ClassDeclaration) -> dict[str, Obj | No
     return fields
 
 
-def write_steps(g: GraphWriter, declared: ClassDeclaration, value: Any) -> None:
+def write_steps(g: ValueWriter, declared: ClassDeclaration, value: Any) -> None:
     """Append the output of a serializer of the job."""
     if not isinstance(value, dict) or value.keys() != {n for n, _ in declared.fields}:
         raise EncodeError(f"{value!r} does not have exactly the fields of {declared.name}")
@@ -49,7 +47,7 @@ def write_steps(g: GraphWriter, declared: ClassDeclaration, value: Any) -> None:
             _write(g, step, kind, value[name])
 
 
-def _read(g: GraphReader, step: str, kind: JavaType) -> Obj | None:
+def _read(g: ValueReader, step: str, kind: JavaType) -> Obj | None:
     if step in _INTS:
         return Obj(kind.name, _INTS[step][0](g.c))
     if step in _FIXED:
@@ -64,7 +62,7 @@ def _read(g: GraphReader, step: str, kind: JavaType) -> Obj | None:
     return g.object(kind.binary_name, nullable=step.startswith("writeObjectOrNull"))
 
 
-def _write(g: GraphWriter, step: str, kind: JavaType, obj: Obj | None) -> None:
+def _write(g: ValueWriter, step: str, kind: JavaType, obj: Obj | None) -> None:
     if step == "writeString":
         wire.write_string(g.out, None if obj is None else str(obj.value), g.gen)
         return

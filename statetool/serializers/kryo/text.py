@@ -22,8 +22,8 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
 from statetool.serializers.kryo import iso, libraries, messages, model, scala
 from statetool.serializers.kryo.graph import fields_of
-from statetool.serializers.kryo.model import Headed, Obj, boxed
-from statetool.serializers.kryo.registry import Registry
+from statetool.serializers.kryo.instance import KryoInstance
+from statetool.serializers.kryo.model import Headed, Obj, box_class
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,
@@ -50,11 +50,11 @@ _JAVA_HEAD: Final = b"\xac\xed\x00\x05"
 _PLAIN_NAN: Final = 0x7FF8_0000_0000_0000
 
 
-def to_text(obj: Obj | None, registry: Registry) -> str | None:
+def to_text(obj: Obj | None, kryo: KryoInstance) -> str | None:
     """Return an object as JSON text, null as ``None``."""
     if obj is None:
         return None
-    return as_json(_tree(obj, None, registry))
+    return as_json(_tree(obj, None, kryo))
 
 
 def as_json(tree: Any) -> str:
@@ -63,7 +63,7 @@ def as_json(tree: Any) -> str:
     return _SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
-def from_text(text: str | None, registry: Registry) -> Obj | None:
+def from_text(text: str | None, kryo: KryoInstance) -> Obj | None:
     """Return the object of a JSON text.
 
     Raises
@@ -73,7 +73,7 @@ def from_text(text: str | None, registry: Registry) -> Obj | None:
     """
     if text is None:
         return None
-    return _object(of_json(text), None, registry)
+    return _object(of_json(text), None, kryo)
 
 
 def of_json(text: Any) -> Any:
@@ -84,9 +84,9 @@ def of_json(text: Any) -> Any:
         raise EncodeError(f"not the JSON of a Java object: {e}") from e
 
 
-def _wraps(obj: Obj, static: JavaType | None, registry: Registry) -> bool:
+def _wraps(obj: Obj, static: JavaType | None, kryo: KryoInstance) -> bool:
     if static is not None and (
-        static.name in PRIMITIVES or (registry.is_final(static) and static.binary_name == obj.cls)
+        static.name in PRIMITIVES or (kryo.classes.is_final(static) and static.binary_name == obj.cls)
     ):
         return False
     if obj.cls == "java.lang.Double":
@@ -94,39 +94,39 @@ def _wraps(obj: Obj, static: JavaType | None, registry: Registry) -> bool:
     return obj.cls not in _JSON_TYPES
 
 
-def _tree(obj: Obj | None, static: JavaType | None, registry: Registry) -> Any:
+def _tree(obj: Obj | None, static: JavaType | None, kryo: KryoInstance) -> Any:
     if obj is None:
         return None
-    body = _body(obj, registry)
-    return {obj.cls: body} if _wraps(obj, static, registry) else body
+    body = _body(obj, kryo)
+    return {obj.cls: body} if _wraps(obj, static, kryo) else body
 
 
-def _body(obj: Obj, registry: Registry) -> Any:
-    scalar = registry.body(boxed(obj.cls))
+def _body(obj: Obj, kryo: KryoInstance) -> Any:
+    scalar = kryo.registry.body(box_class(obj.cls))
     if scalar is not None:
         return _scalar(obj.value, scalar.logical)
     value = obj.value
-    declared = registry.declared(obj.cls)
-    if isinstance(value, bytes) and declared is not None and registry.is_message(obj.cls):
+    declared = kryo.classes.declared(obj.cls)
+    if isinstance(value, bytes) and declared is not None and kryo.is_message(obj.cls):
         return messages.to_tree(declared, value)
     if isinstance(value, bytes):
         code = base64.b64encode(value).decode("ascii")
         return code if obj.cls == "[B" else {**_throwable_message(value), "java": code}
     if isinstance(value, dict):
-        kinds = dict(fields_of(declared, (), registry.gen)) if declared is not None else {}
-        return {n: _tree(v, kinds.get(n), registry) for n, v in value.items()}
+        kinds = dict(fields_of(declared, (), kryo.gen)) if declared is not None else {}
+        return {n: _tree(v, kinds.get(n), kryo) for n, v in value.items()}
     if isinstance(value, Headed):
-        items = _elements(obj, value.items, registry)
+        items = _elements(obj, value.items, kryo)
         match value.header:
             case None:
                 return items
             case str(name):
                 return {"class": name, "elements": items}
             case header:
-                return {"comparator": _tree(header, None, registry), "elements": items}
+                return {"comparator": _tree(header, None, kryo), "elements": items}
     if isinstance(value, list):
-        return _elements(obj, value, registry)
-    return _tree(value, None, registry) if value is None or isinstance(value, Obj) else value
+        return _elements(obj, value, kryo)
+    return _tree(value, None, kryo) if value is None or isinstance(value, Obj) else value
 
 
 def _throwable_message(stream: bytes) -> dict[str, Any]:
@@ -138,12 +138,12 @@ def _throwable_message(stream: bytes) -> dict[str, Any]:
     return {} if message is None else {"message": str(message)}
 
 
-def _elements(obj: Obj, items: list[Any], registry: Registry) -> list[Any]:
+def _elements(obj: Obj, items: list[Any], kryo: KryoInstance) -> list[Any]:
     static = from_binary_name(obj.cls).args[0] if obj.cls.startswith("[") else None
     if isinstance(obj.value, Headed) and obj.cls in model.ENUM_SETS:
         return [item.value for item in items]
     return [
-        [_tree(part, None, registry) for part in item] if isinstance(item, tuple) else _tree(item, static, registry)
+        [_tree(part, None, kryo) for part in item] if isinstance(item, tuple) else _tree(item, static, kryo)
         for item in items
     ]
 
@@ -181,32 +181,32 @@ def _float(value: float) -> Any:
 # ---- from JSON ----------------------------------------------------------------------------------------------------
 
 
-def _object(tree: Any, static: JavaType | None, registry: Registry) -> Obj | None:
+def _object(tree: Any, static: JavaType | None, kryo: KryoInstance) -> Obj | None:
     if tree is None:
         return None
-    if static is not None and (static.name in PRIMITIVES or registry.is_final(static)):
-        return _object_of_class(static.name if static.name in PRIMITIVES else static.binary_name, tree, registry)
+    if static is not None and (static.name in PRIMITIVES or kryo.classes.is_final(static)):
+        return _object_of_class(static.name if static.name in PRIMITIVES else static.binary_name, tree, kryo)
     if isinstance(tree, dict):
         if len(tree) != 1:
             raise EncodeError(f"an object with one member, the class, is expected, not {', '.join(tree)}")
         ((name, body),) = tree.items()
-        return _object_of_class(name, body, registry)
+        return _object_of_class(name, body, kryo)
     for name, kind in _JSON_TYPES.items():
         if type(tree) is kind:
-            return _object_of_class(name, tree, registry)
+            return _object_of_class(name, tree, kryo)
     raise EncodeError(f"{tree!r} is not the JSON of a Java object")
 
 
-def _object_of_class(name: str, tree: Any, registry: Registry) -> Obj:
-    scalar = registry.body(boxed(name))
+def _object_of_class(name: str, tree: Any, kryo: KryoInstance) -> Obj:
+    scalar = kryo.registry.body(box_class(name))
     if scalar is not None:
         return Obj(name, _unscalar(tree, scalar.logical))
-    declared = registry.declared(name)
-    if declared is not None and registry.is_message(name):
+    declared = kryo.classes.declared(name)
+    if declared is not None and kryo.is_message(name):
         return Obj(name, messages.from_tree(declared, tree))
-    if name in model.HOLDERS or name in scala.HOLDERS or registry.container(name) is libraries.WRAPPED:
-        return Obj(name, _object(tree, None, registry))
-    if tree is None and registry.is_scala_object(name):
+    if name in model.HOLDERS or name in scala.HOLDERS or kryo.registry.container(name) is libraries.WRAPPED:
+        return Obj(name, _object(tree, None, kryo))
+    if tree is None and kryo.is_scala_object(name):
         return Obj(name, None)
     if name == "[B":
         return Obj(name, _bytes(tree))
@@ -215,34 +215,34 @@ def _object_of_class(name: str, tree: Any, registry: Registry) -> Obj:
     if declared is not None and declared.kind in ("record", "written"):
         if not isinstance(tree, dict):
             raise EncodeError(f"{tree!r} does not have the fields of {name}")
-        kinds = dict(fields_of(declared, (), registry.gen))
-        return Obj(name, {n: _object(v, kinds.get(n), registry) for n, v in tree.items()})
+        kinds = dict(fields_of(declared, (), kryo.gen))
+        return Obj(name, {n: _object(v, kinds.get(n), kryo) for n, v in tree.items()})
     if declared is not None and declared.kind == "enum":
         return Obj(name, tree)
-    return Obj(name, _container(name, tree, registry))
+    return Obj(name, _container(name, tree, kryo))
 
 
-def _container(name: str, tree: Any, registry: Registry) -> Any:
+def _container(name: str, tree: Any, kryo: KryoInstance) -> Any:
     header: Obj | str | None = None
     if isinstance(tree, dict):
-        header = tree["class"] if "class" in tree else _object(tree.get("comparator"), None, registry)
+        header = tree["class"] if "class" in tree else _object(tree.get("comparator"), None, kryo)
         tree = tree.get("elements")
     if not isinstance(tree, list):
         raise EncodeError(f"{tree!r} are not the elements of a {name}")
-    declared = registry.declared(name)
+    declared = kryo.classes.declared(name)
     items: list[Any]
     if (
         name in model.MAP_LIKE
-        or registry.container(name) is libraries.MAP
+        or kryo.registry.container(name) is libraries.MAP
         or (declared is not None and declared.kind == "map")
     ):
-        items = [tuple(_object(part, None, registry) for part in pair) for pair in tree]
+        items = [tuple(_object(part, None, kryo) for part in pair) for pair in tree]
     else:
         static = from_binary_name(name).args[0] if name.startswith("[") else None
         if name in model.ENUM_SETS and isinstance(header, str):
             items = [Obj(header, item) for item in tree]
         else:
-            items = [_object(item, static, registry) for item in tree]
+            items = [_object(item, static, kryo) for item in tree]
     headed = name in model.SORTED or name in (model.SORTED_MAP, model.SKIP_LIST_MAP) or header is not None
     return Headed(header, items) if headed else items
 

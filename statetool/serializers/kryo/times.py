@@ -18,7 +18,7 @@ class               Kryo 2.24                                           Kryo 5
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statetool.errors import EncodeError
 from statetool.serializers.kryo import iso, wire
@@ -30,21 +30,19 @@ from statetool.serializers.kryo.scalars import (
     LONG,
     STRING,
     Body,
-    fixed,
+    fixed_body,
     need_string,
     put_string,
 )
+from statetool.serializers.kryo.values import ValueReader, ValueWriter
 from statetool.serializers.temporal import civil_from_days, days_from_civil
 from statetool.types import DateType, Scalar, StructType, TimestampType
-
-if TYPE_CHECKING:
-    from statetool.serializers.kryo.graph import GraphReader, GraphWriter
 
 _BILLION: Final = 1_000_000_000
 _DAY: Final = 86_400 * _BILLION
 
 
-def _read_date(g: GraphReader) -> int:
+def _read_date(g: ValueReader) -> int:
     start = g.c.pos
     if g.gen == 5:
         year, month, day = wire.read_positive(g.c), g.c.u1(), g.c.u1()
@@ -57,7 +55,7 @@ def _read_date(g: GraphReader) -> int:
     return days
 
 
-def _write_date(g: GraphWriter, value: Any) -> None:
+def _write_date(g: ValueWriter, value: Any) -> None:
     year, month, day = civil_from_days(value)
     if g.gen == 5:
         wire.write_positive(g.out, year)
@@ -69,7 +67,7 @@ def _write_date(g: GraphWriter, value: Any) -> None:
     wire.write_signed(g.out, year)
 
 
-def _read_time(g: GraphReader) -> int:
+def _read_time(g: ValueReader) -> int:
     start = g.c.pos
     if g.gen == 2:
         hour, minute, nano, second = g.c.u1(), g.c.u1(), wire.read_signed(g.c), g.c.u1()
@@ -80,7 +78,7 @@ def _read_time(g: GraphReader) -> int:
     return ((hour * 60 + minute) * 60 + second) * _BILLION + nano
 
 
-def _short_time(g: GraphReader) -> tuple[int, int, int, int]:
+def _short_time(g: ValueReader) -> tuple[int, int, int, int]:
     parts = [0, 0, 0]
     for i in range(3):
         b = g.c.i1()
@@ -91,7 +89,7 @@ def _short_time(g: GraphReader) -> tuple[int, int, int, int]:
     return parts[0], parts[1], parts[2], wire.read_positive(g.c)
 
 
-def _write_time(g: GraphWriter, value: Any) -> None:
+def _write_time(g: ValueWriter, value: Any) -> None:
     if not 0 <= value < _DAY:
         raise EncodeError(f"{value} ns is not a time of day")
     seconds, nano = divmod(value, _BILLION)
@@ -111,13 +109,13 @@ def _write_time(g: GraphWriter, value: Any) -> None:
     g.out += bytes((*parts[:-1], ~parts[-1] & 0xFF))
 
 
-def _read_date_time(g: GraphReader) -> int:
+def _read_date_time(g: ValueReader) -> int:
     if g.gen == 5:
         return _read_date(g) * _DAY + _read_time(g)
     return int(g.final("java.time.LocalDate")) * _DAY + int(g.final("java.time.LocalTime"))
 
 
-def _write_date_time(g: GraphWriter, value: Any) -> None:
+def _write_date_time(g: ValueWriter, value: Any) -> None:
     days, nanos = divmod(value, _DAY)
     if g.gen == 5:
         _write_date(g, days)
@@ -127,7 +125,7 @@ def _write_date_time(g: GraphWriter, value: Any) -> None:
     g.object(Obj("java.time.LocalTime", nanos))
 
 
-def _read_seconds(g: GraphReader) -> int:
+def _read_seconds(g: ValueReader) -> int:
     """Read the nanoseconds since 1970 of an ``Instant``."""
     if g.gen == 5:
         seconds, nanos = wire.read_positive_long(g.c), wire.read_positive(g.c)
@@ -136,7 +134,7 @@ def _read_seconds(g: GraphReader) -> int:
     return seconds * _BILLION + nanos
 
 
-def _write_seconds(g: GraphWriter, value: Any) -> None:
+def _write_seconds(g: ValueWriter, value: Any) -> None:
     seconds, nanos = divmod(value, _BILLION)
     if g.gen == 5:
         wire.write_positive_long(g.out, seconds)
@@ -146,7 +144,7 @@ def _write_seconds(g: GraphWriter, value: Any) -> None:
     wire.write_signed_long(g.out, seconds)
 
 
-def _read_duration(g: GraphReader) -> str:
+def _read_duration(g: ValueReader) -> str:
     if g.gen == 5:
         seconds, nanos = int(wire.read_fixed(g.c, 5, "q")), wire.read_positive(g.c)
     else:
@@ -154,7 +152,7 @@ def _read_duration(g: GraphReader) -> str:
     return iso.duration_text(seconds, nanos)
 
 
-def _write_duration(g: GraphWriter, value: Any) -> None:
+def _write_duration(g: ValueWriter, value: Any) -> None:
     seconds, nanos = iso.parse_duration(value)
     if g.gen == 5:
         wire.write_fixed(g.out, 5, "q", seconds)
@@ -164,14 +162,14 @@ def _write_duration(g: GraphWriter, value: Any) -> None:
     wire.write_signed_long(g.out, seconds)
 
 
-def _read_offset(g: GraphReader) -> str:
+def _read_offset(g: ValueReader) -> str:
     if g.gen == 2:
         return iso.offset_text(wire.read_signed(g.c))
     quarters = g.c.i1()
     return iso.offset_text(int(wire.read_fixed(g.c, 5, "i")) if quarters == 127 else quarters * 900)
 
 
-def _write_offset(g: GraphWriter, value: Any) -> None:
+def _write_offset(g: ValueWriter, value: Any) -> None:
     seconds = iso.parse_offset(value)
     if g.gen == 2:
         wire.write_signed(g.out, seconds)
@@ -182,7 +180,7 @@ def _write_offset(g: GraphWriter, value: Any) -> None:
         g.out.i1(seconds // 900)
 
 
-def _read_zoned(g: GraphReader) -> str:
+def _read_zoned(g: ValueReader) -> str:
     if g.gen == 5:
         local, zone = _read_date_time(g), need_string(g)
         return iso.zoned_text(local, None, zone)
@@ -193,7 +191,7 @@ def _read_zoned(g: GraphReader) -> str:
     return iso.zoned_text(local, offset, zone_object.value)
 
 
-def _write_zoned(g: GraphWriter, value: Any) -> None:
+def _write_zoned(g: ValueWriter, value: Any) -> None:
     local, offset, zone = iso.parse_zoned(value)
     if g.gen == 5:
         _write_date_time(g, local)
@@ -209,7 +207,7 @@ def _write_zoned(g: GraphWriter, value: Any) -> None:
     g.value(Obj("java.time.ZoneOffset" if is_offset else "java.time.ZoneRegion", zone))
 
 
-def _read_with_offset(g: GraphReader) -> str:
+def _read_with_offset(g: ValueReader) -> str:
     if g.gen == 5:
         local = _read_date_time(g)
         return iso.date_time_text(local) + _read_offset(g)
@@ -217,7 +215,7 @@ def _read_with_offset(g: GraphReader) -> str:
     return iso.date_time_text(local) + str(g.final("java.time.ZoneOffset"))
 
 
-def _write_with_offset(g: GraphWriter, value: Any) -> None:
+def _write_with_offset(g: ValueWriter, value: Any) -> None:
     local, offset, _ = iso.parse_zoned(value)
     if offset is None:
         raise EncodeError(f"{value!r} has no offset")
@@ -229,7 +227,7 @@ def _write_with_offset(g: GraphWriter, value: Any) -> None:
     g.object(Obj("java.time.ZoneOffset", offset))
 
 
-def _read_offset_time(g: GraphReader) -> str:
+def _read_offset_time(g: ValueReader) -> str:
     if g.gen == 5:
         time = _read_time(g)
         return iso.time_text(time) + _read_offset(g)
@@ -237,7 +235,7 @@ def _read_offset_time(g: GraphReader) -> str:
     return iso.time_text(int(g.final("java.time.LocalTime"))) + offset
 
 
-def _write_offset_time(g: GraphWriter, value: Any) -> None:
+def _write_offset_time(g: ValueWriter, value: Any) -> None:
     time, offset = iso.parse_offset_time(value)
     if g.gen == 5:
         _write_time(g, time)
@@ -247,13 +245,13 @@ def _write_offset_time(g: GraphWriter, value: Any) -> None:
     g.object(Obj("java.time.LocalTime", time))
 
 
-def _read_zone_region(g: GraphReader) -> str:
+def _read_zone_region(g: ValueReader) -> str:
     if g.gen == 5:
         return need_string(g)
     return str(g.final("java.lang.String"))
 
 
-def _write_zone_region(g: GraphWriter, value: Any) -> None:
+def _write_zone_region(g: ValueWriter, value: Any) -> None:
     if g.gen == 5:
         put_string(g, value)
     else:
@@ -263,7 +261,7 @@ def _write_zone_region(g: GraphWriter, value: Any) -> None:
 _PERIOD: Final = StructType.of(years=INT32, months=INT32, days=INT32)
 
 
-def _read_period(g: GraphReader) -> tuple[int, int, int]:
+def _read_period(g: ValueReader) -> tuple[int, int, int]:
     if g.gen == 5:
         years, months, days = (wire.read_positive(g.c) for _ in range(3))
     else:
@@ -271,7 +269,7 @@ def _read_period(g: GraphReader) -> tuple[int, int, int]:
     return years, months, days
 
 
-def _write_period(g: GraphWriter, value: Any) -> None:
+def _write_period(g: ValueWriter, value: Any) -> None:
     years, months, days = value
     if g.gen == 5:
         for part in (years, months, days):
@@ -281,22 +279,22 @@ def _write_period(g: GraphWriter, value: Any) -> None:
             wire.write_signed(g.out, part)
 
 
-def _read_year(g: GraphReader) -> int:
+def _read_year(g: ValueReader) -> int:
     return wire.read_positive(g.c) if g.gen == 5 else wire.read_signed(g.c)
 
 
-def _write_year(g: GraphWriter, value: Any) -> None:
+def _write_year(g: ValueWriter, value: Any) -> None:
     (wire.write_positive if g.gen == 5 else wire.write_signed)(g.out, value)
 
 
-def _read_year_month(g: GraphReader) -> tuple[int, int]:
+def _read_year_month(g: ValueReader) -> tuple[int, int]:
     if g.gen == 5:
         return wire.read_positive(g.c), g.c.u1()
     month = wire.read_signed(g.c)
     return wire.read_signed(g.c), month
 
 
-def _write_year_month(g: GraphWriter, value: Any) -> None:
+def _write_year_month(g: ValueWriter, value: Any) -> None:
     year, month = value
     if g.gen == 5:
         wire.write_positive(g.out, year)
@@ -306,14 +304,14 @@ def _write_year_month(g: GraphWriter, value: Any) -> None:
         wire.write_signed(g.out, year)
 
 
-def _read_month_day(g: GraphReader) -> tuple[int, int]:
+def _read_month_day(g: ValueReader) -> tuple[int, int]:
     if g.gen == 5:
         return g.c.u1(), g.c.u1()
     day = wire.read_signed(g.c)
     return wire.read_signed(g.c), day
 
 
-def _write_month_day(g: GraphWriter, value: Any) -> None:
+def _write_month_day(g: ValueWriter, value: Any) -> None:
     month, day = value
     if g.gen == 5:
         g.out += bytes((month, day))
@@ -325,14 +323,14 @@ def _write_month_day(g: GraphWriter, value: Any) -> None:
 def _optional(modern: Body, old: Body) -> Body:
     """``OptionalInt`` and similar classes: Kryo 2.24 also writes the number of an empty one."""
 
-    def read(g: GraphReader) -> Any:
+    def read(g: ValueReader) -> Any:
         present = g.c.bool()
         if g.gen == 5:
             return modern.read(g) if present else None
         value = old.read(g)
         return value if present else None
 
-    def write(g: GraphWriter, value: Any) -> None:
+    def write(g: ValueWriter, value: Any) -> None:
         g.out.bool(value is not None)
         if g.gen == 5:
             if value is not None:
@@ -343,13 +341,13 @@ def _optional(modern: Body, old: Body) -> Body:
     return Body(modern.logical, read, write)
 
 
-def _read_int_boolean(g: GraphReader) -> bool:
+def _read_int_boolean(g: ValueReader) -> bool:
     return wire.read_signed(g.c) != 0
 
 
-_FIXED_INT: Final = fixed("i", INT32)
-_FIXED_LONG: Final = fixed("q", INT64)
-_DOUBLE: Final = fixed("d", Scalar("float64"))
+_FIXED_INT: Final = fixed_body("i", INT32)
+_FIXED_LONG: Final = fixed_body("q", INT64)
+_DOUBLE: Final = fixed_body("d", Scalar("float64"))
 
 TIMES: Final[dict[str, Body]] = {
     "java.time.LocalDate": Body(DateType(), _read_date, _write_date),

@@ -7,9 +7,9 @@ from typing import Any, Final
 from statetool.errors import DecodeError, EncodeError
 from statetool.serializers.composite import inside, sequence
 from statetool.serializers.kryo import messages, model, text
-from statetool.serializers.kryo.graph import resolved
-from statetool.serializers.kryo.model import Headed, Obj, boxed
-from statetool.serializers.kryo.registry import Registry
+from statetool.serializers.kryo.graph import resolve_type
+from statetool.serializers.kryo.instance import KryoInstance
+from statetool.serializers.kryo.model import Headed, Obj, box_class
 from statetool.types import Field, ListType, LogicalType, MapType, Scalar, StructType
 from statetool.types.declared import ClassDeclaration
 from statetool.types.java import PRIMITIVES, JavaType
@@ -34,57 +34,57 @@ class View:
         raise NotImplementedError
 
 
-def view_of(kind: JavaType, registry: Registry, enclosing: tuple[str, ...] = ()) -> View:
+def view_of(kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...] = ()) -> View:
     """Return the conversion of a type's values; a class nested in itself becomes JSON text."""
     if kind.as_json:
-        return _TextView(registry)
-    if kind.name in PRIMITIVES or registry.body(boxed(kind.name)) is not None:
-        return _ScalarView(kind.name, registry)
+        return _TextView(kryo)
+    if kind.name in PRIMITIVES or kryo.registry.body(box_class(kind.name)) is not None:
+        return _ScalarView(kind.name, kryo)
     if kind.is_array:
         if kind.args[0].name == "byte":
             return _BytesView(kind.binary_name)
-        return _ListView(kind.binary_name, view_of(kind.args[0], registry, enclosing), exact=True)
+        return _ListView(kind.binary_name, view_of(kind.args[0], kryo, enclosing), exact=True)
     if kind.name in LISTS and len(kind.args) == 1:
-        return _ListView(kind.name, view_of(kind.args[0], registry, enclosing))
+        return _ListView(kind.name, view_of(kind.args[0], kryo, enclosing))
     if kind.name in MAPS and len(kind.args) == 2:
-        return _MapView(kind.name, *(view_of(a, registry, enclosing) for a in kind.args))
+        return _MapView(kind.name, *(view_of(a, kryo, enclosing) for a in kind.args))
     if kind.name == "java.util.Optional" and len(kind.args) == 1:
-        return _OptionalView(view_of(kind.args[0], registry, enclosing))
-    declared = registry.declared(kind.name)
-    if registry.is_message(kind.name):
+        return _OptionalView(view_of(kind.args[0], kryo, enclosing))
+    declared = kryo.classes.declared(kind.name)
+    if kryo.is_message(kind.name):
         return _BytesView(kind.name) if declared is None else _MessageView(declared)
-    subclasses = registry.context.subclasses(kind.name)
+    subclasses = kryo.context.subclasses(kind.name)
     if kind.name in enclosing or (declared is None and not subclasses):
-        return _TextView(registry)
+        return _TextView(kryo)
     if not subclasses and declared is not None:
-        return _declared_view(declared, kind, registry, enclosing)
+        return _declared_view(declared, kind, kryo, enclosing)
     classes = ([declared] if declared is not None else []) + list(subclasses)
     if any(c.kind != "record" for c in classes):
-        return _TextView(registry)
-    views = {c.name: _RecordView(c, JavaType(c.name), registry, (*enclosing, kind.name)) for c in classes}
+        return _TextView(kryo)
+    views = {c.name: _RecordView(c, JavaType(c.name), kryo, (*enclosing, kind.name)) for c in classes}
     return _HierarchyView(kind.name, views)
 
 
-def _declared_view(declared: ClassDeclaration, kind: JavaType, registry: Registry, enclosing: tuple[str, ...]) -> View:
+def _declared_view(declared: ClassDeclaration, kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...]) -> View:
     enclosing = (*enclosing, kind.name)
     match declared.kind:
         case "record" | "written":
-            return _RecordView(declared, kind, registry, enclosing)
+            return _RecordView(declared, kind, kryo, enclosing)
         case "enum":
             return _EnumView(declared)
         case "collection" if len(declared.element_types) == 1:
-            return _ListView(kind.name, view_of(declared.element_types[0], registry, enclosing), exact=True)
+            return _ListView(kind.name, view_of(declared.element_types[0], kryo, enclosing), exact=True)
         case "map" if len(declared.element_types) == 2:
-            return _MapView(kind.name, *(view_of(a, registry, enclosing) for a in declared.element_types), exact=True)
+            return _MapView(kind.name, *(view_of(a, kryo, enclosing) for a in declared.element_types), exact=True)
         case "java":
             return _BytesView(kind.name)
-    return _TextView(registry)
+    return _TextView(kryo)
 
 
 def _other_class_error(what: str, obj: Obj) -> DecodeError:
     return DecodeError(
         f"a {obj.cls} where {what} is declared",
-        hint="correct the declaration: a subclass is declared with extends=[...], and json: in front of a type shows what is there",
+        hint="correct the declaration: a subclass is declared with extends=[...], and json: before a type shows the stored class",
     )
 
 
@@ -99,14 +99,14 @@ def object_or_null(view: View, value: Any) -> Obj | None:
 
 
 class _ScalarView(View):
-    def __init__(self, name: str, registry: Registry) -> None:
-        body = registry.body(boxed(name))
+    def __init__(self, name: str, kryo: KryoInstance) -> None:
+        body = kryo.registry.body(box_class(name))
         assert body is not None
         super().__init__(body.logical)
         self._name = name
 
     def plain(self, obj: Obj) -> Any:
-        if boxed(obj.cls) != boxed(self._name):
+        if box_class(obj.cls) != box_class(self._name):
             raise _other_class_error(self._name, obj)
         return obj.value
 
@@ -115,15 +115,15 @@ class _ScalarView(View):
 
 
 class _TextView(View):
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, kryo: KryoInstance) -> None:
         super().__init__(Scalar("string"))
-        self._registry = registry
+        self._kryo = kryo
 
     def plain(self, obj: Obj) -> Any:
-        return text.to_text(obj, self._registry)
+        return text.to_text(obj, self._kryo)
 
     def object(self, value: Any) -> Obj:
-        obj = text.from_text(value, self._registry)
+        obj = text.from_text(value, self._kryo)
         if obj is None:
             raise EncodeError("JSON null for an object")
         return obj
@@ -166,8 +166,8 @@ def _elements_of(obj: Obj) -> list[Any]:
     if isinstance(value, Headed):
         if isinstance(value.header, Obj):
             raise DecodeError(
-                f"a {obj.cls} with a comparator, which a list or map would not tell",
-                hint="put json: in front of the field's type in its declaration to see it as JSON text",
+                f"a {obj.cls} with a comparator, which a list or map cannot represent",
+                hint="put json: before the field's type in its declaration to see it as JSON text",
             )
         return value.items
     if isinstance(value, Obj) and obj.cls in model.LIST_LIKE | model.MAP_LIKE:
@@ -253,11 +253,11 @@ class _RecordView(View):
     """A declared class: a struct of its fields in the order of the declaration."""
 
     def __init__(
-        self, declared: ClassDeclaration, kind: JavaType, registry: Registry, enclosing: tuple[str, ...]
+        self, declared: ClassDeclaration, kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...]
     ) -> None:
         arguments = dict(zip(declared.parameters, kind.args, strict=False))
         self.name = declared.name
-        self.views = {n: view_of(resolved(t, arguments), registry, enclosing) for n, t in declared.fields}
+        self.views = {n: view_of(resolve_type(t, arguments), kryo, enclosing) for n, t in declared.fields}
         super().__init__(StructType(tuple(Field(n, v.logical) for n, v in self.views.items())))
 
     def plain(self, obj: Obj) -> Any:

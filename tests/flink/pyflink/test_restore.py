@@ -22,8 +22,8 @@ import pytest
 
 import statetool
 from statetool.pyflink import Types
-from tests.flink.machine import OPENS
-from tests.test_pyflink_jobs import opened, told
+from tests.support.corpora.pyflink_jobs import opened, told
+from tests.support.flink.machine import OPENS
 
 JOB = Path(__file__).parent / "job"
 CASE = "process-2.3.0-hashmap"

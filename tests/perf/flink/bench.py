@@ -12,12 +12,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.flink.jars import DEFAULT_VERSIONS, compiled, flink_jars, java_tool
-from tests.flink.machine import OPENS
+from tests.support.flink.machine import OPENS
+from tools.flink_jars import DEFAULT_VERSIONS, compiled, flink_jars, java_tool
+from tools.maven import maven_jars
 
 VERSION: Final = DEFAULT_VERSIONS[0]
 JAVA: Final = Path(__file__).parent / "java"
@@ -88,29 +88,29 @@ def read_seconds(
     return [float(seconds) for _, seconds, _ in found], int(found[0][0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateProcessor:
-    """The State Processor API, whose jar (``flink-state-processor-api``) is not on PyPI, and its Flink release."""
+def state_processor_seconds(work: str, keys: int, savepoint: Path, *, repeat: int, heap: str = "6g") -> list[float]:
+    """Run the State Processor API several times in one process; return the seconds of each time.
 
-    version: str
-    jar: Path
+    Parameters
+    ----------
+    work
+        ``bootstrap`` writes the savepoints ``SAVEPOINT-0``, ``SAVEPOINT-1`` and so on. ``read`` and ``rescale`` take such a savepoint.
 
-    def seconds(self, work: str, keys: int, savepoint: Path, *, repeat: int) -> list[float]:
-        """Run ``bootstrap``, ``read`` or ``rescale`` on savepoints several times in one process; return the seconds of each time.
-
-        Raises
-        ------
-        RuntimeError
-            It failed.
-        """
-        text = run_java(
-            "perf.StateProcessor",
-            [work, str(keys), str(savepoint), str(repeat)],
-            version=self.version,
-            sources=STATE_PROCESSOR,
-            jars=[self.jar],
-        )
-        return [float(found) for found in re.findall(r"total=([\d.]+) s", text)]
+    Raises
+    ------
+    FlinkUnavailableError
+        Maven is missing, or cannot fetch the jar.
+    RuntimeError
+        The program failed.
+    """
+    text = run_java(
+        "perf.StateProcessor",
+        [work, str(keys), str(savepoint), str(repeat)],
+        heap=heap,
+        sources=STATE_PROCESSOR,
+        jars=maven_jars(f"state-processor-{VERSION}"),
+    )
+    return [float(found) for found in re.findall(r"total=([\d.]+) s", text)]
 
 
 def main() -> None:

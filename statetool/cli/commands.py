@@ -1,0 +1,53 @@
+"""All commands: their sections in ``statetool --help``, where they are defined, and what they do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Each command is defined at ``module:name`` and imported when it runs. Its help in one line is the first line of its docstring.
+COMMANDS: Final = {
+    "Inspect": {
+        "info": ("statetool.cli.info:info", "Show a snapshot's id, format version and operators"),
+        "ls": ("statetool.cli.info:ls", "List tables of a snapshot, or snapshots in a directory"),
+        "states": ("statetool.cli.info:states", "List states with their types"),
+        "files": ("statetool.cli.info:files", "List the files and inline bytes that hold state"),
+        "schema": ("statetool.cli.tables:schema", "Show the schema of a table"),
+        "head": ("statetool.cli.tables:head", "Show the first rows of a table"),
+        "stats": ("statetool.cli.inspect:stats", "Find large states, keys and values, skew, or growth"),
+        "browse": ("statetool.cli.browse:browse", "Browse operators, tables and rows in the terminal"),
+        "shell": ("statetool.cli.shell:shell", "Open a snapshot at a Python prompt"),
+        "report": ("statetool.cli.report:report", "Write an HTML report about a snapshot"),
+    },
+    "Check and compare": {
+        "check": ("statetool.cli.inspect:check", "Check whether a job would restore from a snapshot"),
+        "verify": ("statetool.cli.verify:verify", "Check that a snapshot is complete and undamaged"),
+        "diff": ("statetool.cli.inspect:diff", "Compare two snapshots, key by key"),
+    },
+    "Write": {
+        "transform": ("statetool.cli.migrate:transform", "Change values of states with SQL expressions"),
+        "migrate": ("statetool.cli.migrate:migrate", "Convert states to the types of a new job"),
+        "rescale": ("statetool.cli.rewrite:rescale", "Change the max parallelism of operators"),
+        "convert": ("statetool.cli.rewrite:convert", "Convert a snapshot to a canonical savepoint"),
+        "uid": ("statetool.cli.rewrite:uid", "Change uids of operators"),
+        "drop": ("statetool.cli.rewrite:drop", "Remove operators, or single states"),
+        "copy": ("statetool.cli.rewrite:copy", "Copy a snapshot with all files that it needs"),
+        "export": ("statetool.cli.tables:export", "Export a table to Parquet, Avro, JSON, Delta or Iceberg"),
+    },
+    "Sources and sinks": {
+        "sources": ("statetool.cli.connectors:sources", "Inspect and change offsets and splits of sources"),
+        "sinks": ("statetool.cli.connectors:sinks", "Inspect and drop uncommitted transactions of sinks"),
+    },
+    "Checkpoints": {
+        "advise": ("statetool.cli.checkpoints:advise", "Suggest checkpoint settings from a job's checkpoints"),
+        "lint": ("statetool.cli.checkpoints:lint", "Check a Flink configuration for conflicting settings"),
+        "chain": ("statetool.cli.directories:chain", "Show which files retained checkpoints share"),
+        "orphans": ("statetool.cli.directories:orphans", "Find files that no retained snapshot needs"),
+    },
+    "Setup": {
+        "demo": ("statetool.cli.installation:demo", "Query and edit a bundled savepoint"),
+        "doctor": ("statetool.cli.installation:doctor", "Check this installation, and optionally a snapshot"),
+        "kernels": ("statetool.cli.installation:kernels", "Show where compiled kernels are stored, or ship them"),
+        "completion": ("statetool.cli.installation:completion", "Install completion for bash, zsh or fish"),
+        "mcp": ("statetool.cli.mcp:mcp", "Serve snapshots to AI assistants over MCP"),
+    },
+}

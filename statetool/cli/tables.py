@@ -1,0 +1,185 @@
+"""Commands on one table: its schema, its first rows, its export."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from statetool.cli.completion import complete_operator, complete_path, complete_table
+from statetool.cli.group import Command, SectionOption
+from statetool.cli.options import OUTPUT, SNAPSHOT, CommonOptions, common_options, open_snapshot
+from statetool.cli.output import echo_err
+from statetool.snapshot.state_info import undecoded_reasons
+from statetool.tables.option_text import Option
+from statetool.tables.request import OPTIONS, ScanRequest
+
+if TYPE_CHECKING:
+    from statetool.tables.scan import TableScan
+
+
+def _read_option(option: Option) -> Any:
+    """Return the command line option for an option of a read. Its value stays text, which :class:`ScanRequest` parses."""
+    more: dict[str, Any] = {"metavar": option.kind.upper()}
+    if option.kind == "flag":
+        more = {"is_flag": True, "flag_value": "true", "default": None}
+    elif option.kind == "word":
+        more = {"type": click.Choice(option.words)}
+    default = "" if option.default in (None, False, ()) else f"  [default: {option.default}]"
+    name = f"--{option.name.replace('_', '-')}"
+    help = f"{option.help}{default}"
+    return click.option(name, option.name, cls=SectionOption, section="Read options", help=help, **more)
+
+
+def request_from_options(parameters: dict[str, Any]) -> ScanRequest:
+    """Take the table and the options of a read out of a command's parameters.
+
+    Raises
+    ------
+    OptionError
+        A text is not valid for its option, or options conflict.
+    """
+    texts = {name: parameters.pop(name) for name in OPTIONS}
+    return ScanRequest.from_options({name: text for name, text in texts.items() if text is not None})
+
+
+def read_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add every option of a read except the table, which is an argument. The command gets them as ``request``."""
+
+    @wraps(command)
+    def run(**parameters: Any) -> None:
+        command(request=request_from_options(parameters), **parameters)
+
+    for option in reversed(OPTIONS.values()):
+        if option.name != "table":
+            run = _read_option(option)(run)
+    return run
+
+
+@click.command(cls=Command)
+@click.argument("path", shell_complete=complete_path)
+@click.argument("operator", shell_complete=complete_operator)
+@click.argument("table", default="keyed_state", shell_complete=complete_table)
+@click.option(
+    "--format", "style", type=click.Choice(["spark", "avro"]), default="spark", show_default=True, help="Schema format."
+)
+@read_options
+@common_options(*SNAPSHOT, *OUTPUT)
+def schema(options: CommonOptions, path: str, operator: str, request: ScanRequest, style: str) -> None:
+    """Show the schema of a table.
+
+    The schema is printed as Spark DDL or as Avro. TABLE is keyed_state (the default), timers, or the name of a state.
+
+    Examples:
+      statetool schema savepoint-1a2b orders
+      statetool schema savepoint-1a2b orders keyed_state --format avro
+    """
+    from statetool.columns.text_schemas import avro_schema, ddl_lines
+
+    columns = open_snapshot(path, options)[operator].plan(request).schema
+    output = options.output
+    if style == "avro":
+        import json
+
+        indent = None if output.is_json else 2
+        output.text(*json.dumps(avro_schema(columns, name=request.table), indent=indent).split("\n"))
+    elif output.is_json:
+        output.record({"ddl": "\n".join(ddl_lines(columns))})
+    else:
+        output.text(*ddl_lines(columns))
+
+
+@click.command(cls=Command)
+@click.argument("path", shell_complete=complete_path)
+@click.argument("operator", shell_complete=complete_operator)
+@click.argument("table", default="keyed_state", shell_complete=complete_table)
+@click.option(
+    "-n",
+    "--rows",
+    "limit",
+    type=click.IntRange(1, sys.maxsize),
+    default=10,
+    show_default=True,
+    help="Number of rows.",
+)
+@read_options
+@common_options(*SNAPSHOT, *OUTPUT)
+def head(options: CommonOptions, path: str, operator: str, request: ScanRequest, limit: int) -> None:
+    """Show the first rows of a table.
+
+    TABLE is keyed_state (the default), timers, or the name of a state. Needs no Spark.
+
+    Examples:
+      statetool head savepoint-1a2b orders
+      statetool head savepoint-1a2b orders timers -n 3
+      statetool head savepoint-1a2b orders --keys '["customer-7"]' --json
+    """
+    opened = open_snapshot(path, options, operators=[operator])[operator]
+    options.output.rows(_first_rows(opened.plan(request), limit))
+    echo_err(*undecoded_reasons(opened.states, request.table))
+
+
+def _first_rows(scan: TableScan, limit: int) -> list[dict[str, Any]]:
+    from statetool.columns.python_values import rows_to_python
+
+    rows: list[dict[str, Any]] = []
+    for batch in scan.batches():
+        rows += rows_to_python(batch.slice(0, limit - len(rows)))
+        if len(rows) >= limit:
+            break
+    return rows
+
+
+@click.command(cls=Command)
+@click.argument("path", shell_complete=complete_path)
+@click.argument("operator", shell_complete=complete_operator)
+@click.argument("table", shell_complete=complete_table)
+@click.argument("target")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["parquet", "avro", "jsonl", "delta", "iceberg"]),
+    default="parquet",
+    show_default=True,
+    help="Format of the exported table.",
+)
+@click.option("--by-key-group", is_flag=True, help="Partition by the column key_group.")
+@click.option("--append", is_flag=True, help="Add the rows to an earlier export, with the column checkpoint_id.")
+@read_options
+@common_options(*SNAPSHOT, *OUTPUT)
+def export(
+    options: CommonOptions,
+    path: str,
+    operator: str,
+    request: ScanRequest,
+    target: str,
+    style: str,
+    by_key_group: bool,
+    append: bool,
+) -> None:
+    """Export a table to Parquet, Avro, JSON, Delta or Iceberg.
+
+    TARGET is a new directory, or a table name for iceberg. Existing data is never overwritten. Runs on Spark.
+
+    Examples:
+      statetool export savepoint-1a2b orders keyed_state s3://bucket/orders
+    """
+    from statetool.spark.export import export_table
+    from statetool.spark.session import local_session
+
+    savepoint = open_snapshot(path, options, operators=[operator], spark=local_session())
+    echo_err(f"exporting {operator} {request.table} to {target} as {style}")
+    rows = export_table(
+        savepoint[operator],
+        request,
+        target,
+        style=style,
+        by_key_group=by_key_group,
+        append_as=savepoint.checkpoint_id if append else None,
+    )
+    options.output.record(
+        {"operator": operator, "table": request.table, "target": target, "format": style, "rows": rows}
+    )

@@ -1,0 +1,1 @@
+"""Families of programs: functions that decode all values of a batch into a column."""

@@ -1,0 +1,53 @@
+"""Search for POJO subclasses that no header describes. On heap, a job can meet them after writing the header, so only values name them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from statetool.compatibility.verdicts import A, Level, Remedy, Resolution, resolved
+from statetool.errors import NO_FINDING, StatetoolError, UndescribedClassError, sentence
+from statetool.serializers.base import all_parts
+from statetool.serializers.pojo import PojoSerializer
+from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import Scope
+
+_REMEDY: Final = "Restore the snapshot with unchanged classes and take another savepoint, which describes the class. Then check again."
+_VERIFY: Final = Remedy("List the values that cannot be read.", ("verify", A, "--deep"))
+
+
+def hidden_subclasses(operator: OperatorInventory) -> dict[tuple[Scope, str], Resolution]:
+    """Return, by scope and state, the resolution of values of subclasses that the header does not describe.
+
+    Reads all values of states with POJOs, in bounded memory. Databases are left out: RocksDB writes the header of a native
+    snapshot after all values. User declarations do not count as descriptions: Flink reads these values with the classes of the new job.
+    """
+    if any(stored.database for stored in operator.keyed.managed):
+        return {}
+    operator = operator.as_described()
+    undescribed = {}
+    for table, (scope, name) in operator.state_tables.items():
+        meta = operator.listed_keyed[name][1] if scope == "keyed" else operator.listed_elements[name]
+        if any(isinstance(part, PojoSerializer) for s in meta.serializers.values() for part in all_parts(s)):
+            error = _read_error(operator, table)
+            if isinstance(error, UndescribedClassError):
+                text = f"{sentence(error.message)} If that class changed, Flink refuses its values."
+                undescribed[scope, name] = resolved(Level.UNKNOWN, text, _REMEDY)
+            elif error is not None:
+                text = f"Not all values can be read, so their classes are unknown: {sentence(error.message)}"
+                undescribed[scope, name] = resolved(Level.UNKNOWN, text, sentence(error.hint) or _VERIFY)
+    return undescribed
+
+
+def _read_error(operator: OperatorInventory, table: str) -> StatetoolError | None:
+    # Arrow takes long to load, and most checks do not need it.
+    from statetool.tables.request import ScanRequest
+    from statetool.tables.scan import scan_table
+
+    try:
+        for _ in scan_table(operator, ScanRequest.of(table)).batches():
+            pass
+    except NO_FINDING:
+        raise
+    except StatetoolError as error:
+        return error
+    return None

@@ -1,0 +1,43 @@
+"""Memory allocation of glibc: keep the memory of freed arrays in the process. Other C libraries are left alone."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from typing import Final
+
+from statetool.io.switches import is_plain
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_TOP_PAD: Final = -2
+_M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
+_LARGEST_KEPT: Final = 32 << 20
+_KEPT: Final = 256 << 20
+_SPARED: Final = 64 << 20
+_ARENAS: Final = 2
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Keep the memory of freed arrays of up to 32 MiB in the process for reuse, instead of returning it to the system.
+
+    Reads allocate and free arrays of some MiB in a loop. By default glibc returns each to the system, which clears every page again at
+    its next use: a fifth of the CPU time of a read. Up to 256 MiB are kept; above that, 64 MiB. Threads that start later share two arenas,
+    so that one thread can reuse memory freed by another. Otherwise each thread would have a separate arena that returns 64 MiB at once.
+    Nothing changes with other C libraries or ``STATETOOL_PLAIN=glibc``, or if the user has set ``MALLOC_TRIM_THRESHOLD_``,
+    ``MALLOC_TOP_PAD_`` or ``MALLOC_ARENA_MAX``.
+    """
+    if is_plain("glibc"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return
+    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT)
+    if "MALLOC_TOP_PAD_" not in os.environ:
+        mallopt(_M_TOP_PAD, _SPARED)
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        mallopt(_M_ARENA_MAX, _ARENAS)

@@ -1,0 +1,33 @@
+"""Protocol of type conversions of carried state, which :mod:`statetool.migration` implements."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from statetool.columns.pieces import Bytes, Encoded
+from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.state_meta import StateMetaInfo
+from statetool.types.declared import TypeContext
+
+
+class StateConversion(Protocol):
+    """Conversion of the values of a carried state to another type; picklable."""
+
+    @property
+    def meta(self) -> StateMetaInfo:
+        """Return the new description of the state, under its old name."""
+        ...
+
+    @property
+    def types(self) -> TypeContext:
+        """Return the declarations of the new types, with their snapshots."""
+        ...
+
+    def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
+        """Convert entries of this state only, from a source with this header; key, namespace and key group stay."""
+        ...
+
+    def elements(self, data: Bytes, starts: Int64s, ends: Int64s) -> Encoded:
+        """Convert elements of operator state (the one element of broadcast state)."""
+        ...

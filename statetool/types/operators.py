@@ -1,0 +1,89 @@
+"""Labels of operators for tables, messages and errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: Digits of an operator id that are shown, if they are unique in the snapshot.
+ID_DIGITS: Final = 8
+#: Names of SQL operators before Flink 1.15 contain whole expressions.
+_LONGEST_NAME: Final = 80
+
+
+class OperatorLabel(str):
+    """The uid of an operator, or its operator id if the uid is unknown, together with the operator's name.
+
+    As text, a label is the uid or the id, which all functions and options accept. :attr:`display` is the form for people.
+
+    Parameters
+    ----------
+    operator_id
+        32 hex digits.
+    uid, name
+        Empty if unknown.
+    digits
+        Digits of the operator id that are unique in the snapshot.
+
+    Examples
+    --------
+    >>> label = OperatorLabel("90bea66de1c231edf33913ecd54406c1", name="GroupAggregate[4]")
+    >>> print(label, "is", label.display)
+    90bea66de1c231edf33913ecd54406c1 is GroupAggregate[4] (90bea66d)
+    >>> OperatorLabel("23eaad2b0c2c6b1a8a9c5f3b0c1f8e11", "4_group-aggregate", "GroupAggregate[4]").display
+    'GroupAggregate[4] (4_group-aggregate)'
+    """
+
+    operator_id: str
+    uid: str
+    name: str
+    short_id: str
+
+    def __new__(cls, operator_id: str, uid: str = "", name: str = "", digits: int = ID_DIGITS) -> Self:
+        label = super().__new__(cls, uid or operator_id)
+        label.operator_id, label.uid, label.name = operator_id, uid, name
+        label.short_id = operator_id[:digits]
+        return label
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.operator_id, self.uid, self.name, len(self.short_id)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    @property
+    def display(self) -> str:
+        """``Name (uid or id prefix)``. The uid or the id alone if there is no other name."""
+        if not self.name or self.name == self:
+            return str(self)
+        name = self.name if len(self.name) <= _LONGEST_NAME else f"{self.name[: _LONGEST_NAME - 1]}…"
+        return f"{name} ({self.uid or self.short_id})"
+
+
+def display_name(operator: str) -> str:
+    """Return the form of an operator for people: :attr:`OperatorLabel.display`, or the text itself if it is not a label."""
+    return operator.display if isinstance(operator, OperatorLabel) else operator
+
+
+def operator_name(operator: str) -> str:
+    """Return the name of an operator, empty if it is unknown."""
+    return operator.name if isinstance(operator, OperatorLabel) else ""
+
+
+def operator_fields(label: OperatorLabel) -> dict[str, str]:
+    """Return the fields by which records refer to an operator; ``operator`` is the label itself."""
+    return {"operator": label, "operator_name": label.name, "operator_id": label.operator_id, "uid": label.uid}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorRecord:
+    """A row about an operator: its uid or id, and its name, which follows from the label."""
+
+    operator: str
+    operator_name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operator_name", operator_name(self.operator))

@@ -1,0 +1,28 @@
+"""Suggested commands, with the paths and options of the command line that the user gave."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from statetool.compatibility.verdicts import Placeholder
+
+
+def _no_options(command: tuple[str, ...]) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandLine:
+    """The paths that a user gave. ``options`` returns the options to add to a suggested command, such as ``--rebase``."""
+
+    a: str = "A"
+    b: str = "B"
+    options: Callable[[tuple[str, ...]], tuple[str, ...]] = _no_options
+
+    def suggest(self, *command: str) -> str:
+        """Return a suggested command as text for a shell; ``command`` are the arguments of statetool."""
+        paths = {"A": self.a, "B": self.b}
+        words = [paths.get(word, word) if isinstance(word, Placeholder) else word for word in command]
+        return shlex.join(("statetool", *words, *self.options(command)))

@@ -1,0 +1,48 @@
+"""Findings as lines of text. Prose is wrapped; commands, paths, URLs and values are never broken or shortened."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Final
+
+from statetool.errors import printable
+from statetool.verdicts.finding import Finding, Findings
+
+#: Prose is easier to read in lines that are not longer than this.
+_LONGEST_LINE: Final = 100
+_INDENT: Final = "  "
+
+
+def lines_of(findings: Findings, width: int) -> Iterator[str]:
+    """Yield the lines of a verdict: one block per finding, with an empty line after each, and the summary."""
+    for finding in findings.findings:
+        yield from block_of(finding, width)
+        yield ""
+    yield from _wrapped(findings.summary, width, "")
+
+
+def block_of(finding: Finding, width: int) -> Iterator[str]:
+    """Yield the lines of one finding: severity and location, what and why, details, and the command that helps."""
+    where = ", ".join(finding.where) or "snapshot"
+    yield from _wrapped(f"{finding.severity}: {where}", width, "", more=_INDENT)
+    yield from _wrapped(finding.what, width, _INDENT)
+    yield from _wrapped(finding.why, width, _INDENT)
+    for label, value in finding.details:
+        yield f"{_INDENT}{printable(label)}: {printable(value)}".rstrip()
+    yield from _wrapped(finding.remedy, width, _INDENT)
+    if finding.command:
+        yield f"{_INDENT * 2}{printable(finding.command)}"
+    if finding.page:
+        yield f"{_INDENT}See {printable(finding.page)}"
+
+
+def _wrapped(text: str, width: int, indent: str, *, more: str = "") -> list[str]:
+    return textwrap.wrap(
+        printable(text),
+        min(width, _LONGEST_LINE),
+        initial_indent=indent,
+        subsequent_indent=indent + more,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

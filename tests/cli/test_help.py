@@ -1,0 +1,102 @@
+"""The form of every command's help, its options and examples, and what starting a command imports."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+
+import click
+import pytest
+
+from statetool.cli.commands import COMMANDS
+from statetool.cli.main import cli
+from statetool.cli.options import CommonOptions
+from statetool.demo import SAVEPOINT
+from tests.support.cli_output import command_of, commands, help_of
+
+_NAMES = [names for names in commands() if names]
+_PREFIX = "  statetool "
+
+
+def test_the_table_has_the_first_line_of_each_help() -> None:
+    for section in COMMANDS.values():
+        for name, (_, line) in section.items():
+            assert (command_of((name,)).help or "").splitlines()[0] == f"{line}."
+
+
+@pytest.mark.parametrize("names", _NAMES, ids=" ".join)
+def test_help_is_a_line_then_details_then_examples_that_the_command_takes(names: tuple[str, ...]) -> None:
+    command = command_of(names)
+    first, *more = (command.help or "").splitlines()
+    assert len(first) <= 60
+    assert first.endswith(".")
+    assert not more[0]
+    text = help_of(names)
+    assert max(map(len, text.splitlines())) <= 80
+    examples = text.partition("Examples:\n")[2].partition("\n\n")[0].replace(" \\\n", " ").splitlines()
+    own = [line for line in examples if line.startswith("  " + _PREFIX)]
+    assert own
+    for example in own:
+        words = shlex.split(example)[1:]
+        assert words[: len(names)] == list(names)
+        verbs = words[: len(names) + isinstance(command, click.Group)]
+        command_of(tuple(verbs)).make_context(verbs[-1], words[len(verbs) :], parent=click.Context(cli))
+
+
+def test_every_option_has_help() -> None:
+    for names in _NAMES:
+        for parameter in command_of(names).params:
+            if isinstance(parameter, click.Option):
+                assert parameter.help, (names, parameter.name)
+                assert parameter.help[0].isupper(), (names, parameter.name)
+
+
+def test_common_options_are_last_and_in_one_order() -> None:
+    order = [
+        "latest", "rebase", "uids", "name_uid", "declare", "python", "unsafe_pickle", "dry_run", "take_over", "checkpoint_id",
+        "on_spark", "threads", "output", "json", "wide", "debug",
+    ]  # fmt: skip
+    assert {*order} - {"json", "wide", "debug"} == {*CommonOptions.__dataclass_fields__} - {"chosen"}
+    for names in _NAMES:
+        command = command_of(names)
+        if not isinstance(command, click.Group):
+            options = [p.name for p in command.params if isinstance(p, click.Option)]
+            common = [name for name in order if name in options]
+            assert options[len(options) - len(common) :] == common, names
+
+
+def test_o_is_the_output_format_everywhere() -> None:
+    for names in _NAMES:
+        for parameter in command_of(names).params:
+            if "-o" in parameter.opts:
+                assert parameter.name == "output"
+                assert isinstance(parameter.type, click.Choice)
+
+
+def test_tracebacks_may_be_asked_for_before_and_after_the_command() -> None:
+    for arguments in (["--debug", "info", "/nowhere"], ["info", "/nowhere", "--debug"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "statetool", *arguments], capture_output=True, text=True, check=False
+        )
+        assert "Traceback" in done.stderr
+
+
+#: Modules that a command imports at most.
+_HEAVY = ("pyarrow", "numba", "numpy", "pandas", "pyspark", "fsspec", "rich", "asyncio", "statetool.serializers.base")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [(["--version"], 12), (["--help"], 12), (["info", "--help"], 40), (["info", SAVEPOINT], 80)],
+    ids=["version", "help", "info-help", "info"],
+)
+def test_a_command_imports_only_what_it_needs(arguments: list[str], most: int) -> None:
+    code = (
+        "import sys\nfrom statetool.cli.main import main\ntry: main()\nfinally: sys.stderr.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    modules = done.stderr.rpartition("\n")[2].split()
+    assert [m for m in _HEAVY if m in modules] == []
+    own = [m for m in modules if m.partition(".")[0] == "statetool"]
+    assert len(own) <= most, sorted(own)

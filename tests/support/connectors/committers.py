@@ -1,0 +1,26 @@
+"""Savepoints whose committer state holds commit identifiers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+import statetool
+from statetool.api.bootstrap import OperatorState
+from statetool.connectors.sinks import COMMITTER_STATE
+from statetool.connectors.wire import write_versioned
+from tests.support.connectors.layouts import packed
+
+
+def paimon(*identifiers: int) -> list[OperatorState]:
+    """Return the state of Paimon's committer; only the identifier of its committables is read."""
+    elements = [write_versioned(5, packed((8, n), True, (4, 0), b"and more")) for n in identifiers]
+    return [
+        statetool.bootstrap_union_state("commit_user_state", pa.table({"value": ["user-1"]}), type="STRING"),
+        statetool.bootstrap_list_state(
+            COMMITTER_STATE, pa.table({"value": pa.array(elements, pa.binary())}), type="BINARY"
+        ),
+    ]
+
+
+def new(checkpoint_id: int, *states: OperatorState) -> statetool.SavepointWriter:
+    return statetool.SavepointWriter.new(checkpoint_id=checkpoint_id).with_operator("table", *states, parallelism=1)

@@ -1,0 +1,93 @@
+"""A stream of changes in a separate process that can be killed; each batch becomes one file, whatever is repeated."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import statetool
+
+_SECONDS = 240
+
+
+class Follower:
+    """Follower of a job; all followers with the same ``work`` folder are one query, which is restarted."""
+
+    def __init__(self, root: Path, work: Path) -> None:
+        self.batches = work / "batches"
+        self.batches.mkdir(exist_ok=True)
+        self._stop, self._log = work / "stop", work / "follower.txt"
+        self._stop.unlink(missing_ok=True)
+        command = [sys.executable, "-m", __name__, str(root), str(work)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log)
+
+    def changes(self) -> list[tuple[int, list[dict[str, Any]]]]:
+        """Return the changes of each checkpoint, in the order of arrival."""
+        rows = [r for file in sorted(self.batches.glob("*.pickle")) for r in pickle.loads(file.read_bytes())]
+        return [
+            (number, [{n: v for n, v in r.items() if n != "checkpoint_id"} for r in some])
+            for number, some in groupby(rows, key=lambda r: r["checkpoint_id"])
+        ]
+
+    def wait_for(self, number: int) -> None:
+        """Wait until a checkpoint was read."""
+        end = time.monotonic() + _SECONDS
+        while not any(found == number for found, _ in self.changes()):
+            assert self._process.poll() is None, self._log.read_text()[-6000:]
+            assert time.monotonic() < end, self._log.read_text()[-6000:]
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End the query gracefully."""
+        self._stop.touch()
+        assert self._process.wait(_SECONDS) == 0, self._log.read_text()[-6000:]
+
+    def kill(self) -> None:
+        """Kill the whole process at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def run(root: str, work: Path) -> None:
+    """Follow until the file ``stop`` exists."""
+    from statetool.spark.session import local_session
+
+    spark = local_session(cores="2")
+    statetool.register(spark)
+
+    def keep(frame: Any, batch: int) -> None:
+        rows = [row.asDict(recursive=True) for row in frame.drop("checkpoint_time", "compared_with").collect()]
+        file = work / "batches" / f"{batch:06d}.pickle"
+        staged = file.with_suffix(".staged")
+        staged.write_bytes(pickle.dumps(sorted(rows, key=lambda r: r["checkpoint_id"])))
+        staged.rename(file)
+
+    frame = spark.readStream.format("flink-state").options(operatorUid="counts", mode="changes").load(root)
+    stream = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(work / "offsets"))
+    query = stream.trigger(processingTime="0 seconds").start()
+    while query.isActive and not (work / "stop").exists():
+        time.sleep(0.05)
+    if query.exception() is not None:
+        raise SystemExit(str(query.exception()))
+    query.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], Path(sys.argv[2]))
+
+
+def complete(job: Path) -> list[tuple[int, str]]:
+    """Return ids and paths of all existing checkpoints: Flink takes one by itself when a job has just started."""
+    found = [p.parent for p in job.glob("chk-*/_metadata")]
+    return sorted((int(p.name.removeprefix("chk-")), str(p)) for p in found)

@@ -1,0 +1,150 @@
+"""Suites of pairs with one savepoint and one new job: states, changed classes, and job-wide changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from tests.support.flink.pair_avro import AVRO_PAIRS
+from tests.support.flink.pair_states import LONG, PAIRS, Pair, State, Type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A savepoint and a new job.
+
+    Attributes
+    ----------
+    pairs
+        The operators of both. Each is restored alone, with all others left out, unless ``whole``.
+    whole
+        Whether the job is restored as a unit, and is one row of the table.
+    parallelism, allow
+        Parallelism of the new job, and whether state without an operator may be dropped.
+    before, after
+        Settings of the old job and of the new one.
+    avro
+        Whether Flink needs the jars of flink-avro.
+    """
+
+    name: str
+    pairs: tuple[Pair, ...]
+    whole: bool = False
+    parallelism: int = 1
+    allow: bool = False
+    before: Mapping[str, str] = field(default_factory=dict)
+    after: Mapping[str, str] = field(default_factory=dict)
+    avro: bool = False
+
+    @property
+    def by_flink(self) -> bool:
+        """Whether a job with the old classes wrote the savepoint; otherwise statetool did."""
+        return any(p.old is not None and p.old.fill for p in self.pairs)
+
+    def states(self, *, new: bool) -> dict[str, State]:
+        """Return the state of each operator of one of the jobs."""
+        sides = {p.name: p.new if new else p.old for p in self.pairs}
+        return {name: s for name, s in sides.items() if s is not None}
+
+
+def _class(name: str, **more: Any) -> State:
+    """Return the state of a class of ``evolved/Evolved.java``."""
+    java = f"evolved.Evolved${name}"
+    element = Type("", f"KRYO<{java}>" if name.startswith("Kryo") else java, ())
+    return State(element=element, fill=java, **more)
+
+
+def _evolved() -> Iterator[Pair]:
+    pojos = (
+        "Same",
+        "Grown",
+        "Shrunk",
+        "Renamed",
+        "Retyped",
+        "Boxed",
+        "Animal",
+        "NoMorePojo",
+        "PojoNow",
+        "Front",
+        "Less",
+    )
+    for name in (*pojos, "KryoSame", "KryoGrown", "KryoShrunk", "KryoRenamed", "KryoRetyped"):
+        some = _class(name)
+        yield Pair(f"class-{name}", some, some)
+    for name in ("Grown", "KryoRenamed"):
+        some = _class(name, kind="list")
+        yield Pair(f"class-{name}-in-list", some, some)
+    for name in ("Grown", "Shrunk", "Front"):
+        some = _class(name, kind="map", map_key=Type("STRING", "STRING", ()))
+        yield Pair(f"class-{name}-in-map", some, some)
+    timed = _class("Grown", ttl=True)
+    yield Pair("class-Grown-ttl-same", timed, timed)
+    yield Pair("class-Grown-ttl-on", _class("Grown"), timed)
+    yield Pair(
+        "class-Same-to-Kryo",
+        _class("Same"),
+        replace(_class("Same"), element=Type("", "KRYO<evolved.Evolved$Same>", ())),
+    )
+
+
+def _registered(name: str, kind: str, state: str, before: tuple[str, ...], after: tuple[str, ...]) -> Suite:
+    """Return a job with one state whose registered classes change: ``kind`` is kryo or pojo."""
+    some = _class(state)
+    return Suite(
+        name=name,
+        pairs=(Pair("a", some, some),),
+        whole=True,
+        before=_registrations(kind, before),
+        after=_registrations(kind, after),
+    )
+
+
+def _registrations(kind: str, classes: tuple[str, ...]) -> dict[str, str]:
+    names = [f"evolved.Evolved${c}" for c in classes]
+    if not names:
+        return {}
+    how = "{type: pojo}" if kind == "pojo" else "{type: kryo}"
+    return {"pipeline.serialization-config": f"[{', '.join(f'{n}: {how}' for n in names)}]"}
+
+
+def _jobs() -> Iterator[Suite]:
+    some = State(element=LONG)
+    a, gone, fresh = Pair("a", some, some), Pair("b", some, None), Pair("c", None, some)
+    for name, pairs in (("same", (a,)), ("gone", (a, gone)), ("new", (a, fresh)), ("renamed", (a, gone, fresh))):
+        yield Suite(name=f"uid-{name}", pairs=pairs, whole=True)
+        if gone in pairs:
+            yield Suite(name=f"uid-{name}-allowed", pairs=pairs, whole=True, allow=True)
+    many = tuple(
+        Pair(k, State(element=LONG, kind=k), State(element=LONG, kind=k))
+        for k in ("value", "operator-list", "union", "broadcast")
+    )
+    yield Suite(name="parallelism-raised", pairs=many, whole=True, parallelism=3)
+
+    def limits(name: str, old: int | None, new: int | None, parallelism: int = 1) -> Suite:
+        pair = Pair("a", replace(some, max_parallelism=old), replace(some, max_parallelism=new))
+        return Suite(name=name, pairs=(pair,), whole=True, parallelism=parallelism)
+
+    yield limits("parallelism-above-max", 2, None, 3)
+    yield limits("parallelism-at-max", 3, 3, 3)
+    yield limits("max-parallelism-lower", 128, 64)
+    yield limits("max-parallelism-higher", 128, 4096)
+    yield limits("max-parallelism-left-to-flink", 64, None)
+    elements = State(element=LONG, kind="operator-list")
+    pair = Pair("a", elements, replace(elements, max_parallelism=256))
+    yield Suite(name="max-parallelism-without-keys", pairs=(pair,), whole=True)
+    yield _registered("kryo-registered", "kryo", "KryoSame", (), ("KryoSame",))
+    yield _registered("kryo-no-more-registered", "kryo", "KryoSame", ("KryoSame",), ())
+    yield _registered("kryo-one-more-registered", "kryo", "KryoSame", ("KryoSame",), ("KryoSame", "KryoFirst"))
+    yield _registered("kryo-other-order", "kryo", "KryoSame", ("KryoFirst", "KryoSame"), ("KryoSame", "KryoFirst"))
+    yield _registered("pojo-registered", "pojo", "Animal", (), ("Cat",))
+    yield _registered("pojo-registered-twice", "pojo", "Animal", ("Cat",), ("Cat",))
+    yield _registered("pojo-no-more-registered", "pojo", "Animal", ("Cat",), ())
+
+
+SUITES: Final = (
+    Suite(name="states", pairs=PAIRS),
+    Suite(name="classes", pairs=tuple(_evolved())),
+    *_jobs(),
+    Suite(name="avro", pairs=AVRO_PAIRS, avro=True),
+)

@@ -1,0 +1,351 @@
+"""Restore results of Flink for pairs of a savepoint and a new job, and the verdicts of ``check`` (``pair_states.py``, ``pair_suites.py``).
+
+The new job's snapshot is a savepoint that the job itself took with empty state. ``python -m tests.support.flink.pairs`` runs all jobs, and writes
+``pairs.tsv`` and those savepoints (``pairs.tar.xz``) again. ``--avro`` does the same for the suites of Avro, whose jars Maven fetches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import statetool as st
+from statetool.compatibility.verdicts import Verdict
+from tests.support.corpora.archives import unpack
+from tests.support.flink import judge
+from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.support.flink.pair_states import State
+from tests.support.flink.pair_suites import SUITES, Suite
+from tests.support.flink.zoo_cases import pack
+from tools.flink_jars import DEFAULT_VERSIONS
+from tools.maven import maven_jars
+
+TABLE: Final = Path(__file__).with_name("pairs.tsv")
+SNAPSHOTS: Final = Path(__file__).with_name("pairs.tar.xz")
+BEFORE: Final = Path(__file__).with_name("before")
+AVRO: Final = Path(__file__).with_name("avro")
+BACKENDS: Final = ("rocksdb", "hashmap")
+Rows = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Result of a pair, or of a complete job.
+
+    Attributes
+    ----------
+    flink
+        ``same``: same values. ``kept``: fields were added or removed, all others are the same. ``other``: other values. ``lost``: state was
+        dropped. ``restored``: restored, but the previous values are unknown. ``refused``: Flink refused to restore.
+    """
+
+    suite: str
+    pair: str
+    written_by: str
+    release: str
+    backend: str
+    flink: str
+    verdict: str
+    warnings: str
+
+
+# ---- savepoints
+
+
+def old_savepoint(suite: Suite, snapshots: Path, release: str, work: Path) -> Path:
+    """Return the savepoint of the old job: one written by Flink, or one written here."""
+    if suite.by_flink:
+        return snapshots / "old" / suite.name / release
+    folder = work / suite.name / release
+    if not folder.exists():
+        writer = st.SavepointWriter.new()
+        for uid, state in suite.states(new=False).items():
+            writer = writer.with_operator(
+                uid, state.bootstrap(), parallelism=1, max_parallelism=state.max_parallelism or 128
+            )
+        writer.write(str(folder), flink_version=release)
+    return folder
+
+
+def new_savepoint(suite: Suite, snapshots: Path, release: str) -> Path:
+    """Return the savepoint that the new job took with empty state."""
+    return snapshots / "new" / suite.name / release
+
+
+def take_new(flink: FlinkMachine, suite: Suite, snapshots: Path) -> None:
+    """Let the new job run without state and take its savepoint."""
+    requests = [s.request(uid) for uid, s in suite.states(new=True).items()]
+    _take(flink, requests, new_savepoint(suite, snapshots, short(flink.version)), suite.parallelism, suite.after)
+
+
+def take_old(flink: FlinkMachine, suite: Suite, snapshots: Path) -> None:
+    """Let the old job write values of the old classes and take its savepoint; its values are stored next to it."""
+    requests = [s.request(uid, fill=True) for uid, s in suite.states(new=False).items()]
+    target = snapshots / "old" / suite.name / short(flink.version)
+    rows = _take(flink, requests, target, 1, suite.before)
+    target.with_suffix(target.suffix + ".json").write_text(json.dumps(rows, indent=0, sort_keys=True))
+
+
+def _take(
+    flink: FlinkMachine, requests: list[dict[str, Any]], target: Path, parallelism: int, config: Mapping[str, str]
+) -> Rows:
+    with tempfile.TemporaryDirectory() as work:
+        answer = flink.call(
+            "restore",
+            operators=requests,
+            backend="hashmap",
+            parallelism=parallelism,
+            savepoint=work,
+            config=dict(config),
+        )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        Path(answer["savepoint"]).rename(target)
+    return rows_of(answer)
+
+
+# ---- restores
+
+
+def rows_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rows of each operator; for union and broadcast state, which all subtasks have, those of the first one."""
+    found: dict[str, list[Any]] = {}
+    for subtask in sorted(answer["opened"], key=lambda s: s["subtask"]):
+        states = [*subtask.get("states", {}).values()]
+        states += [
+            rows
+            for rows in subtask["operator_states"].values()
+            if subtask["operator"] not in ("union", "broadcast") or not subtask["subtask"]
+        ]
+        found.setdefault(subtask["operator"], []).extend(judge.normal(row) for rows in states for row in rows)
+    return {name: sorted(rows, key=lambda r: json.dumps(r, sort_keys=True)) for name, rows in found.items()}
+
+
+def _run(
+    flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, parallelism: int = 1, allow: bool = True,
+    config: Mapping[str, str] | None = None, again: bool = False,
+) -> Rows | None:  # fmt: skip
+    """Restore states in one job; ``None`` if Flink refuses. With ``again``, its own savepoint is restored in an identical job."""
+    with tempfile.TemporaryDirectory() as work:
+        try:
+            answer = flink.call(
+                "restore",
+                snapshot=str(snapshot),
+                operators=[s.request(uid) for uid, s in states.items()],
+                backend=backend,
+                parallelism=parallelism,
+                allow_non_restored=allow,
+                config=dict(config or {}),
+                savepoint=work if again else None,
+            )
+        except FlinkRefusedError:
+            return None
+        return _run(flink, Path(answer["savepoint"]), states, backend) if again else rows_of(answer)
+
+
+def _each(
+    flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, again: bool
+) -> dict[str, Any]:
+    """Restore each state. States in one job are refused or restored together, so halves are tried after a refusal."""
+    rows = _run(flink, snapshot, states, backend, again=again) if states else {}
+    if rows is not None:
+        return dict(rows)
+    if len(states) == 1:
+        return dict.fromkeys(states)
+    names = list(states)
+    found: dict[str, Any] = {}
+    for half in (names[: len(names) // 2], names[len(names) // 2 :]):
+        found |= _each(flink, snapshot, {n: states[n] for n in half}, backend, again=again)
+    return found
+
+
+def _before(flink: FlinkMachine, suite: Suite, snapshot: Path) -> Rows:
+    """Return the content of the savepoint, as far as a job can read it unchanged."""
+    if suite.by_flink:
+        rows: Rows = json.loads(snapshot.with_suffix(snapshot.suffix + ".json").read_text())
+        return rows
+    # Old versions of classes do not exist here: their content is that of the pair in which nothing changed.
+    states = {p.name: p.old for p in suite.pairs if p.old is not None and p.known and not p.like}
+    found = _run(flink, snapshot, states, "hashmap")
+    assert found is not None, "a savepoint is restored unchanged"
+    return {p.name: found.get(p.like or p.name) for p in suite.pairs if p.known}
+
+
+def word(before: Any, after: Any) -> str:
+    """Return the result of comparing values.
+
+    Examples
+    --------
+    >>> word([{"a": 1}], [{"a": 1}]), word([{"a": 1}], [{"a": 1, "b": 0}]), word([{"a": 1}], [{"a": 2}])
+    ('same', 'kept', 'other')
+    """
+    if after is None:
+        return "refused"
+    if before is None:
+        return "restored"
+    return "same" if before == after else "kept" if _kept(before, after) else "other"
+
+
+def _kept(before: Any, after: Any) -> bool:
+    if isinstance(before, dict) and isinstance(after, dict):
+        return all(_kept(before[n], after[n]) for n in before.keys() & after.keys())
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(_kept, before, after))
+    return bool(before == after)
+
+
+def backends(suite: Suite) -> tuple[str, ...]:
+    """Return the backends that restore a suite: operators, limits and registrations behave alike in all."""
+    return BACKENDS[:1] if suite.whole else BACKENDS
+
+
+def suites(*, avro: bool) -> list[Suite]:
+    """Return the suites of Avro, or all others."""
+    return [s for s in SUITES if s.avro == avro]
+
+
+def outcomes(
+    flink: FlinkMachine, snapshots: Path, work: Path, written_by: str, *, avro: bool = False
+) -> Iterator[Outcome]:
+    """Restore all pairs in a release, from savepoints of another release or its own."""
+    release = short(flink.version)
+    for suite in suites(avro=avro):
+        old = old_savepoint(suite, snapshots, written_by, work)
+        before = _before(flink, suite, old)
+        for backend in backends(suite):
+            said = verdicts(suite, snapshots, work, written_by, release, backend)
+            done = _restored(flink, suite, old, backend, before, {n: v for n, (v, _) in said.items()})
+            for name, (verdict, warnings) in said.items():
+                yield Outcome(
+                    suite=suite.name, pair=name, written_by=written_by, release=release, backend=backend,
+                    flink=done[name], verdict=verdict, warnings=warnings,
+                )  # fmt: skip
+
+
+def _restored(
+    flink: FlinkMachine, suite: Suite, old: Path, backend: str, before: Rows, said: Mapping[str, Verdict]
+) -> dict[str, str]:
+    """Return the result of each pair, or of the job; those that should be refused are tried one by one."""
+    states = suite.states(new=True)
+    if suite.whole:
+        rows = _run(flink, old, states, backend, parallelism=suite.parallelism, allow=suite.allow, config=suite.after)
+        if rows is None:
+            return {suite.name: "refused"}
+        if set(suite.states(new=False)) - set(states):
+            return {suite.name: "lost"}
+        words = [word(before[n], rows[n]) for n in states if n in before]
+        return {suite.name: next((w for w in ("other", "kept") if w in words), "same")}
+    # The heap backend refuses a generic Avro record only when it is written, because it still has its old schema.
+    found = _each(flink, old, {n: s for n, s in states.items() if said[n] != "not"}, backend, again=suite.avro)
+    for name in states:
+        if said[name] == "not":
+            found |= _each(flink, old, {name: states[name]}, backend, again=suite.avro)
+    return {name: word(before.get(name), found[name]) for name in states}
+
+
+# ---- verdicts
+
+
+def verdicts(
+    suite: Suite, snapshots: Path, work: Path, written_by: str, release: str, backend: str
+) -> dict[str, tuple[Verdict, str]]:
+    """Return the result of ``check`` for each pair, or for the complete job: verdict and kinds of warnings."""
+    # Savepoints of 1.20 store only ids.
+    found = st.check(
+        st.load(str(old_savepoint(suite, snapshots, written_by, work)), uids=suite.states(new=False)),
+        st.load(str(new_savepoint(suite, snapshots, release)), uids=suite.states(new=True)),
+        flink=release,
+        backend="heap" if backend == "hashmap" else "rocksdb",
+    )
+    each = {
+        o.uid: (o.verdict, {w.kind for w in o.warnings} | {w.kind for s in o.states for w in s.warnings})
+        for o in found.operators
+        if suite.whole or o.uid in suite.states(new=True)
+    }
+    if suite.whole:
+        each = {suite.name: (found.verdict, set().union(*(kinds for _, kinds in each.values())))}
+    return {name: (verdict, " ".join(sorted(kinds))) for name, (verdict, kinds) in each.items()}
+
+
+# ---- the table
+
+
+def short(version: str) -> str:
+    """Return a release without its patch."""
+    return ".".join(version.split(".")[:2])
+
+
+def versions_before(version: str) -> list[str]:
+    """Return the versions whose savepoints this version restores here, ending with its own."""
+    return sorted(v for v in DEFAULT_VERSIONS if tuple(map(int, v.split("."))) <= tuple(map(int, version.split("."))))
+
+
+def releases_before(version: str) -> list[str]:
+    """Return the releases of those versions."""
+    return list(map(short, versions_before(version)))
+
+
+def table(*, avro: bool | None = None) -> list[Outcome]:
+    """Return the outcomes stored in the repository; only those of Avro, or without those."""
+    with TABLE.open(newline="") as f:
+        rows = [Outcome(**row) for row in csv.DictReader(f, delimiter="\t")]
+    names = {s.name for s in SUITES if avro is None or s.avro == avro}
+    return [row for row in rows if row.suite in names]
+
+
+def machine(version: str, work: Path, *, before: bool = False, avro: bool = False) -> FlinkMachine:
+    """Start a release: with the classes of old jobs, with the jars of flink-avro."""
+    return FlinkMachine(
+        version,
+        work,
+        sources=(AVRO,) if avro else (),
+        before=BEFORE if before else None,
+        jars=maven_jars(f"flink-avro-{version}") if avro else (),
+    )
+
+
+def _run_all(snapshots: Path, work: Path, avro: bool) -> Iterator[Outcome]:
+    """Take the savepoints of suites, and restore their pairs in all releases."""
+    wanted = suites(avro=avro)
+    for suite in wanted:
+        for side in ("old", "new"):
+            shutil.rmtree(snapshots / side / suite.name, ignore_errors=True)
+    for version in sorted(DEFAULT_VERSIONS):
+        if by_flink := [s for s in wanted if s.by_flink]:
+            flink = machine(version, work, before=True)
+            for suite in by_flink:
+                take_old(flink, suite, snapshots)
+            flink.close()
+        flink = machine(version, work, avro=avro)
+        for suite in wanted:
+            take_new(flink, suite, snapshots)
+        for old in releases_before(version):
+            yield from outcomes(flink, snapshots, work, old, avro=avro)
+        flink.close()
+
+
+def main() -> None:
+    """Take all savepoints, restore all pairs in all releases, and rewrite the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--avro", action="store_true", help="run the suites of Avro, with flink-avro from Maven")
+    avro = parser.parse_args().avro
+    with tempfile.TemporaryDirectory() as folder:
+        work, snapshots = Path(folder), unpack(SNAPSHOTS, Path(folder) / "snapshots")
+        rows = [*table(avro=not avro), *_run_all(snapshots, work, avro)]
+        pack(snapshots, SNAPSHOTS)
+    order = [s.name for s in SUITES]
+    rows.sort(key=lambda r: (r.release, r.written_by, order.index(r.suite)))
+    with TABLE.open("w", newline="") as f:
+        writer = csv.DictWriter(f, list(Outcome.__dataclass_fields__), delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({n: getattr(row, n) for n in Outcome.__dataclass_fields__} for row in rows)
+
+
+if __name__ == "__main__":
+    main()

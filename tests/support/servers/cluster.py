@@ -1,0 +1,98 @@
+"""A standalone Spark cluster on this machine, job submission, and a Spark Connect server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from tools.packages import ROOT, SPARK, environment
+
+HERE: Final = (str(SPARK / "bin" / "spark-class"),)
+SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.executor.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
+
+
+def submit(
+    master: str,
+    package: Path | None,
+    folder: Path,
+    *arguments: str,
+    job: str | Path = "export.py",
+    settings: Mapping[str, str] = SETTINGS,
+    archives: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a job of the package or another file, from a folder without the package that contains a copy of the job file."""
+    file = shutil.copy(ROOT / "statetool" / "jobs" / job, folder)
+    command = [str(SPARK / "bin" / "spark-submit"), "--master", master]
+    command += [] if package is None else ["--py-files", str(package)]
+    command += [] if archives is None else ["--archives", archives]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    return subprocess.run(
+        [*command, str(file), *arguments],
+        env=environment(**(variables or {})), cwd=folder, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+
+
+@contextmanager
+def daemon(
+    folder: Path, name: str, pattern: str, *command: str, launcher: Sequence[str] = HERE, **more: str
+) -> Iterator[str]:
+    """Run a Spark daemon; yield the match of ``pattern`` in its log."""
+    log = folder / f"{name}.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [*launcher, *command],
+            env=environment(**more), cwd=folder, stdout=out, stderr=out, start_new_session=True,
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 240  # a JVM on a busy machine
+        while (match := re.search(pattern, log.read_text())) is None:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield match[0]
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(120)
+
+
+@contextmanager
+def cluster(folder: Path, *, workers: int, cores: int, launcher: Sequence[str] = HERE, **more: str) -> Iterator[str]:
+    """Run a master and workers, the latter by the launcher, with more variables; yield the master's URL."""
+    deploy = "org.apache.spark.deploy"
+    host = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    work = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(folder / "work"))
+    with ExitStack() as running:
+        url = r"spark://127\.0\.0\.1:\d+"
+        master = running.enter_context(daemon(folder, "master", url, f"{deploy}.master.Master", *host, **more))
+        command = (f"{deploy}.worker.Worker", *host, *work, master)
+        for number in range(workers):
+            name, pattern = f"worker-{number}", "Successfully registered"
+            running.enter_context(daemon(folder, name, pattern, *command, launcher=launcher, **more))
+        yield master
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """Run PySpark's Spark Connect server, whose workers have statetool; yield its URL."""
+    main = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]")
+    command = ["org.apache.spark.deploy.SparkSubmit", *main]
+    for name, value in {**SETTINGS, "spark.connect.grpc.binding.port": "0"}.items():
+        command += ["--conf", f"{name}={value}"]
+    pattern = r"Connect server started at: \S*:\d+"
+    with daemon(folder, "connect", pattern, *command, "spark-internal", PYTHONPATH=str(ROOT)) as line:
+        yield f"sc://127.0.0.1:{line.rpartition(':')[2]}"
