@@ -140,7 +140,6 @@ _NAMES: Final = {
     "statetool.api.operator": ("Operator",),
     "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
-    "statetool.snapshot.uid_search": ("uids_in",),
     "statetool.api.writer": ("SavepointWriter",),
     "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
     "statetool.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),
@@ -149,6 +148,7 @@ _NAMES: Final = {
     "statetool.directories.snapshots": ("list_snapshots",),
     "statetool.errors": ("StatetoolError",),
     "statetool.serializers.java_values": ("read_java",),
+    "statetool.snapshot.uid_search": ("uids_in",),
     "statetool.types.declared": ("ClassDeclaration",),
 }
 _MODULES: Final = {name: module for module, names in _NAMES.items() for name in names}

@@ -376,15 +376,16 @@ def test_an_operator_may_have_to_exist_or_to_be_new(tmp_path: Path) -> None:
     base = written(tmp_path, st.bootstrap_keyed_state(accounts(), key="id"))
     writer = st.SavepointWriter.from_existing(st.load(str(tmp_path / "sp")))
     state = st.bootstrap_list_state("offsets", pa.table({"value": [1]}))
-    with pytest.raises(UnknownNameError, match="no operator 'totals'"):
+    with pytest.raises(UnknownNameError, match="no operator has the uid 'totals'"):
         writer.with_operator("totals", state, new=False).write(str(tmp_path / "no"))
     with pytest.raises(
-        UnknownNameError, match=r"no operator 'opp', but 'op'.* A typo in the uid .*'opp', ..., new=True"
+        UnknownNameError,
+        match=r"no operator has the uid 'opp', but there is 'op'.* A typo in the uid .*'opp', ..., new=True",
     ):
         writer.with_operator("opp", state).write(str(tmp_path / "no"))
     with pytest.raises(OptionError, match="operator 'op' already exists"):
         writer.with_operator("op", state, new=True).write(str(tmp_path / "no"))
-    with pytest.raises(UnknownNameError, match="no operator 'op'"):
+    with pytest.raises(UnknownNameError, match="no operator has the uid 'op'"):
         st.SavepointWriter.new().with_operator("op", state, new=False).write(str(tmp_path / "no"))
     assert not (tmp_path / "no").exists()
     for number, (uid, new) in enumerate([("totals", None), ("totals", True), ("opp", True)]):

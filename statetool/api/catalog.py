@@ -43,6 +43,7 @@ def catalog(
     kryo: Literal[2, 5] | None = None,
     python: PythonTypes | None = None,
     unsafe_pickle: bool = False,
+    columns_from_plan: str | None = None,
     driver_read_limit: int | None = None,
 ) -> Catalog:
     """Open every snapshot below a directory as a catalog. Only the heads of ``_metadata`` files are read.
@@ -53,7 +54,7 @@ def catalog(
         The session of its DataFrames. With ``None``, tables are Arrow tables and no JVM is needed.
     root
         A directory: a local path or any URI that fsspec can list.
-    uids, rebase, key_types, declarations, kryo, python, unsafe_pickle, driver_read_limit
+    uids, rebase, key_types, declarations, kryo, python, unsafe_pickle, columns_from_plan, driver_read_limit
         As for :func:`statetool.load`, for every snapshot.
 
     Raises
@@ -71,6 +72,7 @@ def catalog(
         kryo=kryo,
         python=python,
         unsafe_pickle=unsafe_pickle,
+        columns_from_plan=columns_from_plan,
         driver_read_limit=driver_read_limit,
     )
     return Catalog(root, Execution(spark), opener)
@@ -314,7 +316,7 @@ class Catalog:
         OptionError
             The session has a database of this name from another source.
         MissingDependencyError
-            There is no session, or PySpark is older than 4.
+            No session was given or is active, or PySpark is older than 4.
         """
         from statetool.spark.catalog import make_database
         from statetool.spark.table_source import metadata_sources, state_source

@@ -123,7 +123,7 @@ class Comparison:
         Raises
         ------
         MissingDependencyError
-            There is no session.
+            No session was given, and none is active.
         UnknownSerializerError, UnsupportedError
             Statetool cannot read some state. If only tasks find out, the query fails.
         """

@@ -137,7 +137,7 @@ class Execution:
         Raises
         ------
         MissingDependencyError
-            There is no session.
+            No session was given, and none is active.
         """
         if self.spark is not None:
             return self.spark

@@ -61,7 +61,7 @@ class Edits(Protocol):
         ...
 
 
-#: The class that edits snapshots: :class:`statetool.SavepointWriter`. It opens what it writes, so it is above this module.
+#: The class that edits snapshots, :class:`statetool.SavepointWriter`. It also opens new savepoints, so this module cannot import it.
 Writer = TypeVar("Writer", bound=Edits, default=Any)
 
 
@@ -373,7 +373,7 @@ class Operator(Generic[Writer]):
         Raises
         ------
         MissingDependencyError
-            There is no session.
+            No session was given, and none is active.
         """
         return self.plan_on_spark(request).frame()
 

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 
 class Savepoint(Generic[Writer]):
-    """An open snapshot. ``sp["uid"]`` is an operator, and iteration yields operator names. :func:`statetool.load` opens it."""
+    """An open snapshot, see :func:`statetool.load`. ``sp["uid"]`` is an operator, and iteration yields uids.
+
+    Operators without a uid are listed by operator id. A unique name or a unique prefix of the id (at least 4 hex digits) selects one too.
+    """
 
     def __init__(self, inventory: Inventory, access: Access[Writer]) -> None:
         self._inventory = inventory

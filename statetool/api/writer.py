@@ -218,6 +218,10 @@ class SavepointWriter:
         old = self.changes.get(uid, OperatorChange())
         return self._with_change(uid, replace(old, bootstraps=(*old.bootstraps, *bootstraps)))
 
+    def _existing(self, name: str) -> str:
+        """Return the uid or id of an operator of the existing savepoint by uid, id, name or id prefix; other names stay."""
+        return name if self.base is None else self.base.inventory.existing_name(name)
+
     @staticmethod
     def _changed_table(
         operator: Operator,
@@ -245,10 +249,6 @@ class SavepointWriter:
         from statetool.spark.transform import change_by_expressions
 
         return change_by_expressions(operator.inventory, lambda names: operator.frame(request(names)), change, where)
-
-    def _existing(self, name: str) -> str:
-        """Return the uid or id of an operator of the existing savepoint by uid, id, name or id prefix. Other names stay."""
-        return name if self.base is None else self.base.inventory.existing_name(name)
 
     def _with_change(self, uid: str, change: OperatorChange) -> SavepointWriter:
         return replace(self, changes={**self.changes, uid: change})
@@ -364,11 +364,12 @@ class SavepointWriter:
     def _open(self, target: str) -> Savepoint[SavepointWriter]:
         """Open the written savepoint, with names for operators whose uid was given but is not stored."""
         # The new savepoint may be of another Flink release, so its metadata determine the version of Kryo.
-        types = self.base.inventory.types if self.base is not None else TypeContext(classes=declared_classes())
+        base = None if self.base is None else self.base.inventory
+        types = TypeContext(classes=declared_classes()) if base is None else replace(base.types, kryo=None)
+        columns_from_plan = None if base is None else base.columns_from_plan
         access = Access(execution=self._execution(), edit=edit_snapshot)
         access.execution.prepare_session(sources=False)
-        plan = None if self.base is None else self.base.inventory.columns_from_plan
-        savepoint = Savepoint(Inventory(target, types=replace(types, kryo=None), columns_from_plan=plan), access)
+        savepoint = Savepoint(Inventory(target, types=types, columns_from_plan=columns_from_plan), access)
         names = {*self.changes, *self.uids.values(), *(() if self.base is None else self.base)}
         ids = {o.operator_id for o in savepoint.operators.values() if o.uid is None}
         return savepoint.with_uids(sorted(n for n in names if operator_id_for_uid(n) in ids))

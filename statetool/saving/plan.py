@@ -124,7 +124,7 @@ def _check_meant(uid: str, change: OperatorChange, base: Mapping[str, OperatorIn
             f"To add an operator, call with_operator({uid!r}, ..., new=True)",
         )
     if change.new is False:
-        raise UnknownNameError(f"no operator {uid!r}", hint=suggest(uid, base))
+        raise UnknownNameError(f"no operator has the uid {uid!r}", hint=suggest(uid, base))
 
 
 def _plan_new(

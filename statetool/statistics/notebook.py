@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from statetool.html.fragment import fragment
 from statetool.html.markup import Html, element, table
 from statetool.html.numbers import count, share, size
 from statetool.html.operators import operator_name
 
-if TYPE_CHECKING:
-    from statetool.statistics.statistics import Statistics
-
 #: Rows that are shown of each table. ``to_pandas`` returns all.
 _MOST_ROWS: Final = 20
 
 
-def statistics_html(statistics: Statistics) -> Html:
-    """Return the reasons for unread state, and the largest operators, states and keys."""
-    unread = (element("p", element("b", "Not read", class_="warn"), f": {reason}") for reason in statistics.unread)
-    operators = sorted(statistics.rows("operators"), key=lambda o: -o.size_bytes)
-    states = sorted(statistics.rows("states"), key=lambda s: -s.size_bytes)
-    largest = sorted(statistics.rows("largest"), key=lambda r: -r.size_bytes)
+def statistics_html(tables: Mapping[str, Sequence[Any]], reasons: Iterable[str]) -> Html:
+    """Return the reasons for unread state, and the largest operators, states and keys, from the tables of statistics."""
+    unread = (element("p", element("b", "Not read", class_="warn"), f": {reason}") for reason in reasons)
+    operators = sorted(tables["operators"], key=lambda o: -o.size_bytes)
+    states = sorted(tables["states"], key=lambda s: -s.size_bytes)
+    largest = sorted(tables["largest"], key=lambda r: -r.size_bytes)
     operator_rows = (
         (operator_name(o.operator), size(o.size_bytes), size(o.entries_bytes), count(o.entries), count(o.keys))
         for o in operators[:_MOST_ROWS]
@@ -47,7 +45,7 @@ def statistics_html(statistics: Statistics) -> Html:
             _title("Largest keys and values", largest),
             table(("operator", "largest", "state", "key", "key group", "subtask", "uncompressed"), largest_rows),
         ),
-        element("p", f"Tables for to_pandas(): {', '.join(statistics.tables)}", class_="soft"),
+        element("p", f"Tables for to_pandas(): {', '.join(tables)}", class_="soft"),
     )
 
 

@@ -147,7 +147,7 @@ class Statistics:
     def _repr_html_(self) -> str:
         from statetool.statistics.notebook import statistics_html
 
-        return statistics_html(self)
+        return statistics_html(self._tables, self.unread)
 
     def __repr__(self) -> str:
         return f"Statistics({', '.join(f'{t}: {len(r)} rows' for t, r in self._tables.items())})"

@@ -167,7 +167,7 @@ def test_a_slip_in_a_uid_adds_no_operator(base: st.Savepoint, tmp_path: Path) ->
         ("totals", st.bootstrap_keyed_state(again.to_arrow(), like=again)),
         ("totals", st.bootstrap_list_state("offsets", pa.table({"value": [1]}), like=base["accounts"])),
     ):
-        message = f"no operator '{uid}', but 'accounts'.*did you mean accounts.*with_operator\\('{uid}', ..., new=True"
+        message = f"no operator has the uid '{uid}', but there is 'accounts'.*did you mean accounts.*with_operator\\('{uid}', ..., new=True"
         with pytest.raises(UnknownNameError, match=message):
             writer.with_operator(uid, bootstrap).write(target)
     unnamed = st.SavepointWriter.from_existing(base).write(str(tmp_path / "unnamed"), flink_version="1.13")
