@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
 
 from typing_extensions import Unpack
 
@@ -17,6 +18,7 @@ from statetool.tables.option_text import Key
 from statetool.types.options import name_list, refuse_unknown, whole_number
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
     from statetool.statistics.records import GrowthRow
     from statetool.statistics.statistics import Statistics
+    from statetool.verification.verify import Verification
 
+#: Differences that notebooks show with a comparison.
+_SHOWN_DIFFERENCES: Final = 20
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -96,11 +101,15 @@ def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int |
 class Comparison:
     """Differences between two snapshots: in their metadata and headers, in counts, and key by key.
 
-    Until you request counts or differences, only headers are read.
+    Until you request counts or differences, only headers are read. Notebooks show the counts and the first differences.
     """
 
-    def __init__(self, plan: ComparisonPlan, spark: SparkSession | None, threads: int | None) -> None:
+    def __init__(
+        self, plan: ComparisonPlan, spark: SparkSession | None, threads: int | None, paths: tuple[str, str] = ("A", "B")
+    ) -> None:
         self._plan = plan
+        #: Paths of the snapshots, for the commands in findings.
+        self._paths = paths
         self._spark = spark
         self._each = each_of(spark, threads)
         #: Number of differences that are retained per compared unit during counting.
@@ -188,6 +197,24 @@ class Comparison:
 
         return pa.Table.from_batches(self.batches(), schema=_no_differences().schema)
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return all differences as a pandas DataFrame; columns and errors as for :meth:`batches`.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        from statetool.columns.to_pandas import pandas_frame
+
+        return pandas_frame(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        from statetool.verdicts.notebook import comparison_html
+
+        (a, b), rows = self._paths, self.first(_SHOWN_DIFFERENCES).to_pylist()
+        return comparison_html(self.structure, self.summary(), rows, self.unread, a=a, b=b)
+
     def frame(self) -> DataFrame:
         """Return all differences as a DataFrame, without a shuffle; columns as for :meth:`batches`.
 
@@ -216,7 +243,21 @@ def checked(old: Inventory, new: Inventory | None, flink: str | None, backend: s
     """Check whether a job would restore from a snapshot; see :func:`statetool.check`."""
     from statetool.compatibility.check import check_inventories
 
-    return check_inventories(old, new, flink, backend)
+    paths = {"a": old.path, "b": "B" if new is None else new.path}
+    return replace(check_inventories(old, new, flink, backend), renderer=partial(_check_html, **paths))
+
+
+def _check_html(check: Check, *, a: str, b: str) -> str:
+    from statetool.verdicts.notebook import check_html
+
+    return check_html(check, a=a, b=b)
+
+
+def verification_html(verification: Verification, *, a: str) -> str:
+    """Return the HTML of a verification; ``a`` is the path of the snapshot."""
+    from statetool.verdicts import notebook
+
+    return notebook.verification_html(verification, a=a)
 
 
 class ComparisonOptions(TypedDict, total=False):
@@ -243,7 +284,8 @@ def compared(
         keys=None if keys is None else tuple(keys),
         access_times=options.get("access_times", True),
     )
-    return Comparison(plan_comparison(before, after, request), spark, options.get("threads"))
+    plan, paths = plan_comparison(before, after, request), (before.path, after.path)
+    return Comparison(plan, spark, options.get("threads"), paths)
 
 
 def _optional_names(option: str, names: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -13,7 +13,7 @@ from statetool.errors import NO_FINDING, OptionError, StatetoolError, TargetExis
 from statetool.io import files
 from statetool.io.targets import put_new
 from statetool.report.facts import Answer, Connections, Differences, Facts
-from statetool.report.page import page
+from statetool.report.page import inline, page
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
 from statetool.types.options import refuse_unknown
@@ -43,15 +43,61 @@ class ReportOptions(TypedDict, total=False):
     threads: int | None
 
 
-def reported(inventory: Inventory, other: Inventory | None, target: str, options: ReportOptions) -> Facts:
-    """Write a report; see :meth:`statetool.Savepoint.report`."""
+class Report:
+    """All findings about a snapshot. Notebooks show them, and :meth:`write` writes them as one HTML page."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong, and everything was read or may stay unread. A report is true as a condition if it is ``ok``."""
+        return self._facts.ok
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """State that could not be read: its location, and the reason."""
+        return self._facts.unread
+
+    def html(self) -> str:
+        """Return the report as an HTML page, which loads no resources and runs no scripts."""
+        return page(self._facts)
+
+    def write(self, target: str) -> None:
+        """Write the page to a new file.
+
+        Raises
+        ------
+        TargetExistsError, WriteFailedError
+            The file already exists or cannot be written.
+        """
+        put_new(_new_file(target), self.html().encode())
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __repr__(self) -> str:
+        return f"Report({self._facts.path!r}, ok={self.ok})"
+
+    def _repr_html_(self) -> str:
+        return inline(self._facts)
+
+
+def reported(inventory: Inventory, other: Inventory | None, target: str | None, options: ReportOptions) -> Facts:
+    """Collect all findings, and write them if there is a target; see :meth:`statetool.Savepoint.report`."""
     refuse_unknown(options, list(ReportOptions.__annotations__))
+    file = None if target is None else _new_file(target)
+    facts = _facts(inventory, other, options)
+    if file is not None:
+        put_new(file, page(facts).encode())
+    return facts
+
+
+def _new_file(target: str) -> str:
     file = files.canonical(target)
     if files.exists(file):
-        raise TargetExistsError(f"{target} is there already", hint="name a new file; nothing is overwritten")
-    facts = _facts(inventory, other, options)
-    put_new(file, page(facts).encode())
-    return facts
+        raise TargetExistsError(f"{target} already exists", hint="name a new file; nothing is overwritten")
+    return file
 
 
 def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions) -> Facts:

@@ -7,13 +7,24 @@ process, without a JVM.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import Unpack
 
 from statetool.api.connector_tables import connector_table, split_ends
 from statetool.api.execution import ShownMapping, needed_session, shown_records
-from statetool.api.inspect import Comparison, ComparisonOptions, StatisticsOptions, checked, compared, each_of, measured
+from statetool.api.inspect import (
+    Comparison,
+    ComparisonOptions,
+    StatisticsOptions,
+    checked,
+    compared,
+    each_of,
+    measured,
+    verification_html,
+)
 from statetool.api.operator import Operator
 from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
 from statetool.declaring.flink_types import parse_type
@@ -29,7 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from statetool.api.report import ReportOptions
+    from statetool.api.report import Report, ReportOptions
     from statetool.compatibility.verdicts import Check
     from statetool.statistics.statistics import Statistics
     from statetool.tables.rows import Rows
@@ -156,9 +167,10 @@ def verify(
     whole_number("most", most, least=1)
     savepoint = load(src, rebase=rebase) if isinstance(src, str) else src
     savepoint = savepoint.with_uids(uids) if uids else savepoint
-    return verify_inventory(
+    verification = verify_inventory(
         savepoint.inventory, each_of(spark, threads), deep=deep, most=most, allow_unread=allow_unread
     )
+    return replace(verification, renderer=partial(verification_html, a=savepoint.path))
 
 
 def check(
@@ -467,18 +479,20 @@ class Savepoint:
                 return Inventory(other, rebase=self._inventory.rebase, types=self._inventory.types)
         raise OptionError(f"{other!r} is neither a savepoint nor a path", hint="sp.diff(statetool.load(path))")
 
-    def report(self, target: str, other: Savepoint | None = None, **options: Unpack[ReportOptions]) -> bool:
-        """Write all findings about the snapshot to one HTML page.
+    def report(
+        self, target: str | None = None, other: Savepoint | str | None = None, **options: Unpack[ReportOptions]
+    ) -> Report:
+        """Collect all findings about the snapshot. Notebooks show them; with ``target`` they are also written to one HTML page.
 
-        The page loads no resources and runs no scripts. A failed analysis appears on the page with its error.
+        The page loads no resources and runs no scripts. A failed analysis is a finding with its error.
 
         Parameters
         ----------
         target
             A new file: a local path or any URI that fsspec can open.
         other
-            A snapshot of the new job to check this one against (:func:`check`, with ``flink`` and ``backend``) and to compare it with
-            (:meth:`diff`).
+            A snapshot of the new job, or its path, to check this one against (:func:`check`, with ``flink`` and ``backend``) and to
+            compare it with (:meth:`diff`).
         history
             A directory with checkpoints of the job, for showing their growth.
         allow_unread
@@ -488,18 +502,18 @@ class Savepoint:
 
         Returns
         -------
-        bool
-            True if every analysis succeeded, all state was read, the snapshot and its sources are consistent and, if requested, a job would
-            restore without lost or changed state.
+        Report
+            True as a condition (:attr:`Report.ok`) if every analysis succeeded, all state was read, the snapshot and its sources are
+            consistent and, if requested, a job would restore without lost or changed state.
 
         Raises
         ------
         OptionError, TargetExistsError, WriteFailedError
             An option is not valid, or the file already exists or cannot be written.
         """
-        from statetool.api.report import reported
+        from statetool.api.report import Report, reported
 
-        return reported(self._inventory, None if other is None else other.inventory, target, options).ok
+        return Report(reported(self._inventory, None if other is None else self._opened(other), target, options))
 
     def register(self, prefix: str) -> list[str]:
         """Create temporary views ``<prefix>_<uid>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.
