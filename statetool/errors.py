@@ -205,10 +205,26 @@ def sentence(text: str) -> str:
     >>> sentence("key group 3 does not exist"), sentence("state.backend is not set"), sentence("")
     ('Key group 3 does not exist.', 'state.backend is not set.', '')
     """
-    first = text.partition(" ")[0]
+    first = text.partition(" ")[0].rstrip(",:;")
     is_word = first.isalpha() and first.islower() and first != "statetool"
     start = text[:1].upper() + text[1:] if is_word else text
     return start if not start or start.endswith((".", "?", "!")) else f"{start}."
+
+
+def share(fine: int, total: int, noun: str, verb: str, verbs: str) -> str:
+    """Return a share of a number of things, with a noun and a verb in the right number.
+
+    Parameters
+    ----------
+    verb, verbs
+        The verb in the singular and in the plural.
+
+    Examples
+    --------
+    >>> share(14, 16, "state", "is", "are"), share(0, 1, "state", "is", "are"), share(1, 2, "state", "is", "are")
+    ('14 of 16 states are', '0 of 1 state is', '1 of 2 states is')
+    """
+    return f"{fine:,} of {several(total, noun)} {verb if fine == 1 or total == 1 else verbs}"
 
 
 def several(number: int, noun: str, plural: str = "") -> str:

@@ -56,9 +56,7 @@ def advise(
     """
     checkpoint_chain = chain(root)
     if not checkpoint_chain.checkpoints:
-        raise SnapshotNotFoundError(
-            f"there is no readable snapshot below {root}", hint="statetool ls says what is there"
-        )
+        raise SnapshotNotFoundError(f"no readable snapshot below {root}", hint="run statetool ls to see its snapshots")
     statistics, subtasks = _read_rest([rest] if isinstance(rest, str) else rest)
     aims = Aims(
         overhead=max_overhead,
@@ -88,7 +86,7 @@ def _read_rest(paths: Sequence[str]) -> tuple[CheckpointStatistics | None, list[
             statistics = statistics_of(tree, path)
         else:
             raise OptionError(
-                f"{path} is a second answer of /jobs/<id>/checkpoints", hint="give those of one job, once"
+                f"{path} is a second response of /jobs/<id>/checkpoints", hint="give the response of one job, once"
             )
     return statistics, subtasks
 

@@ -185,17 +185,17 @@ def read_configuration(path: str) -> Configuration:
         The content does not match the format implied by the file name; the message gives the line.
     """
     if not files.exists(path) or files.is_dir(path):
-        raise SnapshotNotFoundError(f"{path} is not there", hint="name a flink-conf.yaml or config.yaml")
+        raise SnapshotNotFoundError(f"{path} does not exist", hint="give a flink-conf.yaml or config.yaml")
     raw = files.read_whole(path)
     if len(raw) > _MOST_BYTES:
         raise FormatError(
             f"a configuration of {len(raw):,} bytes, more than {_MOST_BYTES:,}",
-            hint="name a flink-conf.yaml or config.yaml",
+            hint="give a flink-conf.yaml or config.yaml",
         ).at(file=path)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError(f"this is not UTF-8 text: {error}").at(file=path) from error
+        raise FormatError(f"not UTF-8 text: {error}").at(file=path) from error
     if path.rpartition("/")[2] == "flink-conf.yaml":
         return Configuration(path, dict(_flat_lines(text, path)))
     return Configuration(path, dict(_yaml_values(text, path)))
@@ -210,8 +210,8 @@ def _flat_lines(text: str, path: str) -> Iterator[tuple[str, str]]:
         key, colon, value = plain.partition(": ")
         if not colon or not key.strip() or not value.strip():
             raise FormatError(
-                f"line {number} is not KEY: VALUE, and Flink leaves it out: {line.strip()!r}",
-                hint="flink-conf.yaml has one flat key a line, with a space after the colon; nested YAML is config.yaml's",
+                f"line {number} is not KEY: VALUE, and Flink ignores it: {line.strip()!r}",
+                hint="flink-conf.yaml has one flat key per line, with a space after the colon; only config.yaml has nested YAML",
             ).at(file=path)
         yield key.strip(), value.strip()
 
@@ -231,10 +231,10 @@ def _yaml_values(text: str, path: str) -> Iterator[tuple[str, str]]:
         if node is None:
             return
         if _expanded_size(node, {}) > _MOST_NODES:
-            raise FormatError(f"aliases make more than {_MOST_NODES:,} values of this YAML").at(file=path)
+            raise FormatError(f"aliases expand this YAML to more than {_MOST_NODES:,} values").at(file=path)
         tree = loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise FormatError(f"this is not YAML: {error}").at(file=path) from error
+        raise FormatError(f"not valid YAML: {error}").at(file=path) from error
     except RecursionError as error:
         raise FormatError(f"this YAML is nested more than {_MOST_LEVELS} levels deep").at(file=path) from error
     finally:

@@ -51,6 +51,11 @@ class Unmeasured(Advice):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unmet(Advice):
+    """An aim that no value of the option meets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Aims:
     """The aims for checkpoints and recovery, and assumptions about the job.
 
@@ -65,13 +70,13 @@ class Aims:
 
     def __post_init__(self) -> None:
         if not 0 < self.overhead < 1:
-            raise OptionError(f"an overhead of {self.overhead} is no share between 0 and 1")
+            raise OptionError(f"the overhead {self.overhead} is not between 0 and 1")
         if self.catch_up <= 1:
             raise OptionError(
-                f"a job that takes {self.catch_up} times its input never catches up", hint="more than 1 is needed"
+                f"a job that processes {self.catch_up} times its input never catches up", hint="give a number above 1"
             )
         if self.recovery_ms <= 0 or self.restore_bytes_s <= 0:
-            raise OptionError("recovery and the rate of loading are above 0")
+            raise OptionError("the recovery time and the restore rate must be above 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ def _wrong_values(configuration: Configuration) -> Iterator[Finding]:
             rule="wrong-value",
             key=name,
             value=value,
-            message=f"{value!r} is no {kind}: Flink refuses it",
+            message=f"it is not a valid {kind}: Flink refuses it",
             page=CONFIG,
         )
 
@@ -84,7 +84,7 @@ def _unknown_keys(configuration: Configuration) -> Iterator[Finding]:
                 rule="unknown-key",
                 key=name,
                 value=value,
-                message=f"Flink (1.20 to 2.3) has no such option, and leaves it out without a word{meant}",
+                message=f"Flink (1.20 to 2.3) has no such option, and silently ignores it{meant}",
                 page=CONFIG,
             )
 
@@ -99,6 +99,6 @@ def _set_twice(configuration: Configuration) -> Iterator[Finding]:
                 rule="set-twice",
                 key=names[1],
                 value=configuration.values[names[1]],
-                message=f"it is a former name of {option.key}, which is set to {configuration.values[names[0]]!r}; that one counts",
+                message=f"it is a former name of {option.key}, which is set to {configuration.values[names[0]]!r} and wins",
                 page=CONFIG,
             )

@@ -91,7 +91,7 @@ def _too_often(known: Known) -> Finding | None:
     for key in (_INTERVAL, _TIMEOUT):
         ms = known.configuration.millis(key)
         if ms is not None and ms < _LEAST_MS and (ms > 0 or key == _TIMEOUT):
-            return known.finding("error", "too-short", key, CHECKPOINTING, f"Flink refuses less than {_LEAST_MS} ms")
+            return known.finding("error", "too-short", key, CHECKPOINTING, f"Flink refuses values below {_LEAST_MS} ms")
     return None
 
 
@@ -103,15 +103,17 @@ def _pause_above_interval(known: Known) -> Finding | None:
         "min-pause-above-interval",
         _PAUSE,
         CHECKPOINTING,
-        f"a checkpoint every {_seconds(known.interval_ms)} is asked for, but the pause makes it at best one in"
-        f" {_seconds(known.pause_ms)} and the time that one takes",
+        f"the interval is {_seconds(known.interval_ms)}, but the pause allows at most one checkpoint per"
+        f" {_seconds(known.pause_ms)} plus its duration",
     )
 
 
 def _timeout_below_p99(known: Known) -> Finding | None:
     if known.p99_ms is None or known.timeout_ms >= known.p99_ms:
         return None
-    message = f"checkpoints expire after {_seconds(known.timeout_ms)}, and one in a hundred takes {_seconds(known.p99_ms)} or longer"
+    message = (
+        f"checkpoints expire after {_seconds(known.timeout_ms)}, but 1 in 100 takes {_seconds(known.p99_ms)} or longer"
+    )
     return known.finding("error", "timeout-below-p99", _TIMEOUT, CHECKPOINTING, message)
 
 
@@ -123,8 +125,8 @@ def _transactions(known: Known) -> Finding | None:
     if limit > opened + known.timeout_ms:
         return None
     message = (
-        f"a transaction stays open for up to {_seconds(opened)} until its checkpoint starts and {_seconds(known.timeout_ms)} until"
-        f" that completes, but the sink's end after {_seconds(limit)}: what was written in one that ends before is lost"
+        f"a transaction stays open for up to {_seconds(opened)} until its checkpoint starts, and {_seconds(known.timeout_ms)} until"
+        f" the checkpoint completes, but the sink's transactions end after {_seconds(limit)}: data of a transaction that ends earlier is lost"
     )
     return known.finding("error", "transaction-timeout", _TIMEOUT, KAFKA, message)
 
@@ -134,7 +136,7 @@ def _backlog_interval(known: Known) -> Finding | None:
     ms, interval = known.configuration.millis(key), known.interval_ms
     if ms is None or interval is None or ms == 0 or ms >= interval:
         return None
-    message = f"it is 0 (no checkpoints during backlog) or at least the interval of {_seconds(interval)}: Flink refuses others"
+    message = f"Flink accepts only 0 (no checkpoints during backlog), or at least the interval of {_seconds(interval)}"
     return known.finding("error", "backlog-interval", key, CHECKPOINTING, message)
 
 
@@ -146,12 +148,12 @@ def _concurrent(known: Known) -> Finding | None:
     if limit is None:
         return None
     if limit < 1:
-        return known.finding("error", "no-concurrent", _CONCURRENT, CHECKPOINTING, "Flink refuses less than 1")
+        return known.finding("error", "no-concurrent", _CONCURRENT, CHECKPOINTING, "Flink refuses values below 1")
     if limit > 1 and known.configuration.flag(_UNALIGNED):
-        message = "unaligned checkpoints are one at a time: Flink refuses more"
+        message = "Flink refuses concurrent unaligned checkpoints"
         return known.finding("error", "concurrent-unaligned", _CONCURRENT, BACKPRESSURE, message)
     if limit > 1 and known.pause_ms > 0:
-        message = "a minimal pause between checkpoints means that there is one at a time: more cannot be had with it"
+        message = "a minimum pause between checkpoints allows one checkpoint at a time, so this setting has no effect"
         return known.finding("warning", "concurrent-with-min-pause", _CONCURRENT, CHECKPOINTING, message)
     return None
 
@@ -161,7 +163,7 @@ def _unaligned_at_least_once(known: Known) -> Finding | None:
         return None
     if (known.configuration.text(f"{_C}mode") or "").upper().replace("-", "_") != "AT_LEAST_ONCE":
         return None
-    message = "with AT_LEAST_ONCE Flink switches unaligned checkpoints off, with a line in the log"
+    message = "with AT_LEAST_ONCE, Flink disables unaligned checkpoints and only logs it"
     return known.finding("warning", "unaligned-at-least-once", _UNALIGNED, BACKPRESSURE, message)
 
 
@@ -170,12 +172,12 @@ def _only_unaligned(known: Known) -> Finding | None:
         return None
     key = f"{_C}aligned-checkpoint-timeout"
     if known.configuration.millis(key):
-        message = f"it does nothing unless {_UNALIGNED} is true"
+        message = f"it has no effect unless {_UNALIGNED} is true"
         return known.finding("warning", "aligned-timeout-alone", key, BACKPRESSURE, message)
     forced = f"{_C}unaligned.forced"
     if known.configuration.flag(forced):
         message = (
-            f"it does nothing unless {_UNALIGNED} is true; jobs with iterations need both for unaligned checkpoints"
+            f"it has no effect unless {_UNALIGNED} is true; jobs with iterations need both for unaligned checkpoints"
         )
         return known.finding("warning", "forced-alone", forced, BACKPRESSURE, message)
     return None
@@ -186,7 +188,7 @@ def _aligned_timeout(known: Known) -> Finding | None:
     ms = known.configuration.millis(key)
     if not ms or not known.configuration.flag(_UNALIGNED) or ms < known.timeout_ms:
         return None
-    message = f"checkpoints expire after {_seconds(known.timeout_ms)}, before they would become unaligned"
+    message = f"checkpoints expire after {_seconds(known.timeout_ms)}, before they become unaligned"
     return known.finding("warning", "aligned-timeout-late", key, BACKPRESSURE, message)
 
 
@@ -198,7 +200,7 @@ def _no_checkpoints(known: Known) -> Finding | None:
     if known.interval_ms is not None or not timing:
         return None
     message = (
-        f"{timing[0]} is set, but without an interval there are no checkpoints, unless the job's code asks for them"
+        f"{timing[0]} is set, but without an interval Flink takes no checkpoints, unless the job's code enables them"
     )
     return known.finding("advice", "no-interval", _INTERVAL, CHECKPOINTING, message)
 
@@ -207,18 +209,16 @@ def _on_the_job_manager(known: Known) -> Finding | None:
     if known.interval_ms is None or known.storage != "jobmanager":
         return None
     if known.configuration.text(f"{_C}dir"):
-        message = (
-            "a directory is given, but all state goes through the job manager's heap: no piece of it may exceed 5 MB"
-        )
+        message = "a directory is set, but all state goes through the JobManager's heap, which limits each state handle to 5 MB"
         return known.finding("warning", "storage-ignores-dir", f"{_C}storage", CHECKPOINTS, message)
-    message = "without a directory checkpoints are kept on the job manager's heap, at most 5 MB a piece, and none can be restored by hand"
+    message = "without a directory, checkpoints stay on the JobManager's heap, with at most 5 MB per state handle, and cannot be restored by hand"
     return known.finding("advice", "no-directory", f"{_C}dir", CHECKPOINTS, message)
 
 
 def _no_directory(known: Known) -> Finding | None:
     if known.storage != "filesystem" or known.configuration.text(f"{_C}dir"):
         return None
-    message = "the file system is asked for without a directory: Flink refuses to start the job"
+    message = "the filesystem storage needs a directory: Flink refuses to start the job"
     return known.finding("error", "filesystem-without-dir", f"{_C}dir", CHECKPOINTS, message)
 
 
@@ -227,7 +227,7 @@ def _not_retained(known: Known) -> Finding | None:
     text = (known.configuration.text(key) or "NO_EXTERNALIZED_CHECKPOINTS").upper().replace("-", "_")
     if known.interval_ms is None or text != "NO_EXTERNALIZED_CHECKPOINTS":
         return None
-    message = "checkpoints are deleted when the job fails or is cancelled: none is left to restore from by hand"
+    message = "Flink deletes the checkpoints when the job fails or is cancelled, so none is left to restore by hand"
     return known.finding("advice", "not-retained", key, CHECKPOINTS, message)
 
 
@@ -236,7 +236,13 @@ def _none_retained(known: Known) -> Finding | None:
     retained = known.configuration.number(key)
     if retained is None or retained >= 1:
         return None
-    return known.finding("warning", "num-retained", key, CHECKPOINTS, "below 1 Flink keeps 1, with a line in the log")
+    return known.finding(
+        "warning",
+        "num-retained",
+        key,
+        CHECKPOINTS,
+        "Flink keeps 1 checkpoint if the value is below 1, and only logs it",
+    )
 
 
 def _inline_threshold(known: Known) -> Finding | None:
@@ -244,7 +250,7 @@ def _inline_threshold(known: Known) -> Finding | None:
     size = known.configuration.size(key)
     if size is None or size <= _MOST_INLINE_BYTES:
         return None
-    return known.finding("error", "inline-threshold", key, CONFIG, "Flink refuses more than 1 MB")
+    return known.finding("error", "inline-threshold", key, CONFIG, "Flink refuses values above 1 MB")
 
 
 # ---- backends -----------------------------------------------------------------------------------
@@ -254,7 +260,9 @@ def _incremental_heap(known: Known) -> Finding | None:
     key = f"{_C}incremental"
     if not known.configuration.flag(key) or known.backend != "hashmap":
         return None
-    message = "the hashmap backend writes every checkpoint in full; incremental ones need state.backend.type: rocksdb"
+    message = (
+        "the hashmap backend writes every checkpoint in full; incremental checkpoints need state.backend.type: rocksdb"
+    )
     # The job's code may set another backend than the default.
     level: Level = "advice" if known.configuration.text(_BACKEND) is None else "warning"
     return known.finding(level, "incremental-hashmap", key, BACKENDS, message)
@@ -265,7 +273,9 @@ def _compressed_incremental(known: Known) -> Finding | None:
     flag = known.configuration.flag
     if not flag(key) or not flag(f"{_C}incremental") or known.backend not in ("rocksdb", "forst"):
         return None
-    message = "it has no effect on keyed state in incremental checkpoints, whose files the database compresses itself"
+    message = (
+        "it has no effect on keyed state in incremental checkpoints, because the database compresses its files itself"
+    )
     return known.finding("warning", "compression-incremental", key, TUNING, message)
 
 
@@ -274,10 +284,10 @@ def _changelog(known: Known) -> Finding | None:
         return None
     storage, base = "state.changelog.storage", "state.changelog.dstl.dfs.base-path"
     if (known.configuration.text(storage) or "memory").lower() == "memory":
-        message = "the change log is kept in memory, which is for tests: set it to filesystem, with a base path"
+        message = "the changelog stays in memory, which is for tests only: set it to filesystem, with a base path"
         return known.finding("error", "changelog-memory", storage, BACKENDS, message)
     if known.configuration.text(storage) == "filesystem" and known.configuration.text(base) is None:
-        message = "the change log has no directory: Flink refuses to start the job"
+        message = "the changelog has no directory: Flink refuses to start the job"
         return known.finding("error", "changelog-no-path", base, BACKENDS, message)
     return None
 
@@ -289,7 +299,7 @@ def _never_restarts(known: Known) -> Finding | None:
     key = "restart-strategy.type"
     if known.interval_ms is None or (known.configuration.text(key) or "").lower() not in ("none", "off", "disable"):
         return None
-    message = "a failed job is not restarted, so no checkpoint is ever used by itself"
+    message = "Flink does not restart a failed job, so it never restores a checkpoint by itself"
     return known.finding("advice", "never-restarts", key, RECOVERY, message)
 
 
@@ -297,7 +307,7 @@ def _high_availability(known: Known) -> Finding | None:
     kind = (known.configuration.text("high-availability.type") or "none").lower()
     if kind == "none" or known.configuration.text("high-availability.storageDir"):
         return None
-    message = "high availability has no directory for the job manager's metadata: Flink refuses to start"
+    message = "high availability has no directory for the JobManager's metadata: Flink refuses to start"
     return known.finding(
         "error", "ha-no-storage", "high-availability.storageDir", f"{CONFIG}#high-availability", message
     )
@@ -308,7 +318,7 @@ def _drops_in_flight(known: Known) -> Finding | None:
     number = known.configuration.number(key)
     if number is None or number < 0:
         return None
-    message = f"data in flight is thrown away in a recovery from checkpoint {number}: remove it when that is done"
+    message = f"a recovery from checkpoint {number} drops in-flight data: remove the setting after that recovery"
     return known.finding("error", "drops-in-flight", key, BACKPRESSURE, message)
 
 
@@ -316,9 +326,7 @@ def _unclaimed(known: Known) -> Finding | None:
     key = "execution.state-recovery.ignore-unclaimed-state"
     if not known.configuration.flag(key):
         return None
-    message = (
-        "for every job of this configuration, state whose operator is not found (a changed uid) is dropped in silence"
-    )
+    message = "for every job with this configuration, Flink silently drops state whose operator does not exist, such as after a changed uid"
     return known.finding("warning", "ignores-unclaimed", key, SAVEPOINTS, message)
 
 
@@ -327,7 +335,7 @@ def _batch(known: Known) -> Finding | None:
     if known.interval_ms is None or (known.configuration.text(key) or "").upper() != "BATCH":
         return None
     return known.finding(
-        "warning", "batch", key, CHECKPOINTING, "in batch mode there are no checkpoints, though an interval is set"
+        "warning", "batch", key, CHECKPOINTING, "in batch mode Flink takes no checkpoints, although an interval is set"
     )
 
 

@@ -67,11 +67,11 @@ def read_json(path: str) -> Mapping[str, Any]:
         The content is not a JSON object.
     """
     if not files.exists(path) or files.is_dir(path):
-        raise SnapshotNotFoundError(f"{path} is not there", hint="save what the REST interface answers to a file")
+        raise SnapshotNotFoundError(f"{path} does not exist", hint="save the response of the REST interface to a file")
     try:
         tree = json.loads(files.read_whole(path))
     except ValueError as error:
-        raise FormatError(f"this is not JSON: {error}").at(file=path) from error
+        raise FormatError(f"not valid JSON: {error}").at(file=path) from error
     if not isinstance(tree, dict):
         raise FormatError("expected a JSON object").at(file=path)
     return tree
@@ -100,7 +100,7 @@ def statistics_of(tree: Mapping[str, Any], path: str) -> CheckpointStatistics:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FormatError(
-            f"this is not what /jobs/<id>/checkpoints answers: {type(error).__name__} {error}",
+            f"not a response of /jobs/<id>/checkpoints: {type(error).__name__} {error}",
             hint="save it with curl http://jobmanager:8081/jobs/<id>/checkpoints",
         ).at(file=path) from error
 
@@ -126,7 +126,7 @@ def subtasks_of(tree: Mapping[str, Any], path: str) -> tuple[SubtaskTimes, ...]:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError(
-            f"this is not what .../checkpoints/details/<id>/subtasks/<vertex> answers: {type(error).__name__} {error}"
+            f"not a response of .../checkpoints/details/<id>/subtasks/<vertex>: {type(error).__name__} {error}"
         ).at(file=path) from error
 
 

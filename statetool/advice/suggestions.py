@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from statetool.advice.findings import BACKPRESSURE, CHECKPOINTING, CHECKPOINTS, KAFKA, RECOVERY, TUNING
-from statetool.advice.history import DETECTION_MS, Advice, History
+from statetool.advice.history import DETECTION_MS, Advice, History, Unmeasured, Unmet
 from statetool.errors import several
 
 _HOUR_MS: Final = 3_600_000
@@ -40,7 +40,7 @@ def _size(size: float) -> str:
 
 def _saved(part: float, whole: float) -> str:
     """Return the arithmetic of the saving."""
-    return f"1 - {_size(part)} / {_size(whole)} = {1 - part / whole:.3g}" if whole else "there are no bytes to compare"
+    return f"1 - {_size(part)} / {_size(whole)} = {1 - part / whole:.3g}" if whole else "no bytes to compare"
 
 
 def _whole_seconds(ms: float) -> int:
@@ -59,7 +59,7 @@ def _growth(history: History) -> Iterator[Advice]:
         key=None,
         now=_size(points[-1][1]),
         advised=None,
-        message=f"state {'grew' if added >= 0 else 'shrank'} by {_size(abs(added) / hours)} an hour over what is retained",
+        message=f"state {'grew' if added >= 0 else 'shrank'} by {_size(abs(added) / hours)} per hour over the retained checkpoints",
         arithmetic=f"({_size(points[-1][1])} - {_size(points[0][1])}) / {hours:.3g} h",
         page=TUNING,
     )
@@ -81,12 +81,12 @@ def _growth(history: History) -> Iterator[Advice]:
 def _interval(history: History) -> Iterator[Advice]:
     d, now, aims = history.duration_ms, history.interval_ms, history.aims
     if d is None:
-        yield Advice(
+        yield Unmeasured(
             topic="interval",
             key=f"{_C}interval",
             now=None if now is None else _s(now),
             advised=None,
-            message="how long checkpoints take is not known: give what /jobs/<id>/checkpoints answers",
+            message="the duration of checkpoints is unknown: save the response of /jobs/<id>/checkpoints and pass it with --rest",
             arithmetic="overhead = d / max(I, d + min-pause)",
             page=CHECKPOINTING,
         )
@@ -96,12 +96,12 @@ def _interval(history: History) -> Iterator[Advice]:
     low = f"d / x = {_s(d)} / {x:g} = {least} s"
     high = f"(y - r) * (c - 1) - d - r = ({_s(y)} - {_s(r)}) * {c - 1:g} - {_s(d)} - {_s(r)} = {most} s"
     if least > most:
-        yield Advice(
+        yield Unmet(
             topic="interval",
             key=f"{_C}interval",
             now=None if now is None else _s(now),
             advised=None,
-            message=f"no interval keeps overhead below {x:.0%} and recovery below {_s(y)}: make checkpoints or restoring faster",
+            message=f"no interval keeps overhead below {x:.0%} and recovery below {_s(y)}: make checkpoints or restores faster",
             arithmetic=f"at least {low}; at most {high}",
             page=CHECKPOINTING,
         )
@@ -123,7 +123,7 @@ def _interval(history: History) -> Iterator[Advice]:
         key=f"{_C}min-pause",
         now=_s(set_pause),
         advised=None if set_pause >= pause * 1000 else f"{pause} s",
-        message="it holds the overhead where checkpoints take longer than now",
+        message="the pause limits the overhead if checkpoints take longer than they do now",
         arithmetic=f"d * (1 - x) / x = {_s(d)} * {1 - x:g} / {x:g} = {pause} s",
         page=CHECKPOINTING,
     )
@@ -140,7 +140,7 @@ def _backlog(history: History) -> Iterator[Advice]:
         key=f"{_C}interval-during-backlog",
         now=None if now is None else _s(now),
         advised=None if now == 0 or (now or 0) >= advised * 1000 else f"{advised} s",
-        message="a source that says it reads old data (isProcessingBacklog) is caught up with faster with fewer checkpoints; 0 takes none",
+        message="a source that reports backlog (isProcessingBacklog) catches up faster with fewer checkpoints; 0 takes none",
         arithmetic=f"{_BACKLOG_FACTOR} * d / x = {_BACKLOG_FACTOR} * {_s(d)} / {x:g}, and at least the interval: {advised} s",
         page=CHECKPOINTING,
     )
@@ -169,7 +169,7 @@ def _timeouts(history: History) -> Iterator[Advice]:
         key="transaction.timeout.ms",
         now=None,
         advised=f"{math.ceil(period + timeout)}",
-        message="exactly-once sinks need transactions that live at least so long, and longer by the time that a restart takes",
+        message="transactions of exactly-once sinks must stay open at least this long, plus the time that a restart takes",
         arithmetic=f"P + timeout = {_s(period)} + {_s(timeout)}",
         page=KAFKA,
     )
@@ -182,13 +182,13 @@ def _barriers(history: History) -> Iterator[Advice]:
     slow = slowest.duration_ms > 0 and slowest.barrier_ms > _BARRIER_SHARE * slowest.duration_ms
     configuration = history.configuration
     unaligned = configuration is not None and configuration.flag(f"{_C}unaligned.enabled")
-    words = "most of a checkpoint is spent waiting for barriers, so the job is under backpressure"
+    words = "checkpoints mostly wait for barriers, so the job is under backpressure"
     yield Advice(
         topic="barriers",
         key=f"{_C}unaligned.enabled",
         now=_s(slowest.barrier_ms),
         advised="true" if slow and not unaligned else None,
-        message=words if slow else "barriers are not what makes checkpoints slow",
+        message=words if slow else "waiting for barriers does not make checkpoints slow",
         arithmetic=f"end to end - sync - async = {_s(slowest.duration_ms)} - {_s(slowest.sync_ms)} - {_s(slowest.async_ms)}"
         f" = {_s(slowest.barrier_ms)} (subtask {slowest.subtask}, the slowest)",
         page=BACKPRESSURE,
@@ -203,9 +203,9 @@ def _incremental(history: History) -> Iterator[Advice]:
     saved = 1 - new / total if total else 0.0
     shares, enough = any(c.reused_bytes for c in later), history.state_bytes >= _LEAST_BYTES
     if shares:
-        message = f"sharing files with earlier checkpoints saves {saved:.0%} of what is written"
+        message = f"sharing files with earlier checkpoints saves {saved:.0%} of the bytes written"
     elif enough:
-        message = "with state.backend.type: rocksdb only files that changed would be written; how much that saves is not known before"
+        message = "with state.backend.type: rocksdb, Flink writes changed files only; the saving is unknown until then"
     else:
         message = f"{_size(history.state_bytes)} of state are too little to gain from incremental checkpoints"
     yield Advice(
@@ -229,20 +229,21 @@ def _compression(history: History) -> Iterator[Advice]:
     enough = history.state_bytes >= _LEAST_BYTES and compression.plain_bytes >= _LEAST_SAMPLE
     worth = bool(compression.streams) and not compression.compressed and gain >= _LEAST_GAIN and enough
     if compression.problem:
-        message = f"what Snappy would save could not be measured: {compression.problem}"
+        message = f"the saving of Snappy could not be measured: {compression.problem}"
     elif not compression.streams:
-        message = "RocksDB and ForSt compress their files themselves: Snappy changes nothing in what they write"
+        message = "RocksDB and ForSt compress their files themselves, so Snappy has no effect"
     elif not enough:
-        message = f"{_size(history.state_bytes)} of state, of which {_size(compression.plain_bytes)} were compressed, are too little to judge what Snappy saves"
+        message = f"{_size(history.state_bytes)} of state ({_size(compression.plain_bytes)} sampled) are too little to estimate the saving of Snappy"
     else:
         message = f"Snappy {'saves' if compression.compressed else 'would save'} {gain:.0%} of keyed state that is written as a stream"
-    yield Advice(
+    kind = Unmeasured if compression.problem else Advice
+    yield kind(
         topic="compression",
         key=f"{_C}snapshot-compression",
         now=("true" if compression.compressed else "false") if compression.streams else None,
         advised="true" if worth else None,
         message=message,
-        arithmetic=f"1 - compressed / plain: {_saved(compression.packed_bytes, compression.plain_bytes)}, of a sample; worth it from {_LEAST_GAIN:g} on",
+        arithmetic=f"1 - compressed / plain: {_saved(compression.packed_bytes, compression.plain_bytes)}, of a sample; worth it from {_LEAST_GAIN:g}",
         page=TUNING,
     )
 
@@ -254,7 +255,7 @@ def _restore(history: History) -> Iterator[Advice]:
         key=None,
         now=_s(history.restore_ms),
         advised=None,
-        message="until a failed job goes on: finding the failure and loading state",
+        message="time until a failed job resumes: detecting the failure and loading state",
         arithmetic=f"{_s(DETECTION_MS)} + {_size(history.state_bytes)} / ({history.parallelism} * {_size(aims.restore_bytes_s)}/s)",
         page=RECOVERY,
     )
@@ -270,7 +271,7 @@ def _retention(history: History) -> Iterator[Advice]:
         now=f"{several(len(chain.checkpoints), 'snapshot')}, {_size(retained_bytes)}",
         advised=None,
         message=f"keeping more than the newest costs {_size(retained_bytes - newest)}",
-        arithmetic=f"sum of what each added - the newest = {_size(retained_bytes)} - {_size(newest)}",
+        arithmetic=f"sum of the bytes that each added - the newest = {_size(retained_bytes)} - {_size(newest)}",
         page=CHECKPOINTS,
     )
 

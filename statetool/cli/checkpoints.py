@@ -52,8 +52,7 @@ def advise(
     )
     if form == "json":
         Output(form).rows(suggestions)
-    else:
-        show_advice(suggestions)
+    show_advice(suggestions, form)
 
 
 @click.command()
@@ -70,7 +69,6 @@ def lint(config: str, form: str, rest: str | None, transaction_timeout: str | No
     findings = statetool.lint(config, rest=rest, transaction_timeout=transaction_timeout)
     if form == "json":
         Output(form).rows(findings)
-    else:
-        show_lint(findings, config)
+    show_lint(findings, config, form)
     if any(f.is_contradiction for f in findings):
         sys.exit(1)

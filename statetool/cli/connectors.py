@@ -112,8 +112,7 @@ def check(path: str, rebase: tuple[str, ...], only: str | None, form: str) -> No
     rows = _rows(path, rebase, only, "source_checks")
     if form == "json":
         Output(form).rows(rows)
-    else:
-        show_source_checks(rows, [r.operator for r in _rows(path, rebase, only, "sources")])
+    show_source_checks(rows, [r.operator for r in _rows(path, rebase, only, "sources")], form)
     if any(r.is_problem for r in rows):
         sys.exit(1)
 

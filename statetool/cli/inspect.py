@@ -169,8 +169,7 @@ def diff(
         _write_parquet(comparison, target)
     if form == "json":
         Output(form).record(comparison_record(comparison, limit))
-    else:
-        show_comparison(comparison, limit, command_line("before", "after"), written=target)
+    show_comparison(comparison, limit, form, command_line("before", "after"), written=target)
     if not comparison.equal:
         sys.exit(1)
 
@@ -204,11 +203,9 @@ def check(
     """
     first, *others = opened_together([a] if b is None else [a, b], rebase)
     checked = statetool.check(first, *others, flink=flink, backend=backend)
-    out = Output(form)
     if form == "json":
-        out.record(checked.record())
-    else:
-        show_check(checked, first, others[0] if others else None)
+        Output(form).record(checked.record())
+    show_check(checked, first, others[0] if others else None, form)
     if plan_file is not None:
         if not others:
             raise OptionError("a plan needs a savepoint of the new job", hint="statetool check A B --plan FILE")

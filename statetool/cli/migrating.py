@@ -59,8 +59,7 @@ def transform(
         comparison = edits.preview()
         if form == "json":
             Output(form).record(comparison_record(comparison, _MOST_SHOWN))
-        else:
-            show_comparison(comparison, _MOST_SHOWN, command_line("source"))
+        show_comparison(comparison, _MOST_SHOWN, form, command_line("source"))
     else:
         numbered = edits if checkpoint_id is None else edits.with_checkpoint_id(checkpoint_id)
         written = numbered.write(target, take_over=take_over)

@@ -1,15 +1,16 @@
-"""Verdicts of commands as prose: problems first, one block each, then one line that says what is fine."""
+"""Verdicts of commands as prose: problems first, one block each, then a summary of everything that is fine."""
 
 from __future__ import annotations
 
 import shutil
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 import statetool
-from statetool.cli.output import Output
+from statetool.cli.output import print_line
 from statetool.errors import UNREAD
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Findings
@@ -28,66 +29,70 @@ if TYPE_CHECKING:
 #: Width of prose if stdout is not a terminal.
 _WIDTH: Final = 80
 #: Options that a suggested command needs too, if the user gave them and it has them.
-_KEPT: Final = ("rebase", "uids", "name_uid", "declarations", "python", "unsafe_pickle", "flink", "backend")
+_KEPT: Final = (
+    "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep",
+)  # fmt: skip
 
 
-def print_findings(findings: Findings) -> None:
-    """Print a verdict on stdout, wrapped to the width of the terminal."""
+def print_findings(findings: Findings, form: str = "text") -> None:
+    """Print a verdict on stdout, wrapped to the width of the terminal. If stdout has JSON, print the summary on stderr."""
+    if form == "json":
+        print_line(findings.summary, sys.stderr)
+        return
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
-    Output.text(*lines_of(findings, width))
+    for line in lines_of(findings, width):
+        print_line(line)
 
 
-def show_check(checked: Check, old: statetool.Savepoint, new: statetool.Savepoint | None) -> None:
+def show_check(checked: Check, old: statetool.Savepoint, new: statetool.Savepoint | None, form: str) -> None:
     """Print the verdict of ``check``."""
     from statetool.verdicts.check import check_findings
 
     plan = None
-    if new is not None and any(o.verdict != "fully" or o.states for o in checked.operators):
-        try:
+    if new is not None and form != "json" and not (checked.verdict == "fully" and checked.ok):
+        with suppress(*UNREAD):  # The check says what cannot be read.
             plan = statetool.plan_migration(old, new)
-        except UNREAD:  # The check says what cannot be read.
-            plan = None
-    print_findings(check_findings(checked, command_line("a", "b"), plan))
+    print_findings(check_findings(checked, command_line("a", "b"), plan), form)
 
 
-def show_verification(verification: Verification) -> None:
+def show_verification(verification: Verification, form: str) -> None:
     """Print the verdict of ``verify``."""
     from statetool.verdicts.verify import verify_findings
 
-    print_findings(verify_findings(verification, command_line()))
+    print_findings(verify_findings(verification, command_line()), form)
 
 
-def show_comparison(comparison: Comparison, limit: int, commands: CommandLine, *, written: str | None = None) -> None:
+def show_comparison(
+    comparison: Comparison, limit: int, form: str, commands: CommandLine, *, written: str | None = None
+) -> None:
     """Print the verdict of ``diff``: the first differences, unless all are ``written`` to a file."""
     from statetool.verdicts.diff import diff_findings
 
     rows = [] if written else comparison.first(limit).to_pylist()
-    findings = diff_findings(
-        comparison.structure, comparison.summary(), rows, comparison.unread, commands, written=written
-    )
-    print_findings(findings)
+    summary, unread = comparison.summary(), comparison.unread
+    print_findings(diff_findings(comparison.structure, summary, rows, unread, commands, written=written), form)
 
 
-def show_source_checks(checks: Sequence[SourceCheck], sources: Sequence[str]) -> None:
+def show_source_checks(checks: Sequence[SourceCheck], sources: Sequence[str], form: str) -> None:
     """Print the verdict of ``sources check``."""
     from statetool.verdicts.sources import source_findings
 
-    print_findings(source_findings(checks, sources, command_line()))
+    print_findings(source_findings(checks, sources, command_line()), form)
 
 
-def show_lint(found: Sequence[ConfigurationFinding], config: str) -> None:
+def show_lint(found: Sequence[ConfigurationFinding], config: str, form: str) -> None:
     """Print the verdict of ``lint``."""
     from statetool.advice.configuration import read_configuration
     from statetool.verdicts.lint import lint_findings
 
-    print_findings(lint_findings(found, len(read_configuration(config).values)))
+    print_findings(lint_findings(found, len(read_configuration(config).values)), form)
 
 
-def show_advice(advice: Sequence[Advice]) -> None:
+def show_advice(advice: Sequence[Advice], form: str) -> None:
     """Print the verdict of ``advise``."""
     from statetool.verdicts.advise import advise_findings
 
-    print_findings(advise_findings(advice))
+    print_findings(advise_findings(advice), form)
 
 
 def command_line(a: str = "path", b: str | None = None) -> CommandLine:
@@ -101,21 +106,20 @@ def command_line(a: str = "path", b: str | None = None) -> CommandLine:
 def _options(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return the options of the running command that a suggested command needs too, such as ``--rebase``."""
     context = click.get_current_context()
-    words: list[str] = []
     suggested: click.Command | None = context.find_root().command
     for name in command:
         if not isinstance(suggested, click.Group):
             break
         suggested = suggested.get_command(context, name)
-    known = {p.name: p for p in suggested.params} if suggested is not None else {}
+    accepted = {flag for p in suggested.params for flag in p.opts} if suggested is not None else set()
+    # Options that are not passed to the callback of the command are kept in the context.
     given = {name: value for part in context.meta.values() if isinstance(part, dict) for name, value in part.items()}
-    for name in _KEPT:
-        option = known.get(name)
-        value: Any = given.get(name, context.params.get(name))
-        if option is None or not value:
-            continue
+    given |= context.params
+    words: list[str] = []
+    for option in context.command.params:
         flag = max(option.opts, key=len)
-        if flag not in command:
+        value: Any = given.get(option.name or "")
+        if flag in _KEPT and flag in accepted and flag not in command and value:
             values = value if isinstance(value, tuple) else (value,)
             words += [flag] if value is True else [word for v in values for word in (flag, str(v))]
     return tuple(words)

@@ -49,8 +49,7 @@ def verify(
     )
     if form == "json":
         Output(form).rows(verification.problems)
-    else:
-        show_verification(verification)
+    show_verification(verification, form)
     if not verification.ok:
         sys.exit(1)
 

@@ -90,12 +90,12 @@ def check_changes(operator: OperatorInventory, request: ScanRequest) -> None:
     """
     if operator.state_tables.get(request.table, ("keyed", ""))[0] == "operator":
         raise OptionError(
-            f"{request.table!r} is operator state: its elements have no keys to follow them by",
-            hint="read it in full: mode=full",
+            f"{request.table!r} is operator state: its elements have no keys, so changes cannot be followed",
+            hint="read all of it with mode=full",
         )
     if request.options.ttl == "hide_expired":
         raise OptionError(
-            "ttl='hide_expired' hides values without a change to the state, of which the changes would not tell",
+            "ttl='hide_expired' hides values without a change to the state",
             hint="read changes with ttl='show' (the default) or 'raw'",
         )
 
@@ -114,8 +114,8 @@ def plan_changes(
     spec = keyed[0].spec
     if spec.table not in ("keyed_state", "state", "timers"):
         raise OptionError(
-            f"{request.table!r} is made of several states, and its rows have no keys of their own to follow them by",
-            hint="follow keyed_state, timers or a state's own table, or read it in full: mode=full",
+            f"{request.table!r} combines several states, so its rows have no keys that changes could be followed by",
+            hint="follow keyed_state, timers or the table of one state, or read all of it with mode=full",
         )
     comparison = ComparisonRequest(states=spec.states, keys=request.keys)
     units = keyed_units(old[0], new[0], comparison)
@@ -178,7 +178,7 @@ def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: S
     sides = [Side(request, seeds, part, common=common) for request in (before, after)]
     if any(seeds.keys_differ(name) for name in spec.states):
         raise UnsupportedError(
-            "the keys of the two checkpoints have other types, so that nothing tells which belong together",
+            "the key types of the two checkpoints differ, so their keys cannot be matched",
             hint="start the query again with the later one as startingCheckpoint, or compare the two with diff",
         ).at(operator=spec.operator)
     hashes = [side.hashes() for side in sides]

@@ -82,7 +82,9 @@ def _opaque(old: Serializer, new: Serializer) -> Resolution:
         same = "is the same" if snapshot_bytes(old) == snapshot_bytes(new) else "differs"
     except UnknownSerializerError:
         same = "is missing"
-    reason = f"Only the serializer class itself can tell whether it reads {old.type_name}; its snapshot in the new job {same}."
+    reason = (
+        f"Only the serializer class itself determines how to read {old.type_name}; its snapshot in the new job {same}."
+    )
     return resolved(Level.UNKNOWN, reason, _TRY)
 
 

@@ -128,7 +128,7 @@ def _in_release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) 
 
 
 def of_error(level: Level, error: StatetoolError, reason: str = "") -> Resolution:
-    """Return the resolution of an error. ``reason`` says what it means for the check."""
+    """Return the resolution of an error. ``reason`` is its consequence for the check."""
     place = str(replace(error.where, operator=None, state=None))
     message = f"{error.message} [{place}]" if place else error.message
     return resolved(level, sentence(f"{reason}: {message}" if reason else message), sentence(error.hint))

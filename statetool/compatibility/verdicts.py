@@ -49,7 +49,7 @@ STARTS_EMPTY: Final = "New in the job: it starts empty."
 
 
 class Placeholder(str):
-    """An argument of a suggested command that stands for a path of the user's command line, or for a new one."""
+    """An argument of a suggested command that is replaced with a path of the user's command line, or that the user replaces."""
 
 
 #: The snapshot that is checked, the snapshot of the new job, and a new snapshot.

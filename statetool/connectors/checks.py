@@ -24,13 +24,13 @@ Finding: TypeAlias = Literal[
 ]
 _MESSAGES: Final[dict[Finding, str]] = {
     "unknown": "not checked, at least in part: ",
-    "assigned_held_by_none": "assigned, and in no reader: it is not read on (or had come to its end)",
-    "held_twice": "in more than one reader: its records come twice",
-    "unknown_to_enumerator": "in a reader, and the enumerator does not know it: it may be discovered again",
-    "held_but_unassigned": "in a reader, and waiting in the enumerator: it will be assigned again, its records come twice",
-    "unassigned_twice": "waiting more than once in the enumerator",
-    "partition_missing": "the partitions of this topic have a gap",
-    "marker": "where it begins, or ends, is found when the job starts",
+    "assigned_held_by_none": "the enumerator has assigned it, but no reader has it: it is not read further, unless it was read to its end",
+    "held_twice": "more than one reader has it: its records are read twice",
+    "unknown_to_enumerator": "a reader has it, but the enumerator does not know it: it may be discovered again",
+    "held_but_unassigned": "a reader has it, and it also waits in the enumerator: it is assigned again, and its records are read twice",
+    "unassigned_twice": "it waits in the enumerator more than once",
+    "partition_missing": "the partition numbers have a gap",
+    "marker": "its start or its end is determined when the job starts",
 }
 #: Findings worth reporting that are not faults.
 _NOTES: Final = frozenset({"marker", "partition_missing"})
@@ -125,7 +125,7 @@ def _gaps(source: Source) -> Iterator[SourceCheck]:
         missing = list(islice((n for n in range(max(numbers)) if n not in numbers), _MOST_MISSING + 1))
         if missing:
             shown = ", ".join(map(str, missing[:_MOST_MISSING])) + (", ..." if len(missing) > _MOST_MISSING else "")
-            yield _finding(source, "partition_missing", None, detail=f": {topic} has no {shown}")
+            yield _finding(source, "partition_missing", None, detail=f": {topic} has no partition {shown}")
 
 
 def _finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from statetool.compatibility.verdicts import (
     STARTS_EMPTY,
@@ -18,10 +18,12 @@ from statetool.compatibility.verdicts import (
     StateVerdict,
     Verdict,
 )
-from statetool.errors import several
-from statetool.migration.plan import MigrationPlan, StateMigration
+from statetool.errors import several, share
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
+
+if TYPE_CHECKING:
+    from statetool.migration.plan import MigrationPlan, StateMigration
 
 _ORDER: Final[tuple[Severity, ...]] = ("error", "unknown", "warning", "note")
 _SEVERITIES: Final[dict[Level, Severity]] = {
@@ -47,7 +49,7 @@ def check_findings(check: Check, commands: CommandLine | None = None, plan: Migr
     Parameters
     ----------
     plan
-        The plan of a migration of the snapshot to the new job, which tells whether ``statetool migrate`` helps.
+        The plan of a migration of the snapshot to the new job, which shows if ``statetool migrate`` helps.
     """
     remedies = _Remedies(CommandLine() if commands is None else commands, plan)
     findings = list(_findings(check, remedies))
@@ -161,7 +163,7 @@ class _Remedies:
         assert self._plan is not None
         dry_run = (*remedy.command, "--dry-run")
         if migration is None:
-            return "statetool has no conversion for this state. See what it can convert.", dry_run
+            return "statetool has no conversion for this state. See its possible conversions.", dry_run
         steps = "; ".join(f"{s.path}: {s.text}" for s in migration.steps)
         if any(s.change == "impossible" for s in migration.unaccepted):
             return f"Not every value can be converted ({steps}). See the steps of the migration.", dry_run
@@ -169,7 +171,7 @@ class _Remedies:
             return f"A migrated copy loses something ({steps}). See the steps, and accept them with --accept.", dry_run
         if self._plan.refused or any(row.needs != "nothing" for row in self._plan.rows):
             return f"statetool can convert this state ({steps}), but others need a decision. See the steps.", dry_run
-        return f"{remedy.text} Nothing is lost ({steps}).", remedy.command
+        return f"Write a copy of the snapshot with converted values ({steps}; nothing is lost).", remedy.command
 
 
 def _summary(check: Check) -> str:
@@ -180,8 +182,8 @@ def _summary(check: Check) -> str:
     states = sum(len(o.states) for o in operators)
     fine = sum(_is_fine(s) for o in operators if _is_fine(o) for s in o.states)
     whole = sum(_is_fine(o) and all(map(_is_fine, o.states)) for o in operators)
-    verb = "restores" if fine == 1 else "restore"
-    unchanged = f"{fine:,} of {several(states, 'state')}, in {whole:,} of {several(len(operators), 'operator')}, {verb} unchanged."
+    within = f"(in {whole:,} of {several(len(operators), 'operator')})"
+    unchanged = share(fine, states, "state", f"{within} restores unchanged.", f"{within} restore unchanged.")
     new = len(check.operators) - len(operators)
     empty = f" {several(new, 'new operator')} {'starts' if new == 1 else 'start'} empty." if new else ""
     apart = "Apart from that, " if check.causes else ""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from statetool.comparison.prose import difference_at, shown_values
-from statetool.comparison.records import DifferenceCounts, StructureDifference
 from statetool.compatibility.verdicts import A, B
-from statetool.errors import sentence, several
+from statetool.errors import sentence, several, share
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
+
+if TYPE_CHECKING:
+    from statetool.comparison.records import DifferenceCounts, StructureDifference
 
 _ORDER: Final[tuple[Severity, ...]] = ("difference", "unknown", "note")
 _NOT_COMPARED: Final = ", not compared"
@@ -40,14 +43,31 @@ def diff_findings(
         File with all differences.
     """
     commands = CommandLine() if commands is None else commands
+    one_sided = {s.operator for s in structure if s.what == "operator"}
     findings = [
         *_of_structure(structure, commands),
-        *(_of_state(counts, rows) for counts in summary if _number(counts)),
+        *(_of_state(c, rows) for c in summary if _number(c) and c.operator not in one_sided),
+        *_of_one_sided([r for r in rows if r["operator"] in one_sided]),
         *(_not_compared(reason, commands) for reason in unread),
     ]
-    operators = list(dict.fromkeys(f.where[:1] for f in findings))
-    findings.sort(key=lambda f: (_ORDER.index(f.severity), operators.index(f.where[:1])))
-    return Findings(findings=tuple(findings), summary=_summary(structure, summary, rows, unread, written))
+    return Findings(findings=tuple(_in_order(findings)), summary=_summary(structure, summary, rows, unread, written))
+
+
+def _in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings by severity and operator, with one finding per place."""
+    places: dict[tuple[Severity, tuple[str, ...]], list[Finding]] = {}
+    for finding in findings:
+        places.setdefault((finding.severity, finding.where), []).append(finding)
+    merged = [_merged(same) if where else same[0] for (_, where), same in places.items()]
+    merged += [f for (_, where), same in places.items() if not where for f in same[1:]]
+    operators = list(dict.fromkeys(f.where[:1] for f in merged))
+    return sorted(merged, key=lambda f: (_ORDER.index(f.severity), operators.index(f.where[:1])))
+
+
+def _merged(findings: Sequence[Finding]) -> Finding:
+    first, *_ = findings
+    what = " ".join(f.what for f in findings)
+    return replace(first, what=what, details=tuple(d for f in findings for d in f.details))
 
 
 def _number(counts: DifferenceCounts) -> int:
@@ -57,30 +77,47 @@ def _number(counts: DifferenceCounts) -> int:
 def _of_structure(structure: Iterable[StructureDifference], commands: CommandLine) -> Iterator[Finding]:
     """Yield the findings about descriptions. Operators with the same difference share one."""
     same: dict[tuple[str, str | None, str, str | None, str | None], list[str]] = {}
+    uids = []
     for s in structure:
-        same.setdefault((s.severity, s.state, s.what, s.before, s.after), []).append(s.operator)
+        if s.what == "uid":
+            uids.append((s.operator, f"{s.before or 'none'} before, {s.after or 'none'} after"))
+        else:
+            same.setdefault((s.severity, s.state, s.what, s.before, s.after), []).append(s.operator)
     for (severity, state, what, before, after), operators in same.items():
         names = f"operator {operators[0]}"
         if len(operators) > 1:
             names = f"{several(len(operators), 'operator')} ({', '.join(operators)})"
         unknown = what.endswith(_NOT_COMPARED)
-        details = (("before", before or "none"), ("after", after or "none"))
+        details = ((f"{what} before", before), (f"{what} after", after))
         yield Finding(
             severity="unknown" if unknown else "difference" if severity == "difference" else "note",
             where=(names,) if state is None else (names, f"state {state}"),
             what=_description(what, before, after),
-            details=details if before != after else (),
+            details=()
+            if before is None or after is None or unknown
+            else tuple((n.replace("_", " "), t or "") for n, t in details),
             remedy="Its files can be listed, and compared as bytes." if unknown else "",
             command=commands.suggest("files", A) if unknown else "",
         )
+    if uids:
+        where = several(len(uids), "operator")
+        yield Finding(severity="note", where=(where,), what="The uid differs.", details=tuple(uids))
 
 
 def _description(what: str, before: str | None, after: str | None) -> str:
     if what.endswith(_NOT_COMPARED):
         return f"The {what.removesuffix(_NOT_COMPARED)} is not compared: statetool does not know its format."
-    if what in ("operator", "state"):
-        return f"The {what} exists only {'after' if before is None else 'before'}."
-    return f"The {what.replace('_', ' ')} differs."
+    name = what.replace("_", " ")
+    if before is None or after is None:
+        return f"The {name} exists only {'after' if before is None else 'before'}: {after or before}."
+    return f"The {name} differs."
+
+
+def _of_one_sided(rows: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Yield the differences to show of operators that only one side has, whose states are not listed one by one."""
+    for operator in dict.fromkeys(r["operator"] for r in rows):
+        details = tuple(d for r in rows if r["operator"] == operator for d in _of_row(r, state=r["state"]))
+        yield Finding(severity="difference", where=(f"operator {operator}",), what="", details=details)
 
 
 def _of_state(counts: DifferenceCounts, rows: Iterable[Mapping[str, Any]]) -> Finding:
@@ -96,8 +133,9 @@ def _of_state(counts: DifferenceCounts, rows: Iterable[Mapping[str, Any]]) -> Fi
     )
 
 
-def _of_row(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    place = ", ".join(f"{name} {row[column]}" for column, name in _PLACES.items() if row[column] is not None)
+def _of_row(row: Mapping[str, Any], *, state: str = "") -> Iterator[tuple[str, str]]:
+    parts = [f"state {state}"] if state else []
+    place = ", ".join([*parts, *(f"{name} {row[c]}" for c, name in _PLACES.items() if row[c] is not None)])
     yield row["change"], place or "element"
     before, after = shown_values(row["before"], row["after"])
     if row["change"] != "added":
@@ -109,11 +147,15 @@ def _of_row(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _not_compared(reason: str, commands: CommandLine) -> Finding:
+    message, bracket, hint = reason.partition("]. ")
+    remedy = (
+        "Declare the class or the type (--declare), or compare only other operators and states (--operator, --states)."
+    )
     return Finding(
         severity="unknown",
         where=(),
-        what=f"Not compared: {sentence(reason)}",
-        remedy="Declare the class or the type, or compare only other operators and states (--operator, --states).",
+        what=f"Not compared: {sentence(message + bracket.strip())}",
+        remedy=f"{sentence(hint)} {remedy}".strip(),
         command=commands.suggest("diff", A, B, "--declare", "FILE"),
     )
 
@@ -129,17 +171,18 @@ def _summary(
     total = sum(map(_number, summary))
     states = {(c.operator, c.state) for c in summary}
     changed = {(s.operator, s.state) for s in described} | {(c.operator, c.state) for c in summary if _number(c)}
-    found = [several(total, "difference")] if total else []
-    found += [f"{several(len(described), 'difference')} in descriptions"] if described else []
-    shown = f", {len(rows):,} shown (--limit)" if total > len(rows) else ""
-    headline = " and ".join(found) + (f", written to {written}" if written else shown) if found else "No differences"
+    shown = f" ({len(rows):,} shown, --limit)" if total > len(rows) else ""
+    found = [f"{several(total, 'difference')}{f', written to {written}' if written else shown}"] if total else []
+    found += (
+        [f"{len(described):,} in descriptions" if found else f"{several(len(described), 'difference')} in descriptions"]
+        if described
+        else []
+    )
+    headline = " and ".join(found) or "No differences"
     parts = (
         f" {several(len(unread), 'part')} of the state {'was' if len(unread) == 1 else 'were'} not compared."
         if unread
         else ""
     )
-    return f"{headline}. {_unchanged(len(states - changed), len(states))}{parts}"
-
-
-def _unchanged(fine: int, states: int) -> str:
-    return f"{fine:,} of {several(states, 'compared state')} {'is' if fine == 1 else 'are'} unchanged."
+    unchanged = share(len(states - changed), len(states), "compared state", "is", "are")
+    return f"{headline}. {unchanged} unchanged.{parts}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-#: ``unknown`` is an answer of its own: something was not read or cannot be decided, so it is neither a problem nor fine.
+#: ``unknown``: something was not read or cannot be decided, so it is neither a problem nor fine.
 Severity = Literal["error", "unknown", "warning", "difference", "advice", "note"]
 
 
@@ -43,7 +43,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All findings of a verdict, worst first, and one line that says what is fine."""
+    """All findings of a verdict, worst first, and a summary of everything that is fine."""
 
     findings: tuple[Finding, ...]
     summary: str

@@ -15,12 +15,10 @@ def lint_findings(found: Sequence[advice.Finding], settings: int) -> Findings:
 
 
 def _finding(finding: advice.Finding) -> Finding:
-    value = "is not set" if finding.value is None else f"is {finding.value!r}"
     return Finding(
         severity=finding.level,
-        where=(finding.key,),
-        what=f"{finding.key} {value}.",
-        why=sentence(finding.message),
+        where=(f"{finding.key}: {finding.value}" if finding.value is not None else f"{finding.key} (not set)",),
+        what=sentence(finding.message),
         page=finding.page,
     )
 

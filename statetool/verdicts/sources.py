@@ -7,11 +7,13 @@ from typing import Final
 
 from statetool.compatibility.verdicts import A
 from statetool.connectors.checks import SourceCheck
-from statetool.errors import sentence, several
+from statetool.errors import sentence, several, share
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
 
 _ORDER: Final[tuple[Severity, ...]] = ("error", "unknown", "note")
+#: Findings about splits that no reader has.
+_IN_ENUMERATOR: Final = ("assigned_held_by_none", "unassigned_twice")
 
 
 def source_findings(
@@ -19,31 +21,39 @@ def source_findings(
 ) -> Findings:
     """Return the findings about sources. ``sources`` are the operators of all sources that were checked."""
     commands = CommandLine() if commands is None else commands
-    findings = sorted((_finding(c, commands) for c in checks), key=lambda f: _ORDER.index(f.severity))
+    same: dict[tuple[str, str, str], list[SourceCheck]] = {}
+    for check in checks:
+        same.setdefault((check.operator, check.check, check.message), []).append(check)
+    findings = sorted((_finding(c, commands) for c in same.values()), key=lambda f: _ORDER.index(f.severity))
     wrong = {c.operator for c in checks if c.is_problem}
     fine = sum(s not in wrong for s in sources)
-    summary = (
-        f"{fine:,} of {several(len(sources), 'source')} {'reads' if fine == 1 else 'read'} each split exactly once."
-    )
+    summary = f"{share(fine, len(sources), 'source', 'reads', 'read')} each split exactly once."
     return Findings(findings=tuple(findings), summary=summary if sources else "The snapshot has no sources.")
 
 
-def _finding(check: SourceCheck, commands: CommandLine) -> Finding:
-    parts = (("operator", check.operator), ("split", check.split_id), ("subtasks", check.subtasks))
+def _finding(checks: Sequence[SourceCheck], commands: CommandLine) -> Finding:
+    """Return one finding for all splits of a source with the same problem."""
+    check = checks[0]
+    splits = [c for c in checks if c.split_id is not None]
+    where = f"operator {check.operator}", *([several(len(splits), "split")] if splits else [])
     remedy = command = ""
     if check.is_unknown:
-        remedy = "Compare the stored bytes of its splits with another snapshot of the job."
+        remedy = "Look at the stored bytes of its splits."
         command = commands.suggest("sources", "show", A, "--uid", check.operator, "--json")
     elif check.is_problem:
-        remedy = "Compare the positions in the readers with the enumerator."
-        command = commands.suggest("sources", "show", A, "--uid", check.operator)
-        if check.check == "assigned_held_by_none":
-            remedy = "Compare with the splits that the enumerator knows."
-            command = commands.suggest("sources", "show", A, "--uid", check.operator, "--enumerator")
+        enumerator = ("--enumerator",) if check.check in _IN_ENUMERATOR else ()
+        remedy = f"Look at the positions in the {'enumerator' if enumerator else 'readers'}, then add or remove splits in a copy (sources add, sources remove)."
+        command = commands.suggest("sources", "show", A, "--uid", check.operator, *enumerator)
     return Finding(
         severity="unknown" if check.is_unknown else "error" if check.is_problem else "note",
-        where=tuple(f"{name} {value}" for name, value in parts if value),
+        where=where,
         what=sentence(check.message),
+        details=tuple(("split", _split(c)) for c in splits),
         remedy=remedy,
         command=command,
     )
+
+
+def _split(check: SourceCheck) -> str:
+    readers = f" in subtask{'s' if ',' in check.subtasks else ''} {check.subtasks}" if check.subtasks else ""
+    return f"{check.split_id}{readers}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from statetool.compatibility.verdicts import A
@@ -11,7 +12,8 @@ from statetool.verdicts.finding import Finding, Findings, Severity
 from statetool.verification.problems import Problem
 from statetool.verification.verify import Verification
 
-_REBASE: Final = "--rebase OLD=NEW"
+_TRIED: Final = re.compile(r"; tried (?P<paths>.*?)\. (?P<hint>[A-Z].*)$")
+_REBASE: Final = "rebase OLD=NEW"
 _ORDER: Final[tuple[Severity, ...]] = ("error", "unknown", "warning", "note")
 
 
@@ -19,11 +21,20 @@ def verify_findings(verification: Verification, commands: CommandLine | None = N
     """Return the findings of a verification."""
     commands = CommandLine() if commands is None else commands
     findings = [_finding(p, commands) for p in verification.problems]
+    findings = [f for f in findings if not any(_repeats(f, other) for other in findings)]
     findings.sort(key=lambda f: _ORDER.index(f.severity))
     return Findings(findings=tuple(findings), summary=_summary(verification))
 
 
+def _repeats(finding: Finding, other: Finding) -> bool:
+    """Return True if another finding has the same reason: state that was not read was not checked either."""
+    if (finding.severity, finding.where) != (other.severity, other.where) or finding.what == other.what:
+        return False
+    return other.what.lower().endswith(finding.what.lower())
+
+
 def _finding(problem: Problem, commands: CommandLine) -> Finding:
+    what, tried = _without_tried(problem)
     remedy = command = ""
     if problem.unread:
         remedy = "Declare its type (--declare), or accept that this state is not checked."
@@ -31,14 +42,25 @@ def _finding(problem: Problem, commands: CommandLine) -> Finding:
     elif problem.is_missing_file or _REBASE in problem.problem:
         remedy = "" if _REBASE in problem.problem else "Copy the file back, or pass the new location of its directory."
         command = commands.suggest("verify", A, "--rebase", "OLD=NEW")
+    elif "--declare" in problem.problem:
+        command = commands.suggest("verify", A, "--declare", "FILE")
     return Finding(
         severity="unknown" if problem.is_unknown else problem.severity,
         where=_where(problem),
-        what=sentence(problem.problem),
-        details=_details(problem),
+        what=sentence(what),
+        details=(*_details(problem), *tried),
         remedy=remedy,
         command=command,
     )
+
+
+def _without_tried(problem: Problem) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the text of a problem, and the paths under which a missing file was looked for as details."""
+    found = _TRIED.search(problem.problem) if problem.is_missing_file else None
+    if found is None:
+        return problem.problem, ()
+    paths = dict.fromkeys(found["paths"].split(", "))
+    return f"the file does not exist. {found['hint']}", tuple(("tried", path) for path in paths if path != problem.file)
 
 
 def _where(problem: Problem) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from statetool.errors import FormatError, StatetoolError
+from statetool.errors import FormatError, StatetoolError, several
 from statetool.formats.metadata import SubtaskState
 from statetool.formats.metadata.handles import AnyChannelHandle, MergedChannelHandle, StreamHandle
 from statetool.formats.stream import OpenStream, Stream
@@ -64,6 +64,6 @@ def _check_buffers(f: OpenStream, offsets: list[int]) -> None:
     for offset in offsets:
         length = int.from_bytes(f.read_at(offset, _LENGTH_BYTES), "big", signed=True)
         if not 0 <= length <= stream.size_bytes - offset - _LENGTH_BYTES:
-            raise FormatError(f"a buffer of {length} bytes in channel state of {stream.size_bytes} bytes").at(
-                offset=stream.start + offset
-            )
+            raise FormatError(
+                f"a buffer of {several(length, 'byte')} in channel state of {several(stream.size_bytes, 'byte')}"
+            ).at(offset=stream.start + offset)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from statetool.errors import NO_FINDING, UNREAD, StatetoolError, several
+from statetool.errors import NO_FINDING, UNREAD, StatetoolError, sentence, several
 from statetool.io import files
 
 Severity = Literal["error", "warning", "note"]
@@ -85,7 +85,7 @@ def problem_of(
         state=where.state or state,
         file=where.file or file,
         offset=where.offset,
-        problem=f"{text}. {error.hint}" if error.hint else text,
+        problem=f"{text}. {sentence(error.hint)}" if error.hint else text,
     )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from statetool.errors import SnapshotNotFoundError, StatetoolError
+from statetool.errors import SnapshotNotFoundError, StatetoolError, several
 from statetool.formats.key_groups import range_for
 from statetool.formats.metadata import OperatorState, SubtaskState
 from statetool.formats.metadata.handles import (
@@ -130,9 +130,9 @@ class StructureCheck:
                 self.problems.append(missing_file(place.file, self.operator.label, subtask, f" ({slot} state)"))
         elif is_log:
             # The handle of a compressed log counts uncompressed bytes, so its length does not give the size of the file.
-            words = "the change log is empty" if file.size_bytes < _LOG_FLAG else ""
+            words = "the changelog is empty" if file.size_bytes < _LOG_FLAG else ""
         elif file.size_bytes < needed or (whole and file.size_bytes != needed):
-            words = f"the file of {slot} state has {file.size_bytes} bytes, the metadata says {needed}"
+            words = f"the file of {slot} state has {_amount(file.size_bytes)}, the metadata says {needed:,}"
         else:
             words = ""
         if words and (place.file, words) not in self._reported:
@@ -173,7 +173,7 @@ class StructureCheck:
             if offset == (-1 if raw else 0):
                 continue
             if not 0 <= offset < size:
-                words = f"key group {group} of {what} state starts at byte {offset} of a stream of {size} bytes"
+                words = f"key group {group} of {what} state starts at byte {offset} of a stream of {_amount(size)}"
                 self._report("error", words, subtask, offset=offset)
             elif offset in used:
                 words = f"key groups {used[offset]} and {group} of {what} state start at the same byte {offset}"
@@ -196,7 +196,7 @@ class StructureCheck:
         for offset, stream in handle.streams:
             size = self._size(stream)
             if size is None or not 0 <= offset < size:
-                words = f"a change set starts at byte {offset} of a change log of {size} bytes"
+                words = f"a change set starts at byte {offset} of a changelog of {_amount(size)}"
                 self._report("error", words, subtask, offset=offset)
 
     def _operator_offsets(self, subtask: int, handle: OperatorHandle) -> None:
@@ -210,7 +210,7 @@ class StructureCheck:
                 return
             for offset in state.offsets:
                 if not 0 <= offset <= (size or 0):
-                    words = f"an element starts at byte {offset} of a stream of {size} bytes"
+                    words = f"an element starts at byte {offset} of a stream of {_amount(size)}"
                     self._report("error", words, subtask, state.name, offset=offset)
                 elif offset in used and offset != size:
                     self._report("error", f"two elements start at the same byte {offset}", subtask, state.name)
@@ -218,7 +218,7 @@ class StructureCheck:
             if tuple(sorted(state.offsets)) != state.offsets:
                 self._report("error", "the offsets of its elements are not in ascending order", subtask, state.name)
             if state.mode == 2 and len(state.offsets) != 1:
-                words = f"broadcast state with {len(state.offsets)} offsets, expected 1"
+                words = f"broadcast state with {several(len(state.offsets), 'offset')}, expected 1"
                 self._report("error", words, subtask, state.name)
 
     def _channel_offsets(self, subtask: SubtaskState) -> None:
@@ -227,7 +227,7 @@ class StructureCheck:
             offsets = getattr(channel, "offsets", ())
             for offset in offsets:
                 if size is None or not 0 <= offset < size:
-                    words = f"a buffer starts at byte {offset} of channel state of {size} bytes"
+                    words = f"a buffer starts at byte {offset} of channel state of {_amount(size)}"
                     self._report("error", words, subtask.index, offset=offset)
 
     # ---- key groups ---------------------------------------------------------------------------
@@ -290,6 +290,10 @@ def key_groups_of(handle: KeyedHandle) -> range | None:
         case IncrementalHandle() | ChangelogHandle() | ChangesHandle() | InMemoryChangesHandle():
             return range(handle.start, handle.start + handle.count)
     return None
+
+
+def _amount(size: int | None) -> str:
+    return "no bytes" if size is None else several(size, "byte")
 
 
 def _span(groups: range) -> str:

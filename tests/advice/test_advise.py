@@ -108,7 +108,7 @@ def test_aims_that_cannot_be_met_say_so(root: Path, tmp_path: Path) -> None:
 def test_what_the_files_alone_say(root: Path) -> None:
     advice = by_topic(statetool.advise(str(root)))
     chain = statetool.chain(str(root)).checkpoints
-    assert "is not known" in advice["interval"].message
+    assert "is unknown" in advice["interval"].message
     assert advice["interval"].now == "60 s"
     saved = 1 - chain[1].new_bytes / chain[1].total_bytes
     assert f"= {saved:.3g}, over 1" in advice["incremental"].arithmetic
@@ -126,7 +126,7 @@ def test_nothing_is_concluded_from_little_state(corpus: Path, tmp_path: Path) ->
     assert (advice["incremental"].now, advice["incremental"].advised) == ("writes everything each time", None)
     assert "KiB of state are too little" in advice["incremental"].message
     assert (advice["compression"].now, advice["compression"].advised) == ("false", None)
-    assert "are too little to judge what Snappy saves" in advice["compression"].message
+    assert "are too little to estimate the saving of Snappy" in advice["compression"].message
     # They were copied within moments.
     assert "growth" not in advice
 
@@ -184,7 +184,7 @@ def test_what_makes_no_sense_is_refused(root: Path, tmp_path: Path) -> None:
         with pytest.raises(OptionError):
             statetool.advise(str(root), **wrong)  # type: ignore[arg-type]
     rest = answer(tmp_path, durations=[1], p99=1.0)
-    with pytest.raises(OptionError, match="second answer"):
+    with pytest.raises(OptionError, match="second response"):
         statetool.advise(str(root), rest=[rest, rest])
     (tmp_path / "empty").mkdir()
     with pytest.raises(SnapshotNotFoundError, match="no readable snapshot"):

@@ -330,7 +330,10 @@ def test_files_that_are_no_configuration_are_refused(tmp_path: Path) -> None:
 def test_command(tmp_path: Path) -> None:
     path = written(tmp_path, SOUND, nested=False)
     fine = CliRunner().invoke(cli, ["lint", path])
-    assert (fine.exit_code, fine.stdout) == (0, "")
+    assert (fine.exit_code, fine.stdout.partition(".")[0]) == (
+        0,
+        "No conflicts; 9 of 9 settings in the file are consistent",
+    )
     assert json.loads(CliRunner().invoke(cli, ["lint", path, "--output", "json"]).stdout) == []
     late = CliRunner().invoke(cli, ["lint", path, "--transaction-timeout", "1 min", "--output", "json"])
     assert late.exit_code == 1
@@ -338,6 +341,6 @@ def test_command(tmp_path: Path) -> None:
     assert CliRunner().invoke(cli, ["lint", path, "--transaction-timeout", "soon"]).exit_code == 2
     advised = written(tmp_path, {k: v for k, v in SOUND.items() if not k.endswith("retention")}, nested=False)
     safer = CliRunner().invoke(cli, ["lint", advised])
-    assert (safer.exit_code, safer.stdout.split("\n")[1].split()[0]) == (0, "advice")
-    assert "nothing contradicts itself" in safer.stderr
+    assert (safer.exit_code, safer.stdout.split(":")[0]) == (0, "advice")
+    assert "No conflicts" in safer.stdout
     assert CliRunner().invoke(cli, ["lint", str(tmp_path / "none.yaml")]).exit_code == 3
