@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from statetool.verification.verify import Verification
 
 #: Differences that notebooks show with a comparison.
-_SHOWN_DIFFERENCES: Final = 20
+_SHOWN_DIFFERENCES: Final = 10
 T = TypeVar("T")
 R = TypeVar("R")
 

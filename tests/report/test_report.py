@@ -50,7 +50,7 @@ class Page(HTMLParser):
             return
         self._open.append(tag)
         if tag == "section":
-            self._section = given["id"] or ""
+            self._section = given.get("id") or ""
         elif tag == "tr":
             self.rows[self._section].append([])
         elif tag in ("td", "th"):
