@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
 from typing_extensions import Unpack
 
 from statetool.api.execution import needed_session
-from statetool.errors import UNREAD
+from statetool.errors import UNREAD, several
 from statetool.io.threads import in_threads
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.option_text import Key
@@ -208,6 +208,9 @@ class Comparison:
         from statetool.columns.to_pandas import pandas_frame
 
         return pandas_frame(self.to_arrow())
+
+    def __repr__(self) -> str:
+        return f"Comparison({several(len(self._plan.units), 'part')} of state)"
 
     def _repr_html_(self) -> str:
         from statetool.verdicts.notebook import comparison_html
