@@ -246,8 +246,8 @@ def checked(old: Inventory, new: Inventory | None, flink: str | None, backend: s
     """Check whether a job would restore from a snapshot; see :func:`statetool.check`."""
     from statetool.compatibility.check import check_inventories
 
-    paths = {"a": old.path, "b": "B" if new is None else new.path}
-    return replace(check_inventories(old, new, flink, backend), renderer=partial(_check_html, **paths))
+    renderer = partial(_check_html, a=old.path, b="B" if new is None else new.path)
+    return replace(check_inventories(old, new, flink, backend), renderer=renderer)
 
 
 def _check_html(check: Check, *, a: str, b: str) -> str:

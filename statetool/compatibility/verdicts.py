@@ -207,7 +207,8 @@ class VerdictRow:
 
 
 def _verdict_rows(operator: OperatorVerdict) -> Iterator[VerdictRow]:
-    for judged in (operator, *operator.states):
+    judgments: tuple[OperatorVerdict | StateVerdict, ...] = (operator, *operator.states)
+    for judged in judgments:
         yield VerdictRow(
             operator=operator.uid,
             state=judged.name if isinstance(judged, StateVerdict) else None,

@@ -25,7 +25,7 @@ _COUNTS: Final = ("operator", "state", "entries before", "entries after", "added
 
 def check_html(check: Check, *, a: str, b: str) -> Html:
     """Return the findings of a check, and a table of all verdicts. ``a`` and ``b`` are paths for the commands."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for operator in check.operators:
         rows.append((operator_name(operator.uid), "", operator.verdict.replace("_", " "), operator.reason))
         rows += [("", s.name, s.verdict.replace("_", " "), s.reason) for s in operator.states]
