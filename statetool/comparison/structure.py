@@ -11,7 +11,7 @@ from statetool.comparison.prose import different_part, first_difference, look_al
 from statetool.comparison.records import StructureDifference
 from statetool.errors import several
 from statetool.formats.metadata.handles import streams_of
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer
 from statetool.snapshot.metadata_tables import file_rows, operator_row
 from statetool.snapshot.operator import OperatorInventory
@@ -33,9 +33,9 @@ def operator_differences(
         return
     yield _properties(difference, old, new)
     yield _keys(difference, old, new)
-    yield _keyed(difference, old, new, states)
+    yield _keyed_differences(difference, old, new, states)
     yield _elements(difference, old, new, states)
-    yield _uncompared(difference, old, new)
+    yield _uncompared_differences(difference, old, new)
 
 
 def _only_one(difference: _Differences, operator: OperatorInventory, *, is_old: bool) -> Iterator[StructureDifference]:
@@ -61,7 +61,7 @@ def _keys(difference: _Differences, old: OperatorInventory, new: OperatorInvento
         yield from _serializers(difference, None, "key type", before, after)
 
 
-def _keyed(
+def _keyed_differences(
     difference: _Differences, old: OperatorInventory, new: OperatorInventory, wanted: Sequence[str] | None
 ) -> Iterator[StructureDifference]:
     before, after = ({n: m for n, (_, m) in o.keyed_states.items()} for o in (old, new))
@@ -96,8 +96,8 @@ class _Differences:
 
 def _states(
     difference: _Differences,
-    old: Mapping[str, StateMeta],
-    new: Mapping[str, StateMeta],
+    old: Mapping[str, StateMetaInfo],
+    new: Mapping[str, StateMetaInfo],
     wanted: Sequence[str] | None,
 ) -> Iterator[StructureDifference]:
     for name in dict.fromkeys((*old, *new)):
@@ -108,7 +108,7 @@ def _states(
             # A job has timer queues as soon as it requests a timer service.
             queue = any(m is not None and m.kind == "timers" for m in (before, after))
             severity: Literal["difference", "note"] = "note" if queue else "difference"
-            yield difference(name, "state", _described(before), _described(after), severity=severity)
+            yield difference(name, "state", _description(before), _description(after), severity=severity)
             continue
         if before.kind != after.kind:
             yield difference(name, "kind", before.kind, after.kind)
@@ -143,7 +143,7 @@ def _digests(before: bytes, after: bytes) -> tuple[str, str]:
     return first, f"{second}, different from byte {first_difference(before, after)}"
 
 
-def _described(meta: StateMeta | None) -> str | None:
+def _description(meta: StateMetaInfo | None) -> str | None:
     return None if meta is None else f"{meta.kind} of {meta.value.type_name}"
 
 
@@ -163,7 +163,7 @@ def _types(before: Serializer, after: Serializer) -> tuple[str, str]:
     return f"{first}, {path or 'type'}: {old}", f"{second}, {path or 'type'}: {new}"
 
 
-def _uncompared(
+def _uncompared_differences(
     difference: _Differences, old: OperatorInventory, new: OperatorInventory
 ) -> Iterator[StructureDifference]:
     """Yield differences of operator content that is not compared key by key."""

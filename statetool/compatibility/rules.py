@@ -14,7 +14,7 @@ from typing import Final
 
 from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
-from statetool.compatibility.verdicts import NEW, A, B, CheckWarning, Level, Remedy, Resolution, combined, resolved
+from statetool.compatibility.verdicts import NEW, A, B, CheckWarning, Level, Remedy, Resolution, combine, resolved
 from statetool.errors import UnknownSerializerError
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
@@ -67,7 +67,7 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
             return _binary(old, new)
         case RowSerializer(), RowSerializer() if len(old.nested) == len(new.nested):
             kind = _AS_IS if old.row_kind == new.row_kind else resolved(Level.AFTER_MIGRATION, "Rows get a row kind.")
-            return combined([_parts(old, new), kind])
+            return combine([_parts(old, new), kind])
         case CompositeSerializer(), CompositeSerializer():
             return _composites(old, new)
     return _same_class(old, new)
@@ -100,7 +100,7 @@ def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Reso
         remedy = "Keep the TTL setting of the state, or give the state a new name: it then starts empty."
         return resolved(Level.INCOMPATIBLE, f"{reason} Flink 1.x does not migrate it.", remedy)
     values = [s.children()[1][1] if isinstance(s, TtlSerializer) else s for s in (old, new)]
-    return combined([resolved(Level.AFTER_MIGRATION, reason), resolve(*values)])
+    return combine([resolved(Level.AFTER_MIGRATION, reason), resolve(*values)])
 
 
 def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
@@ -115,9 +115,9 @@ def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
         resolutions.append(resolved(Level.AFTER_MIGRATION, f"The class lost {_fields(removed)}.", remedy, loss))
     if added:
         resolutions.append(resolved(Level.AFTER_MIGRATION, f"The class got {_fields(added)}."))
-    own = combined([*resolutions, *_registered(old, new)])
+    own = combine([*resolutions, *_registered_resolutions(old, new)])
     migrated = own.level >= Level.AFTER_MIGRATION
-    return combined([own, *_unregistered(old, new, migrated=migrated)])
+    return combine([own, *_unregistered_resolutions(old, new, migrated=migrated)])
 
 
 def _fields(names: Sequence[str]) -> str:
@@ -134,17 +134,17 @@ def _renamed(added: Sequence[str]) -> Remedy:
     return Remedy(text, ("migrate", A, NEW, "--to", B, "--dry-run"))
 
 
-def _registered(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
+def _registered_resolutions(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
     yield from _subclasses(old.registered, new)
     if [n for n, _ in old.registered] != [n for n, _ in new.registered]:
         yield resolved(Level.RECONFIGURED, "Other subclasses are registered, or in another order.")
 
 
-def _unregistered(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -> Iterator[Resolution]:
+def _unregistered_resolutions(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -> Iterator[Resolution]:
     """Yield the resolutions of subclasses that are not registered.
 
     A subclass that only the user declared is not part of the snapshot: its values are found by
-    :func:`~statetool.compatibility.hidden.hidden_subclasses`.
+    :func:`~statetool.compatibility.undescribed_subclasses.hidden_subclasses`.
     """
     registered = {n for n, _ in new.registered}
     described = {n: s for n, s in new.others if n not in new.undescribed}
@@ -160,10 +160,10 @@ def _unregistered(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -
         ):
             yield from _subclasses([(name, before)], new)
         else:
-            yield _kept(name, before, after)
+            yield _unmigrated_resolution(name, before, after)
 
 
-def _kept(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
+def _unmigrated_resolution(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
     """Return the resolution of an unregistered subclass whose values are not migrated.
 
     Flink does not check it, and continues with its old serializer (``constructReconfiguredPojoSerializer``).
@@ -296,7 +296,7 @@ def _kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
 
 def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
     if old.payload == new.payload:
-        return _unchanged(old)
+        return _unchanged_resolution(old)
     if old.sql and new.sql and tuple(map(str, old.sql)) != tuple(map(str, new.sql)):
         return resolved(
             Level.INCOMPATIBLE,
@@ -319,14 +319,14 @@ def _composites(old: CompositeSerializer, new: CompositeSerializer) -> Resolutio
 
 def _parts(old: Serializer, new: Serializer) -> Resolution:
     steps = zip(old.children(), new.children(), strict=True)
-    return combined(resolve(a, b).inside(step) for (step, a), (_, b) in steps)
+    return combine(resolve(a, b).inside(step) for (step, a), (_, b) in steps)
 
 
 def _same_class(old: Serializer, new: Serializer) -> Resolution:
     """Check whether serializers without specific rules are the same type with the same settings."""
     if old.children() or new.children():
         if snapshot_bytes(old) == snapshot_bytes(new):
-            return _unchanged(old)
+            return _unchanged_resolution(old)
         if old.type_name != new.type_name:
             return _another_type(old, new)
         return _another_snapshot(old)
@@ -335,9 +335,9 @@ def _same_class(old: Serializer, new: Serializer) -> Resolution:
     return _AS_IS if _payload(old) == _payload(new) else _another_snapshot(old)
 
 
-def _unchanged(serializer: Serializer) -> Resolution:
+def _unchanged_resolution(serializer: Serializer) -> Resolution:
     """Return the resolution of a serializer that is the same on both sides: data that Kryo or user code reads inside it is unknown."""
-    return combined(
+    return combine(
         _kryo(part, part) if isinstance(part, KryoSerializer) else _opaque(part, part)
         for part in list(all_parts(serializer))[1:]
         if isinstance(part, KryoSerializer | OpaqueSerializer)

@@ -144,7 +144,7 @@ def resolved(level: Level, reason: str, remedy: Remedy | str | None = None, *war
     return Resolution(level, (Cause(level=level, reason=reason, remedy=action),), warnings)
 
 
-def combined(resolutions: Iterable[Resolution]) -> Resolution:
+def combine(resolutions: Iterable[Resolution]) -> Resolution:
     """Combine the resolutions of parts: the worst level, all causes, and all warnings."""
     resolutions = list(resolutions)
     level = max((p.level for p in resolutions), default=Level.AS_IS)

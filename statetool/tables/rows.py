@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from statetool.columns.python_values import shown_rows
+from statetool.columns.python_values import rows_to_python
 from statetool.columns.to_pandas import pandas_frame
 from statetool.errors import printable, several
 from statetool.html.fragment import fragment
@@ -58,7 +58,7 @@ class Rows:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self._rows.to_batches():
-            yield from shown_rows(batch)
+            yield from rows_to_python(batch)
 
     def __repr__(self) -> str:
         names = self._rows.column_names
