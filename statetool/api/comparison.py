@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from statetool.api.execution import Execution
-from statetool.errors import UNREAD
+from statetool.errors import UNREAD, several
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
@@ -18,15 +19,20 @@ if TYPE_CHECKING:
     from statetool.comparison.plan import ComparisonPlan
     from statetool.comparison.records import DifferenceCounts, StructureDifference
 
+#: Differences that notebooks show with a comparison.
+_MAX_SHOWN: Final = 10
+
 
 class Comparison:
     """Differences between two snapshots: in their metadata and headers, in counts, and key by key.
 
-    Until you request counts or differences, only headers are read.
+    Until you request counts or differences, only headers are read. Notebooks show the counts and the first differences.
     """
 
-    def __init__(self, plan: ComparisonPlan, execution: Execution) -> None:
+    def __init__(self, plan: ComparisonPlan, execution: Execution, paths: tuple[str, str] = ("A", "B")) -> None:
         self._plan = plan
+        #: Paths of the snapshots, for the commands in findings.
+        self._paths = paths
         self._execution = execution
         #: Number of differences that are retained per compared unit during counting.
         self._kept_by_unit = 100
@@ -114,6 +120,27 @@ class Comparison:
         import pyarrow as pa
 
         return pa.Table.from_batches(self.batches(), schema=_no_differences().schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return all differences as a pandas DataFrame; columns and errors as for :meth:`batches`.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        from statetool.columns.to_pandas import pandas_frame
+
+        return pandas_frame(self.to_arrow())
+
+    def __repr__(self) -> str:
+        return f"Comparison({several(len(self._plan.units), 'part')} of state)"
+
+    def _repr_html_(self) -> str:
+        from statetool.verdicts.notebook import comparison_html
+
+        (a, b), rows = self._paths, self.first(_MAX_SHOWN).to_pylist()
+        return comparison_html(self.structure, self.summary(), rows, self.unread, a=a, b=b)
 
     def frame(self) -> DataFrame:
         """Return all differences as a DataFrame, without a shuffle; columns as for :meth:`batches`.

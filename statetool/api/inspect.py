@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from statetool.api.execution import Execution
@@ -70,7 +72,14 @@ def verify(
 
     limit = whole_number("max_problems", max_problems if most is None else most, least=1)
     inventory, each = inventory_of(src, uids, rebase), Execution(spark, threads).map
-    return verify_inventory(inventory, each, deep=deep, most=limit, allow_unread=allow_unread)
+    verification = verify_inventory(inventory, each, deep=deep, most=limit, allow_unread=allow_unread)
+    return replace(verification, renderer=partial(_verification_html, a=inventory.path))
+
+
+def _verification_html(verification: Verification, *, a: str) -> str:
+    from statetool.verdicts.notebook import verification_html
+
+    return verification_html(verification, a=a)
 
 
 def check(
@@ -113,7 +122,15 @@ def check(
     """
     from statetool.compatibility.check import check_inventories
 
-    return check_inventories(inventory_of(a), None if b is None else inventory_of(b), flink, backend)
+    old, new = inventory_of(a), None if b is None else inventory_of(b)
+    renderer = partial(_check_html, a=old.path, b="B" if new is None else new.path)
+    return replace(check_inventories(old, new, flink, backend), renderer=renderer)
+
+
+def _check_html(check: Check, *, a: str, b: str) -> str:
+    from statetool.verdicts.notebook import check_html
+
+    return check_html(check, a=a, b=b)
 
 
 def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int | None = None) -> list[GrowthRow]:

@@ -16,7 +16,7 @@ from statetool.errors import NO_FINDING, OptionError, StatetoolError, TargetExis
 from statetool.io import files
 from statetool.io.targets import put_new
 from statetool.report.facts import Answer, Connections, Differences, Facts
-from statetool.report.page import page
+from statetool.report.page import inline, page
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
 from statetool.statistics.growth import growth_rows
@@ -27,10 +27,57 @@ from statetool.verification.verify import verify_inventory
 T = TypeVar("T")
 
 
-def write_report(
+class Report:
+    """All findings about a snapshot. Notebooks show them, and :meth:`write` writes them as one HTML page."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong, and everything was read or may stay unread. A report is true as a condition if it is ``ok``."""
+        return self._facts.ok
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """State that could not be read: its location, and the reason."""
+        return self._facts.unread
+
+    def html(self) -> str:
+        """Return the report as an HTML page, which loads no resources and runs no scripts."""
+        return page(self._facts)
+
+    def write(self, target: str) -> None:
+        """Write the page to a new file.
+
+        Raises
+        ------
+        TargetExistsError, WriteFailedError
+            The file already exists or cannot be written.
+        """
+        put_new(_new_file(target), self.html().encode())
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __repr__(self) -> str:
+        return f"Report({self._facts.path!r}, ok={self.ok})"
+
+    def _repr_html_(self) -> str:
+        return inline(self._facts)
+
+
+def _new_file(target: str) -> str:
+    file = files.canonical(target)
+    if files.exists(file):
+        raise TargetExistsError(f"{target} already exists", hint="name a new file; nothing is overwritten")
+    return file
+
+
+def collect_report(
     inventory: Inventory,
     other: Inventory | None,
-    target: str,
+    target: str | None,
     execution: Execution,
     *,
     history: str | None = None,
@@ -43,13 +90,11 @@ def write_report(
     ttl_ms: int | None = None,
     now_ms: int | None = None,
 ) -> Facts:
-    """Collect all findings and write them to a page; see :meth:`statetool.Savepoint.report`.
+    """Collect all findings, and write them to a page if there is a target; see :meth:`statetool.Savepoint.report`.
 
     A failed analysis yields its error as the finding and does not affect the others.
     """
-    file = files.canonical(target)
-    if files.exists(file):
-        raise TargetExistsError(f"{target} already exists", hint="name a new file; nothing is overwritten")
+    file = None if target is None else _new_file(target)
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     request = StatisticsRequest.of(largest=largest, parallelism=parallelism, ttl_ms=ttl_ms, now_ms=now_ms)
     operators = list(inventory.operators.values())
@@ -73,7 +118,8 @@ def write_report(
         differences=None if other is None else _attempt(lambda: _differences(inventory, other, execution)),
         allow_unread=allow_unread,
     )
-    put_new(file, page(facts).encode())
+    if file is not None:
+        put_new(file, page(facts).encode())
     return facts
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from statetool.api.report import Report
     from statetool.statistics.statistics import Statistics
     from statetool.tables.rows import Rows
 
@@ -337,7 +338,8 @@ class Savepoint(Generic[Writer]):
             access_times=access_times,
         )
         execution = Execution(self.spark, threads)
-        return Comparison(plan_comparison(self._inventory, self._open_other(other), request), execution)
+        after = self._open_other(other)
+        return Comparison(plan_comparison(self._inventory, after, request), execution, (self.path, after.path))
 
     def _open_other(self, other: Savepoint | str) -> Inventory:
         """Return the inventory of another snapshot. A path is opened with the same types and ``rebase`` as this snapshot."""
@@ -351,7 +353,7 @@ class Savepoint(Generic[Writer]):
 
     def report(
         self,
-        target: str,
+        target: str | None = None,
         other: Savepoint | str | None = None,
         *,
         history: str | None = None,
@@ -365,10 +367,10 @@ class Savepoint(Generic[Writer]):
         now_ms: int | None = None,
         spark: SparkSession | None = None,
         threads: int | None = None,
-    ) -> bool:
-        """Write all findings about the snapshot to one HTML page.
+    ) -> Report:
+        """Collect all findings about the snapshot. Notebooks show them; with ``target`` they are also written to one HTML page.
 
-        The page loads no resources and runs no scripts. A failed analysis appears on the page with its error.
+        The page loads no resources and runs no scripts. A failed analysis is a finding with its error.
 
         Parameters
         ----------
@@ -389,18 +391,18 @@ class Savepoint(Generic[Writer]):
 
         Returns
         -------
-        bool
-            True if every analysis succeeded, all state was read, the snapshot and its sources are consistent and, if requested, a job would
-            restore without lost or changed state.
+        Report
+            True as a condition (:attr:`Report.ok`) if every analysis succeeded, all state was read, the snapshot and its sources are
+            consistent and, if requested, a job would restore without lost or changed state.
 
         Raises
         ------
         OptionError, TargetExistsError, WriteFailedError
             An option is not valid, or the file already exists or cannot be written.
         """
-        from statetool.api.report import write_report
+        from statetool.api.report import Report, collect_report
 
-        facts = write_report(
+        facts = collect_report(
             self._inventory,
             None if other is None else self._open_other(other),
             target,
@@ -415,7 +417,7 @@ class Savepoint(Generic[Writer]):
             ttl_ms=ttl_ms,
             now_ms=now_ms,
         )
-        return facts.ok
+        return Report(facts)
 
     def register(self, prefix: str) -> list[str]:
         """Create temporary views ``<prefix>_<uid>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.

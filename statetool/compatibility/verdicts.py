@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from statetool.types.operators import operator_name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Verdict = Literal["fully", "after_migration", "unknown", "not"]
 
@@ -205,13 +208,58 @@ def _warnings(warnings: Iterable[CheckWarning]) -> list[dict[str, str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRow:
+    """The verdict on an operator, or on one of its states."""
+
+    operator: str
+    state: str | None
+    verdict: str
+    reason: str
+    remedy: str
+    warnings: str
+
+
+def _verdict_rows(operator: OperatorVerdict) -> Iterator[VerdictRow]:
+    judgments: tuple[OperatorVerdict | StateVerdict, ...] = (operator, *operator.states)
+    for judged in judgments:
+        yield VerdictRow(
+            operator=operator.uid,
+            state=judged.name if isinstance(judged, StateVerdict) else None,
+            verdict=judged.verdict,
+            reason=judged.reason,
+            remedy=judged.remedy,
+            warnings=" ".join(w.text for w in judged.warnings),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Result of checking whether a snapshot can be restored into a job. ``causes`` are those that concern the whole snapshot."""
+    """Result of checking whether a snapshot can be restored into a job.
+
+    ``causes`` are those that concern the whole snapshot. ``renderer`` returns HTML for notebooks.
+    """
 
     verdict: Verdict
     reason: str
     operators: tuple[OperatorVerdict, ...] = ()
     causes: tuple[Cause, ...] = ()
+    renderer: Callable[[Check], str] | None = field(default=None, repr=False, compare=False)
+
+    def _repr_html_(self) -> str | None:
+        return None if self.renderer is None else self.renderer(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row per operator and per state: ``operator``, ``state``, ``verdict``, ``reason``, ``remedy``, ``warnings``.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        from statetool.columns.to_pandas import pandas_frame
+        from statetool.tables.metadata import records_table
+
+        return pandas_frame(records_table(VerdictRow, [row for o in self.operators for row in _verdict_rows(o)]))
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ STYLE: Final = """
 .statetool .finding.difference { border-color: var(--warn); } .statetool .finding.advice { border-color: var(--mark); }
 .statetool .finding p { margin: .15rem 0; } .statetool .finding b { font-weight: 600; }
 .statetool .finding dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem .8rem; margin: .3rem 0; font-size: .87rem; }
-.statetool .finding dt { color: var(--soft); font-weight: 400; } .statetool .finding dd { margin: 0; overflow-wrap: anywhere; }
+.statetool .finding dt { color: var(--soft); font-weight: 400; white-space: pre; } .statetool .finding dd { margin: 0; overflow-wrap: anywhere; }
 .statetool pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .35rem 0 .15rem; padding: .35rem .6rem; background: var(--card);
   border: 1px solid var(--line); border-radius: .25rem; font: .85rem/1.4 ui-monospace, monospace; color: inherit; }
 """

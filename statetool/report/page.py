@@ -64,12 +64,13 @@ def _top(facts: Facts, found: ReportFindings) -> Html:
     counted = Counter(f.severity for f in found.leading)
     parts = [several(counted["error"], "error"), several(counted["warning"], "warning")]
     words = " and ".join(part for part in parts if not part.startswith("0 "))
-    words = f"{words} found." if words else "No errors or warnings."
-    look = "bad" if counted["error"] else "warn" if counted["warning"] else "good"
+    fine = "No errors or warnings in what was read and checked." if counted["unknown"] else "No errors or warnings."
+    words = f"{words} found." if words else fine
+    look = "bad" if counted["error"] else "warn" if counted["warning"] or counted["unknown"] else "good"
     return join(
         [
             element("p", facts.path, class_="soft"),
-            element("p", element("strong", words, class_=look), " ", *(f"{fine} " for fine in found.fine)),
+            element("p", element("strong", words, class_=look), " ", *(f"{summary} " for summary in found.fine)),
             _not_read([f for f in found.leading if f.severity == "unknown"]),
             _cards(facts),
         ]
@@ -124,8 +125,8 @@ def _restores(check: Answer[Check]) -> Html:
     if isinstance(check, StatetoolError):
         return element("span", "unknown", class_="bad")
     words, look = check.verdict.replace("_", " "), _VERDICTS[check.verdict]
-    if check.warnings:
-        words, look = f"{words}, {several(len(check.warnings), 'warning')}", "warn" if look == "good" else look
+    if check.warnings and check.verdict in ("fully", "after_migration"):
+        words, look = f"{words}, {several(len(check.warnings), 'warning')}", "warn"
     return element("span", words, class_=look)
 
 

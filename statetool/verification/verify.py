@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from statetool.errors import FormatError, several
@@ -18,6 +18,8 @@ from statetool.verification.problems import Problem, Severity, group_by_director
 from statetool.verification.structure import StructureCheck
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from statetool.verification.entry_check import ContentResult, ContentTask
 
     Each: TypeAlias = Callable[[Callable[[ContentTask], ContentResult], Sequence[ContentTask]], Iterable[ContentResult]]
@@ -32,6 +34,7 @@ class Verification:
     ``streams`` counts the handles that were resolved, ``entries`` the entries of keyed state that were read, ``keys`` the keys whose key
     group was computed from their hash code, ``elements`` (read with ``deep`` only) the elements of operator state; broadcast state
     counts for each subtask's copy. ``truncated``: there are more problems. ``allow_unread``: state that could not be read is accepted.
+    ``renderer`` returns HTML for notebooks.
     """
 
     problems: tuple[Problem, ...]
@@ -43,6 +46,23 @@ class Verification:
     deep: bool
     truncated: bool
     allow_unread: bool = False
+    renderer: Callable[[Verification], str] | None = field(default=None, repr=False, compare=False)
+
+    def _repr_html_(self) -> str | None:
+        return None if self.renderer is None else self.renderer(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row per problem; the columns are the fields of :class:`~statetool.verification.problems.Problem`.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        from statetool.columns.to_pandas import pandas_frame
+        from statetool.tables.metadata import records_table
+
+        return pandas_frame(records_table(Problem, list(self.problems)))
 
     @property
     def ok(self) -> bool:

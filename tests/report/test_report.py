@@ -50,7 +50,7 @@ class Page(HTMLParser):
             return
         self._open.append(tag)
         if tag == "section":
-            self._section = given["id"] or ""
+            self._section = given.get("id") or ""
         elif tag == "tr":
             self.rows[self._section].append([])
         elif tag in ("td", "th"):
@@ -85,7 +85,7 @@ class Page(HTMLParser):
 
 def report(path: Path, sp: st.Savepoint, other: st.Savepoint | None = None, **options: object) -> tuple[bool, Page]:
     target = path / "report.html"
-    ok = sp.report(str(target), other, now_ms=NOW, **options)  # type: ignore[arg-type]
+    ok = sp.report(str(target), other, now_ms=NOW, **options).ok  # type: ignore[arg-type]
     return ok, Page(target.read_text())
 
 
@@ -247,7 +247,7 @@ def test_what_is_not_read_is_no_success(tmp_path: Path) -> None:
     known = CliRunner().invoke(cli, ["report", SAVEPOINT, "--target", str(tmp_path / "b.html"), "--allow-unread"])
     assert known.exit_code == 0, known.stderr
     assert "not read: " in known.stderr
-    assert sp.report(str(tmp_path / "c.html")) is False
+    assert not sp.report(str(tmp_path / "c.html"))
     ok, page = report(tmp_path, sp, allow_unread=True)
     assert ok
     assert any(unread[0].name in text for text in page.texts["findings"])
@@ -328,6 +328,24 @@ def test_a_wrong_option_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(TargetExistsError):
         st.load(SAVEPOINT).report(str(target))
     assert target.read_text() == "mine"
+
+
+def test_notebooks_show_the_report_and_pages_are_written_on_request(tmp_path: Path) -> None:
+    sp = st.load(SAVEPOINT)
+    made = sp.report(None, SAVEPOINT, now_ms=NOW)
+    assert bool(made) is made.ok is False
+    shown = made._repr_html_()
+    inline = Page(shown)
+    assert not {"script", "link", "img", "iframe", "object", "form", "input", "a", "html", "body"} & {*inline.tags}
+    # Several reports in one notebook must not share ids.
+    assert "id" not in {name for name, _ in inline.attributes}
+    page = Page(made.html())
+    assert shown.count('class="finding ') == made.html().count('class="finding ') > 0
+    assert inline.tags["data"] == page.tags["data"]
+    made.write(str(tmp_path / "r.html"))
+    assert (tmp_path / "r.html").read_text() == made.html()
+    with pytest.raises(TargetExistsError):
+        made.write(str(tmp_path / "r.html"))
 
 
 def test_charts_of_many_values_share_cells() -> None:
