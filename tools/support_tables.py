@@ -1,15 +1,13 @@
-"""Tables in the README pages: facts about serializers and snapshot kinds proved by bytes of Flink, and the types of undeclared columns.
+"""Tables of the documentation: serializers and snapshot kinds proved by bytes of Flink, and the types of undeclared columns.
 
 ``tests/serializers/verified.tsv`` is written by ``python -m tests.support.facts`` from real snapshots. A class that none of them has is
-marked as unproved: its reader only follows Flink's sources. The snapshot kinds are those of the test cases. ``python -m
-tests.support.table`` writes all tables into their pages.
+marked as unproved: its reader only follows Flink's sources. The snapshot kinds are those of the test cases.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -23,10 +21,7 @@ from statetool.hashing.possible_keys import check_key_type
 from statetool.serializers.table import FAMILIES
 from tests.support.corpora import HERE, unpack
 
-START: Final = "<!-- support:start -->"
-END: Final = "<!-- support:end -->"
 COLUMNS: Final = ("read", "written", "kernel", "versions")
-PACKAGE: Final = HERE.parent / "statetool"
 #: Archives of cases with ``case.json``.
 ARCHIVES: Final = tuple(
     HERE / "corpus" / f"{name}.tar.xz" for name in ("public-datastream", "public-sql-sources", "jobs")
@@ -95,6 +90,11 @@ def snapshot_table(folders: Iterable[Path]) -> str:
     return "\n".join(lines)
 
 
+def unpack_cases(folder: Path) -> list[Path]:
+    """Unpack the cases of the snapshot table below a folder."""
+    return [unpack(archive, folder / archive.stem) for archive in ARCHIVES]
+
+
 def _kind(case: dict[str, Any]) -> tuple[str, str, str]:
     settings = case.get("config") or {}
     features = [
@@ -122,23 +122,3 @@ def column_table() -> str:
             key = "no: Java hashes arrays by where they lie in memory"
         lines.append(f"| {name} | `{info.java_class}` | `{info.information}` | {key} |")
     return "\n".join(lines)
-
-
-def with_table(page: str, table: str) -> str:
-    """Return a page with the table between its markers replaced."""
-    head, _, rest = page.partition(START)
-    return f"{head}{START}\n{table}\n{END}{rest.partition(END)[2]}"
-
-
-def main() -> None:
-    """Rewrite the pages."""
-    with tempfile.TemporaryDirectory() as work:
-        folders = [unpack(archive, Path(work) / archive.stem) for archive in ARCHIVES]
-        tables = {"serializers": support_table(), "formats": snapshot_table(folders), "saving": column_table()}
-    for room, table in tables.items():
-        page = PACKAGE / room / "README.md"
-        page.write_text(with_table(page.read_text("utf-8"), table), "utf-8")
-
-
-if __name__ == "__main__":
-    main()
