@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import difflib
 import io
 import os
 import re
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -168,23 +170,56 @@ def _working_in(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
+def check_page(page: Path) -> str:
+    """Run a page's examples in another process and return the difference between its outputs and those of the page.
+
+    Spark's processes keep the folder in which the first query ran, so each page has a process of its own.
+
+    Raises
+    ------
+    ExampleError
+        An example failed.
+    """
+    return _in_process(page, "--check")
+
+
+def _in_process(page: Path, *options: str) -> str:
+    call = [sys.executable, "-m", "tools.examples", *options, str(page)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(call, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ExampleError(f"{page.relative_to(ROOT)}: {done.stderr[-8000:]}")
+    return done.stdout
+
+
+def _run_one(page: Path, *, check: bool) -> None:
+    text = page.read_text("utf-8")
+    with tempfile.TemporaryDirectory() as work, sandbox.fresh(sandbox.create(Path(work) / "made")) as folder:
+        new = run_page(text, folder)
+    if check:
+        print("".join(difflib.unified_diff(text.splitlines(keepends=True), new.splitlines(keepends=True))), end="")
+    elif new != text:
+        page.write_text(new, "utf-8")
+        print(page.relative_to(ROOT), "changed")
+
+
 def main() -> None:
     """Run the command line."""
-    chosen = [Path(name).resolve() for name in sys.argv[1:]] or pages()
-    with tempfile.TemporaryDirectory() as work:
-        made = sandbox.create(Path(work) / "made")
-        for page in chosen:
-            text = page.read_text("utf-8")
-            if not has_examples(text):
-                continue
+    arguments = [a for a in sys.argv[1:] if a != "--check"]
+    chosen = [Path(name).resolve() for name in arguments] or pages()
+    if len(chosen) == 1:
+        _run_one(chosen[0], check="--check" in sys.argv)
+        return
+    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        found = [(p, threads.submit(_in_process, p)) for p in chosen if has_examples(p.read_text("utf-8"))]
+        failed = 0
+        for _page, printed in found:
             try:
-                with sandbox.fresh(made) as folder:
-                    new = run_page(text, folder)
+                print(printed.result(), end="", flush=True)
             except ExampleError as error:
-                print(f"{page.relative_to(ROOT)}: {error}", file=sys.stderr)
-                continue
-            page.write_text(new, "utf-8")
-            print(page.relative_to(ROOT), "changed" if new != text else "as before", flush=True)
+                failed += 1
+                print(error, file=sys.stderr)
+    sys.exit(failed > 0)
 
 
 if __name__ == "__main__":

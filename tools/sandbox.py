@@ -2,7 +2,7 @@
 
 It holds the snapshots that the pages name:
 
-* ``statetool``: the package, with the bundled savepoints in ``statetool/demo``
+* ``statetool/demo``: the bundled savepoints
 * ``checkpoints``: three retained checkpoints of one job
 * ``new-job``: a savepoint of the next version of the demo's job, in which one state is wider and one operator is missing
 * ``sql-job`` and ``plan.json``: a savepoint of a SQL job and its compiled plan
@@ -30,6 +30,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 #: The path of the sandbox in outputs.
 SHOWN: Final = "/data/flink-states"
+_DEMO: Final = Path("statetool", "demo")
 _CORPUS: Final = ROOT / "tests" / "corpus"
 #: Snapshots in the test corpora: archive and folder.
 _UNPACKED: Final[Mapping[str, tuple[str, str]]] = {
@@ -52,7 +53,8 @@ execution.checkpointing.dir: s3://bucket/checkpoints
 def create(folder: Path) -> Path:
     """Create the files of the sandbox in a folder and return it."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "statetool").symlink_to(ROOT / "statetool")
+    for name in ("savepoint", "kafka-source", "kafka-sink"):
+        shutil.copytree(ROOT / _DEMO / name, folder / _DEMO / name)
     (folder / "config.yaml").write_text(_CONFIG, "utf-8")
     (folder / "checkpoints.json").write_text(json.dumps(_rest()), "utf-8")
     for name, (archive, inside) in _UNPACKED.items():
@@ -67,7 +69,7 @@ def fresh(source: Path) -> Iterator[Path]:
     """Yield a copy of a sandbox, in a folder whose path is as long as ``SHOWN``: columns of outputs keep their widths."""
     folder = Path(tempfile.mkdtemp(prefix="docs-", dir="/tmp"))
     try:
-        shutil.copytree(source, folder, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(source, folder, dirs_exist_ok=True)
         yield folder
     finally:
         shutil.rmtree(folder)
