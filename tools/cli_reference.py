@@ -144,7 +144,7 @@ def _shared_options(commands: list[Command]) -> dict[str, str]:
 
 def _section(command: Command, shared: Mapping[str, str], example: str, output: str | None) -> Iterator[str]:
     yield f"\n### {command.name}\n"
-    yield f"{_prose(command.command.help or '')}\n"
+    yield f"{prose(command.command.help or '')}\n"
     yield f"```text\n{_usage(command)}\n```\n"
     own = {option: text for option, text in command.options().items() if shared.get(option) != text}
     if own:
@@ -165,7 +165,7 @@ def _spelling(option: str) -> str:
     return re.sub(r"( [A-Z\[(].*)?$", "", option.rpartition(", ")[2])
 
 
-def _prose(text: str) -> str:
+def prose(text: str) -> str:
     """Return a help text as Markdown: paragraphs that click does not wrap become code."""
     paragraphs = []
     for paragraph in text.split("\n\n"):

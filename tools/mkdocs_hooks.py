@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -26,7 +28,7 @@ def _snapshot_table() -> str:
         return support_tables.snapshot_table(support_tables.unpack_cases(Path(work)))
 
 
-_TABLES: Final[Mapping[str, Callable[[], str]]] = {
+TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "commands": cli_reference.page,
     "serializers": cache(support_tables.support_table),
     "snapshots": _snapshot_table,
@@ -38,13 +40,22 @@ _TABLES: Final[Mapping[str, Callable[[], str]]] = {
 def on_files(files: Any, config: Any) -> Any:
     """Add the notebooks, which are stored beside the documentation, to the guides."""
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        files.append(File.generated(config, f"guides/{notebook.name}", abs_src_path=str(notebook)))
+        files.append(File(f"guides/{notebook.name}", _guides(), config.site_dir, config.use_directory_urls))
     return files
+
+
+@cache
+def _guides() -> str:
+    """Return a folder in which ``guides`` is the folder of the notebooks: mkdocs-jupyter reads files of a source folder only."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    (Path(folder) / "guides").symlink_to(ROOT / "notebooks")
+    return folder
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Replace the lines that name a generated table."""
-    return _GENERATED.sub(lambda line: _TABLES[line[1]](), markdown)
+    return _GENERATED.sub(lambda line: TABLES[line[1]](), markdown)
 
 
 def on_startup(command: str, dirty: bool) -> None:
