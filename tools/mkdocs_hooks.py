@@ -36,7 +36,7 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
 }
 
 
-@event_priority(100)  # before mkdocs-jupyter looks for notebooks
+@event_priority(100)  # type: ignore[untyped-decorator]  # before mkdocs-jupyter looks for notebooks
 def on_files(files: Any, config: Any) -> Any:
     """Add the notebooks, which are stored beside the documentation, to the guides."""
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
