@@ -1,6 +1,6 @@
 """Declarations of state from tables, for ``SavepointWriter.with_operator``. No data is read here.
 
-Undeclared types follow from the columns, by the table in ``saving/README.md``. Call ``describe()`` on a result to print the code of the
+Undeclared types follow from the columns, by the table in ``docs/reference/types.md``. Call ``describe()`` on a result to print the code of the
 job that will read the state.
 """
 

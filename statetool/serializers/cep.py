@@ -1,6 +1,6 @@
 """State of complex event processing: the shared buffer of events and the state of the NFA.
 
-Layouts: section 6 of ``flink-serializers.md``. ``NodeId``: u8 0 null; 1 event id, string page. ``SharedBufferEdge``: node id, Dewey
+Layouts: section 6 of ``docs/internals/flink-serializers.md``. ``NodeId``: u8 0 null; 1 event id, string page. ``SharedBufferEdge``: node id, Dewey
 number. ``SharedBufferNode``: i32 n, n times i32 reference count, edge. ``Lockable``: i32 reference count, element. ``NFAState``: partial,
 then completed matches. Follows ``org.apache.flink.cep.nfa``, Flink 1.6 to 2.3.
 """

@@ -1,6 +1,6 @@
 """State of operators of the DataStream runtime besides user values: stream elements, join buffers, transactions.
 
-Layouts: section 6 of ``flink-serializers.md``. Follows ``StreamElementSerializer``, ``IntervalJoinOperator``'s
+Layouts: section 6 of ``docs/internals/flink-serializers.md``. Follows ``StreamElementSerializer``, ``IntervalJoinOperator``'s
 ``BufferEntrySerializer`` and ``TwoPhaseCommitSinkFunction.StateSerializer``; CEP's ``SharedBuffer`` and ``NFAState``
 types; the Kafka producer's transaction state; Gelly's value arrays; Scala's collections.
 """

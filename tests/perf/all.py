@@ -3,7 +3,7 @@
 Flink writes the state (kept in ``--folder`` for the next run). Then each benchmark runs several times in a separate process: statetool's,
 and Flink's if it has an equivalent (also the State Processor API, whose jar Maven fetches). Flink reads
 through a buffer of 64 KiB: its local stream has none, which would make statetool look better than it is. ``statetool doctor --warm`` runs
-first. The table also has two limits of the machine and its load. ``--write`` puts the table into ``tests/perf/README.md``; ``--only WORK``
+first. The table also has two limits of the machine and its load. ``--write`` puts the table into ``docs/operations/performance.md``; ``--only WORK``
 runs a part.
 """
 
@@ -28,7 +28,7 @@ import numpy as np
 from tests.perf.flink.bench import read_seconds, run_java, state_processor_seconds
 from tests.perf.works import Run, path_of, snapshots, works
 
-PAGE: Final = Path(__file__).parent / "README.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "operations" / "performance.md"
 MARKS: Final = ("<!-- {keys:,} keys: written by python -m tests.perf.all --write -->", "<!-- end of {keys:,} keys -->")
 BUFFER: Final = 64 << 10
 #: Flink's equivalent for reading: its iterator over entries, or a restored backend.

@@ -59,7 +59,7 @@ class Bench:
         self._run(what, path, operator, settings, {})
 
     def run_warm(self, what: str, path: str, operator: str, java: str) -> None:
-        """Submit one job with the nodes' caches configured as in ``statetool/spark/README.md``; ``java`` are JVM options."""
+        """Submit one job with the nodes' caches configured as in ``docs/operations/clusters.md``; ``java`` are JVM options."""
         settings = dict(SETTINGS)
         settings["spark.executor.extraJavaOptions"] += f" {java}"
         settings["spark.python.daemon.module"] = "statetool.spark.daemon"

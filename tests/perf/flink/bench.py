@@ -1,4 +1,4 @@
-"""Flink's side of the benchmarks: write a large state, read it with Flink's classes (see README.md in this folder).
+"""Flink's side of the benchmarks: write a large state, read it with Flink's classes (see ``docs/internals/benchmarks.md``).
 
 ``python -m tests.perf.flink.bench make SET BACKEND N DIR`` and ``... read MODE SET SNAPSHOT [--threads 2] [--repeat 3]``.
 """

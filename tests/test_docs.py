@@ -1,0 +1,221 @@
+"""The documentation names only what exists: pages, headings, commands, options, functions, files, messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import pytest
+
+import statetool
+from statetool.serializers.table import SNAPSHOT_CLASSES
+from statetool.tables.request import OPTIONS
+from tests.support.corpora.archives import HERE, unpack
+from tests.support.facts import gather
+from tools import cli_reference, support_tables
+from tools.examples import ROOT, pages
+from tools.mkdocs_hooks import TABLES
+
+DOCS: Final = ROOT / "docs"
+PAGES: Final = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in pages()}
+COMMANDS: Final = {c.name: c for c in cli_reference.walk()}
+LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
+FENCE: Final = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+#: Options of other programs, by the page that names them.
+FOREIGN: Final = {
+    "docs/internals/contributing.md",
+    "docs/internals/benchmarks.md",
+    "docs/operations/performance.md",
+    "docs/operations/security.md",
+    "docs/operations/clusters.md",
+    "docs/operations/object-stores.md",
+    "docs/reference/spark.md",
+    "docs/recipes/follow-checkpoints.md",
+}
+
+
+def slugs(text: str) -> set[str]:
+    """Return the anchors of a page's headings, as the site spells them."""
+    from markdown.extensions.toc import slugify
+
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return {slugify(re.sub(r"`|\[|\]\([^)]*\)", "", heading), "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    broken = []
+    for link in LINK.findall(FENCE.sub("", PAGES[name])):
+        path, _, anchor = link.partition("#")
+        if ":" in path:
+            continue
+        file = (ROOT / name).parent / path if path else ROOT / name
+        if file.suffix == ".ipynb":
+            file = ROOT / "notebooks" / file.name
+        known = slugs(file.read_text("utf-8")) if file.suffix == ".md" and file.exists() else set()
+        if not file.exists() or (anchor and anchor not in known):
+            broken.append(link)
+    assert not broken
+
+
+def test_a_broken_heading_is_found() -> None:
+    assert slugs("# Read options\n```\n# no heading\n```\n## The `x`") == {"read-options", "the-x"}
+
+
+def invocations(text: str) -> Iterator[str]:
+    """Yield the calls of statetool in a page's code, without the program."""
+    for code in [block for _, block in FENCE.findall(text)] + re.findall(r"`(statetool [^`]+)`", text):
+        for line in code.replace("\\\n", " ").splitlines():
+            for call in re.findall(r"(?:^|&& |\| )statetool ([^|>&#]*)", line.strip()):
+                yield call.strip()
+
+
+def found_command(call: str) -> cli_reference.Command | None:
+    """Return the command that a call names, of one word or two."""
+    words = call.split()
+    return COMMANDS.get(" ".join(words[:2])) or COMMANDS.get(words[0])
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_and_their_options_exist(name: str) -> None:
+    groups = {command.split()[0] for command in COMMANDS if " " in command}
+    wrong = []
+    for call in invocations(PAGES[name]):
+        command = found_command(call)
+        if command is None:
+            if call.split()[0] not in {*groups, "COMMAND", "--debug", "--version", "..."}:
+                wrong.append(call)
+            continue
+        known = {o for p in command.command.get_params(command.context) for o in (*p.opts, *p.secondary_opts)}
+        wrong += [f"{call}: {o}" for o in re.findall(r"(?<!\S)(--?[a-z][\w-]*)", call) if o not in known]
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", sorted(set(PAGES) - FOREIGN))
+def test_options_in_the_text_exist(name: str) -> None:
+    known = {"--debug", "--version", "--help"}
+    for command in COMMANDS.values():
+        known |= {o for p in command.command.get_params(command.context) for o in p.opts}
+    text = re.sub(r"`(?:python|pip|pytest|mkdocs|flink|spark-submit|conda-pack|--py-files)[^`]*`", "", PAGES[name])
+    named = re.findall(r"`(--[a-z][\w-]*)", FENCE.sub("", text))
+    assert [o for o in named if o not in known] == []
+
+
+def test_every_command_is_in_the_reference() -> None:
+    shown = {n for group in (*cli_reference.EXAMPLES.values(), *cli_reference.INTERACTIVE.values()) for n in group}
+    assert shown == set(COMMANDS)
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = PAGES["docs/reference/python.md"]
+    shown = set(re.findall(r"^::: statetool\.(\w+)$", page, re.MULTILINE))
+    assert set(statetool.__all__) - shown - {"__version__", "flink", "StatetoolError"} == set()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_functions_and_methods_exist(name: str) -> None:
+    text = PAGES[name]
+    objects: dict[str, Any] = {
+        "statetool": statetool,
+        "sp": statetool.Savepoint,
+        "op": statetool.Operator,
+        "operator": statetool.Operator,
+    }
+    wrong = []
+    for holder, attribute in re.findall(r"(?<![\w.\"'/-])(statetool|sp|op|operator)\.([a-z]\w+)\(", text):
+        if not hasattr(objects[holder], attribute):
+            wrong.append(f"{holder}.{attribute}")
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "name", [f"docs/internals/{n}.md" for n in ("index", "extending", "contributing", "benchmarks")]
+)
+def test_files_exist(name: str) -> None:
+    named = re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", FENCE.sub("", PAGES[name]))
+    wrong = [f for f in named if not (ROOT / f).exists() and not (ROOT / "statetool" / f).exists()]
+    assert [f for f in wrong if f.partition("/")[0] not in ("DIR", "shared")] == []
+
+
+def test_generated_tables_exist() -> None:
+    named = {n for text in PAGES.values() for n in re.findall(r"^<!-- generated: ([\w-]+) -->$", text, re.MULTILINE)}
+    assert named == set(TABLES)
+
+
+def test_messages_that_troubleshooting_explains_are_those_of_the_code() -> None:
+    code = " ".join(f.read_text() for f in (ROOT / "statetool").rglob("*.py"))
+    ours = PAGES["docs/operations/troubleshooting.md"].partition("## What Flink says")[0]
+    messages = re.findall(r"^\| `(.*?)` \|", ours, re.MULTILINE)
+    assert len(messages) > 10
+    assert [m for m in messages if m not in code] == []
+
+
+def test_the_table_of_options_is_that_of_the_code() -> None:
+    page = PAGES["docs/reference/options.md"]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", page[page.index("Options of every read") :], re.MULTILINE)
+    table = {name: text for names, text in rows for name in re.findall(r"`(\w+)`", names)}
+    for name, option in OPTIONS.items():
+        if name != "table":
+            text = table["ttl" if name in ("ttl_ms", "now_ms") else name]
+            assert set(option.words) <= set(re.findall(r"`(\w+)`", text))
+            assert not option.words or f"`{option.default}` (default)" in text
+    assert all(f"`{name}=`" in table["ttl"] for name in ("ttl_ms", "now_ms"))
+    assert set(table) <= set(OPTIONS)
+
+
+def test_the_table_of_serializers_has_every_class() -> None:
+    table = support_tables.support_table()
+    assert all(f"`{name}`" in table for name in SNAPSHOT_CLASSES if "$" in name)
+    assert set(support_tables.verified()) <= set(SNAPSHOT_CLASSES)
+
+
+def test_the_tables_of_snapshots_and_columns(tmp_path: Path) -> None:
+    snapshots = support_tables.snapshot_table(support_tables.unpack_cases(tmp_path))
+    assert "| heap | canonical savepoint |  | 1.13 1.15 1.17 1.20 2.0 2.3 |" in snapshots
+    assert "| BIGINT | `Long` | `Types.LONG` | yes |" in support_tables.column_table()
+
+
+@pytest.mark.full
+def test_what_the_support_table_says_is_what_the_corpora_show(corpus: Path, tmp_path: Path) -> None:
+    """The file was made from more snapshots than the project has; the results of the available ones must be in it."""
+    cases = unpack(HERE / "serializers" / "generated.tar.xz", tmp_path)
+    avro = unpack(HERE / "serializers" / "avro" / "cases.tar.xz", tmp_path / "avro")
+    facts = support_tables.verified()
+    shown = gather([cases, avro, corpus])
+    assert len(shown) > 80
+    for name, row in shown.items():
+        assert set(row["versions"].split()) <= set(facts[name]["versions"].split()), name
+        for column in ("read", "written", "kernel"):
+            said = facts[name][column]
+            assert said == row[column] or row[column] in ("exact bytes", "no", "parts") or said == "partly", (
+                name,
+                column,
+            )
+
+
+def test_the_changelog_is_short() -> None:
+    assert PAGES["docs/changelog.md"].count("\n") <= 150
+
+
+def test_help_texts_become_paragraphs() -> None:
+    command = click.Command("x", help="First line.\n\n\b\n  a\n  b")
+    assert cli_reference.prose(command.help or "") == "First line.\n\n```text\n  a\n  b\n```"
+
+
+def test_a_strangers_ten_minutes_are_on_the_page() -> None:
+    from tests.ten_minutes import PAGE, steps
+
+    commands = "\n".join(code for _, code in steps(PAGE.read_text("utf-8")))
+    order = [
+        "pip install -e '.[spark]'",
+        "statetool info",
+        "import statetool",
+        "statetool stats",
+        "statetool transform",
+    ]
+    order += ["statetool verify", "statetool check"]
+    places = [commands.index(words) for words in order]
+    assert places == sorted(places)

@@ -1,0 +1,206 @@
+"""The reference of the command line: a section per command, from the commands themselves, with an example and its output."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import click
+
+from statetool.cli.main import cli
+from tools import sandbox
+from tools.examples import run_bash
+
+_DEMO: Final = "statetool/demo/savepoint"
+_SOURCE: Final = "statetool/demo/kafka-source"
+_SINK: Final = "statetool/demo/kafka-sink"
+#: Commands by purpose, with an example of each. All of them run in the sandbox when the page is built.
+EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
+    "Inspect": {
+        "info": f"statetool info {_DEMO} | head -n 12",
+        "ls": "statetool ls checkpoints",
+        "states": f"statetool states {_DEMO} | head -n 12",
+        "schema": f"statetool schema {_DEMO} with-ttl keyed_state",
+        "head": f"statetool head {_DEMO} with-ttl keyed_state --states ttl-sum,plain -n 3",
+        "files": "statetool files pyflink-job | head -n 6",
+        "stats": f"statetool stats {_DEMO} --operator with-ttl --table states",
+        "export": f"statetool export {_DEMO} timers keyed_state exported --format parquet",
+        "report": f"statetool report {_DEMO} new-job -o report.html --allow-unread",
+    },
+    "Check and compare": {
+        "check": f"statetool check {_DEMO} new-job",
+        "diff": f"statetool diff {_DEMO} checkpoints/chk-43 --operator timers --limit 3",
+        "verify": f"statetool verify {_DEMO} --deep --allow-unread",
+    },
+    "Write": {
+        "transform": (
+            f"statetool transform {_DEMO} corrected --uid timers \\\n"
+            "    --set 'registered=registered + 1' --where \"key = 'timer-3'\" --dry-run"
+        ),
+        "rescale": f"statetool rescale {_DEMO} rescaled --max-parallelism 256 --dry-run",
+        "migrate": f"statetool migrate {_DEMO} migrated --to new-job --dry-run",
+        "uid": f"statetool uid {_DEMO} renamed timers=alarms --dry-run",
+        "drop": f"statetool drop {_DEMO} smaller --uid by-short --dry-run",
+        "convert": "statetool convert checkpoints/chk-43 converted --dry-run | head -n 6",
+        "copy": f"statetool copy {_DEMO} copied --compare",
+    },
+    "Sources and sinks": {
+        "sources list": f"statetool sources list {_SOURCE}",
+        "sources show": f"statetool sources show {_SOURCE}",
+        "sources check": f"statetool sources check {_SOURCE}",
+        "sources lag": (
+            f"printf 'topic,partition,offset\\norders,0,5000\\n' > ends.csv\nstatetool sources lag {_SOURCE} --ends ends.csv"
+        ),
+        "sources set": f"statetool sources set {_SOURCE} reset --uid orders orders:0=900 --dry-run",
+        "sources add": f"statetool sources add {_SOURCE} larger --uid orders orders:5=0 --dry-run",
+        "sources remove": f"statetool sources remove {_SOURCE} smaller --uid orders orders-3 --dry-run",
+        "sources convert": "statetool sources convert kafka-consumer converted --uid bc4197a480c92c793190a9f8c0afc54c --dry-run",
+        "sinks list": f"statetool sinks list {_SINK}",
+        "sinks pending": f"statetool sinks pending {_SINK}",
+        "sinks committed": f"statetool sinks committed {_SINK}",
+        "sinks forget": (
+            f"statetool sinks forget {_SINK} smaller --uid 514dc31230726fb6b190b5bf50bbec8f --lose orders-out-0-1 --dry-run"
+        ),
+    },
+    "Checkpoints": {
+        "chain": "statetool chain checkpoints",
+        "orphans": "statetool orphans checkpoints",
+        "advise": "statetool advise checkpoints --rest checkpoints.json --config config.yaml",
+        "lint": "statetool lint config.yaml",
+    },
+    "Setup": {
+        "demo": "statetool demo | head -n 18",
+        "doctor": "statetool doctor | head -n 7",
+        "completion": "statetool completion bash --show | head -n 5",
+        "kernels": "statetool kernels --json | cut -c 1-60",
+    },
+}
+#: Commands that wait for a person or another program, with an example that is only shown.
+INTERACTIVE: Final[Mapping[str, Mapping[str, str]]] = {
+    "Inspect": {"browse": f"statetool browse {_DEMO}", "shell": f"statetool shell {_DEMO}"},
+    "Setup": {"mcp": "statetool mcp /checkpoints"},
+}
+#: An option that so many commands have is described once.
+_COMMON: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command with its context, by the words that call it."""
+
+    name: str
+    command: click.Command
+    context: click.Context
+
+    def options(self) -> dict[str, str]:
+        """Return the help of each option, by its spelling."""
+        records = (p.get_help_record(self.context) for p in self.command.get_params(self.context))
+        return {r[0]: r[1] for r in records if r and not r[0].startswith("-h,") and r[0] != "--help"}
+
+
+def walk() -> Iterator[Command]:
+    """Yield every command of the command line, subcommands included."""
+    yield from _below(cli, click.Context(cli, info_name="statetool"), ())
+
+
+def _below(group: click.Group, context: click.Context, words: tuple[str, ...]) -> Iterator[Command]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None or command.hidden:
+            continue
+        inner = click.Context(command, info_name=name, parent=context)
+        if isinstance(command, click.Group):
+            yield from _below(command, inner, (*words, name))
+        else:
+            yield Command(name=" ".join((*words, name)), command=command, context=inner)
+
+
+@cache
+def page() -> str:
+    """Return the reference as Markdown. The examples run once per process."""
+    commands = {c.name: c for c in walk()}
+    shared = _shared_options(list(commands.values()))
+    outputs = _run_examples()
+    lines = ["## Common options\n", "Many commands take these options:\n", *_table(shared)]
+    for purpose, examples in EXAMPLES.items():
+        lines.append(f"\n## {purpose}\n")
+        for name, example in {**examples, **INTERACTIVE.get(purpose, {})}.items():
+            lines += _section(commands[name], shared, example, outputs.get(name))
+    return "\n".join(lines) + "\n"
+
+
+def _shared_options(commands: list[Command]) -> dict[str, str]:
+    counts = Counter(record for command in commands for record in command.options().items())
+    return {option: text for (option, text), number in counts.items() if number >= _COMMON}
+
+
+def _section(command: Command, shared: Mapping[str, str], example: str, output: str | None) -> Iterator[str]:
+    yield f"\n### {command.name}\n"
+    yield f"{prose(command.command.help or '')}\n"
+    yield f"```text\n{_usage(command)}\n```\n"
+    own = {option: text for option, text in command.options().items() if shared.get(option) != text}
+    if own:
+        yield from _table(own)
+    if common := [f"`{_spelling(o)}`" for o, text in command.options().items() if shared.get(o) == text]:
+        yield f"\n[Common options](#common-options): {', '.join(common)}"
+    yield f"\nExample:\n\n```bash\n{example}\n```"
+    if output is not None:
+        yield f"\n```text\n{output or '(no output)'}\n```"
+
+
+def _usage(command: Command) -> str:
+    pieces = " ".join(command.command.collect_usage_pieces(command.context))
+    return f"statetool {command.name} {pieces}"
+
+
+def _spelling(option: str) -> str:
+    return re.sub(r"( [A-Z\[(].*)?$", "", option.rpartition(", ")[2])
+
+
+def prose(text: str) -> str:
+    """Return a help text as Markdown: paragraphs that click does not wrap become code."""
+    paragraphs = []
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith("\b"):
+            paragraphs.append("```text\n" + paragraph.removeprefix("\b").strip("\n") + "\n```")
+        else:
+            paragraphs.append(_escape(" ".join(paragraph.split())))
+    return "\n\n".join(paragraphs)
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"([<>*_\[\]|])", r"\\\1", text)
+
+
+def _table(options: Mapping[str, str]) -> Iterator[str]:
+    yield "| option | |\n|---|---|"
+    for option, text in options.items():
+        code = option.replace("|", "&#124;")
+        yield f"| <code>{code}</code> | {_escape(' '.join(text.split()))} |"
+
+
+@cache
+def _run_examples() -> Mapping[str, str]:
+    """Run the examples, two at a time, each in a fresh sandbox."""
+    with tempfile.TemporaryDirectory() as work, ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        made = sandbox.create(Path(work) / "made")
+        examples = {name: example for group in EXAMPLES.values() for name, example in group.items()}
+        return dict(zip(examples, threads.map(lambda e: _run(e, made), examples.values()), strict=True))
+
+
+def _run(example: str, made: Path) -> str:
+    with sandbox.fresh(made) as folder:
+        printed = run_bash(f"cd {folder}\n{example}")
+        return sandbox.without_folder(printed, folder).rstrip()
+
+
+if __name__ == "__main__":
+    print(page())

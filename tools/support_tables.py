@@ -1,0 +1,124 @@
+"""Tables of the documentation: serializers and snapshot kinds proved by bytes of Flink, and the types of undeclared columns.
+
+``tests/serializers/verified.tsv`` is written by ``python -m tests.support.facts`` from real snapshots. A class that none of them has is
+marked as unproved: its reader only follows Flink's sources. The snapshot kinds are those of the test cases.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from statetool.columns.infer import infer_type
+from statetool.declaring.job_code import java_info
+from statetool.errors import OptionError
+from statetool.hashing.possible_keys import check_key_type
+from statetool.serializers.table import FAMILIES
+from tests.support.corpora.archives import HERE, unpack
+
+COLUMNS: Final = ("read", "written", "kernel", "versions")
+#: Archives of cases with ``case.json``.
+ARCHIVES: Final = tuple(
+    HERE / "corpus" / f"{name}.tar.xz" for name in ("public-datastream", "public-sql-sources", "jobs")
+)
+#: Columns by their names in Spark.
+COLUMN_TYPES: Final = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "DECIMAL(p, s)": pa.decimal128(38, 18),
+    "STRING": pa.string(),
+    "BINARY": pa.binary(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
+    "TIMESTAMP_NTZ": pa.timestamp("us"),
+    "ARRAY<STRING>": pa.list_(pa.string()),
+    "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
+    "STRUCT<id BIGINT, name STRING>": pa.struct({"id": pa.int64(), "name": pa.string()}),
+}
+NOT_OF_A_CLASS: Final = "yes, a `Row`; a class of the job is declared: `key_type=flink.pojo(...)`"
+ORDERED: Final = "of one entry at most: only the job knows the order of more, by which RocksDB finds a key"
+_BACKENDS: Final = {"hashmap": "heap", "rocksdb": "RocksDB", "forst": "ForSt"}
+_KINDS: Final = {"canonical": "canonical savepoint", "native": "native savepoint", "checkpoint": "checkpoint"}
+_FEATURES: Final = {
+    "incremental": "incremental",
+    "changelog.enabled": "changelog",
+    "file-merging.enabled": "merged files",
+    "unaligned.enabled": "unaligned",
+    "snapshot-compression": "compressed",
+    "timer-service.factory": "heap timers",
+}
+
+
+def verified() -> dict[str, dict[str, str]]:
+    """Return ``read``, ``written``, ``kernel`` and ``versions`` by snapshot class."""
+    text = (HERE / "serializers" / "verified.tsv").read_text("utf-8")
+    return {row["class"]: row for row in csv.DictReader(text.splitlines(), delimiter="\t")}
+
+
+def support_table() -> str:
+    """Return the table of serializers as Markdown."""
+    facts = verified()
+    lines = ["| family | snapshot class | read | written | kernel | verified on Flink |", "|---|---|---|---|---|---|"]
+    for family, readers in FAMILIES.items():
+        for name in sorted(readers):
+            cells = [facts[name][c] for c in COLUMNS] if name in facts else ["unproved", "unproved", "", ""]
+            lines.append(f"| {family} | `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def snapshot_table(folders: Iterable[Path]) -> str:
+    """Return the table of snapshot kinds as Markdown, from the cases below the folders."""
+    releases: dict[tuple[str, ...], set[tuple[int, ...]]] = {}
+    for folder in folders:
+        for file in folder.rglob("case.json"):
+            case = json.loads(file.read_text("utf-8"))
+            release = tuple(map(int, case["flink_version"].split(".")[:2]))
+            releases.setdefault(_kind(case), set()).add(release)
+    lines = ["| backend | snapshot | with | verified on Flink |", "|---|---|---|---|"]
+    for kind in sorted(releases):
+        lines.append(f"| {' | '.join(kind)} | {' '.join('.'.join(map(str, r)) for r in sorted(releases[kind]))} |")
+    return "\n".join(lines)
+
+
+def unpack_cases(folder: Path) -> list[Path]:
+    """Unpack the cases of the snapshot table below a folder."""
+    return [unpack(archive, folder / archive.stem) for archive in ARCHIVES]
+
+
+def _kind(case: dict[str, Any]) -> tuple[str, str, str]:
+    settings = case.get("config") or {}
+    features = [
+        word
+        for name, word in _FEATURES.items()
+        if any(key.endswith(name) and str(value).lower() in ("true", "heap") for key, value in settings.items())
+    ]
+    kind = case["kind"]
+    # A savepoint does not depend on checkpoint settings.
+    if kind != "checkpoint":
+        features = [word for word in features if word in ("compressed", "heap timers")]
+    return _BACKENDS[case["backend"]], _KINDS[kind], ", ".join(features)
+
+
+def column_table() -> str:
+    """Return the types of undeclared columns as Markdown."""
+    lines = ["| column | values in Java | the job declares | as a key |", "|---|---|---|---|"]
+    for name, kind in COLUMN_TYPES.items():
+        serializer = infer_type(kind)
+        info = java_info(serializer)
+        try:
+            check_key_type(serializer)
+            key = NOT_OF_A_CLASS if pa.types.is_struct(kind) else ORDERED if pa.types.is_map(kind) else "yes"
+        except OptionError:
+            key = "no: Java hashes arrays by where they lie in memory"
+        lines.append(f"| {name} | `{info.java_class}` | `{info.information}` | {key} |")
+    return "\n".join(lines)
