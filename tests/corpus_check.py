@@ -22,10 +22,10 @@ from typing import Any
 import pyarrow as pa
 
 import statetool
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.declaring.classes import read_declarations
 from statetool.errors import StatetoolError, UnknownSerializerError
-from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.serializers.base import Serializer
 from statetool.types import Scalar
 from statetool.types.declared import ClassDeclaration
@@ -170,12 +170,12 @@ class Checker:
     # ---- keyed --------------------------------------------------------------------------------
 
     def long_form(
-        self, op: statetool.Operator, name: str, key: Serializer, meta: StateMeta, wanted: dict[str, Any]
+        self, op: statetool.Operator, name: str, key: Serializer, meta: StateMetaInfo, wanted: dict[str, Any]
     ) -> None:
         what = f"{op.name}.{name}"
         if meta.kind != wanted["kind"]:
             self.problems.append(f"{what}: kind {meta.kind}, expected {wanted['kind']}")
-        shape = StateShape(meta)
+        shape = StateLayout(meta)
         if opaque(shape) or self.undescribed(op, name, wanted):
             return  # compared through keyed_state, which has the bytes
         groups: dict[str, list[Any]] = defaultdict(list)
@@ -214,7 +214,7 @@ class Checker:
         )
 
     def one_row_a_key(
-        self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMeta]], wanted: dict[str, Any]
+        self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMetaInfo]], wanted: dict[str, Any]
     ) -> None:
         void = {
             n: m for n, (_, m) in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")
@@ -235,7 +235,7 @@ class Checker:
                 missing = name in undecoded or any(n.startswith(f"{name}[") for n in undecoded)
                 if row[column_of[name]] is None and not missing:
                     continue
-                if missing or opaque(StateShape(meta)):
+                if missing or opaque(StateLayout(meta)):
                     raw[name] += 1
                     found[name].append({"key": head})
                     continue
@@ -246,7 +246,7 @@ class Checker:
             self.raw += raw[name]
             if raw[name]:
                 skipped = {json_text(r["key"]) for r in found[name] if "value" not in r}
-                known = not opaque(StateShape(void[name])) and not self.undescribed(op, name, wanted[name])
+                known = not opaque(StateLayout(void[name])) and not self.undescribed(op, name, wanted[name])
                 if known and name not in self.undeclared:
                     self.problems.append(f"{op.name}.{name}: {raw[name]} values could not be decoded")
                 rows = [r if json_text(r["key"]) not in skipped else {"key": r["key"]} for r in rows]
@@ -256,9 +256,9 @@ class Checker:
                 [in_order(name, r, unordered=any_order(wanted[name])) for r in rows],
             )
 
-    def whole(self, row: dict[str, Any], column: str, meta: StateMeta) -> Any:
+    def whole(self, row: dict[str, Any], column: str, meta: StateMetaInfo) -> Any:
         """Return everything that a state holds for a key; for Flink 2's async states, the serializer is that of an element."""
-        shape = StateShape(meta)
+        shape = StateLayout(meta)
         if meta.backend_type != KEY_VALUE_V2 or shape.kind not in ("list", "map"):
             return self.json(row, column, meta.value)
 
@@ -278,7 +278,7 @@ class Checker:
         return bool(described) and bool(classes - described)
 
     def timers(
-        self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMeta]], keyed: dict[str, Any]
+        self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMetaInfo]], keyed: dict[str, Any]
     ) -> None:
         timers = [(k, m) for k, m in metas.values() if m.kind == "timers"]
         expected = {"event": keyed["event_time_timers"], "processing": keyed["processing_time_timers"]}
@@ -314,12 +314,12 @@ class Checker:
 
     # ---- operator state -----------------------------------------------------------------------
 
-    def operator_state(self, op: statetool.Operator, name: str, meta: StateMeta, wanted: dict[str, Any]) -> None:
+    def operator_state(self, op: statetool.Operator, name: str, meta: StateMetaInfo, wanted: dict[str, Any]) -> None:
         what = f"{op.name}.{name} (operator state)"
         if meta.kind != wanted["mode"]:
             self.problems.append(f"{what}: mode {meta.kind}, expected {wanted['mode']}")
         rows = rows_with_numbers(self.read(op, self.table(op, "operator", name)))
-        if any(s.framed_only for s in tree(meta.value)):
+        if any(s.needs_frame for s in tree(meta.value)):
             self.raw += len(rows)
             self.compare(what, [bytes_of(r["value"]) for r in rows], [bytes_of(r) for r in wanted["rows"]])
             return
@@ -352,10 +352,10 @@ def described_classes(serializer: Serializer) -> set[str]:
     return found
 
 
-def opaque(shape: StateShape) -> bool:
+def opaque(shape: StateLayout) -> bool:
     """Return True if only user code can read a part of the state's value."""
     parts = [shape.element, *([shape.user_key] if shape.user_key is not None else [])]
-    return shape.framed_bytes or any(s.framed_only for p in parts for s in tree(p))
+    return shape.framed_bytes or any(s.needs_frame for p in parts for s in tree(p))
 
 
 def any_order(wanted: dict[str, Any]) -> bool:

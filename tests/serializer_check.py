@@ -233,7 +233,7 @@ def _is_java_serializer(snapshot: bytes) -> bool:
 
 
 def _check_data(case: Case, s: Serializer, data: bytes, result: Result) -> None:
-    if s.framed_only:
+    if s.needs_frame:
         _check_frames(case, s, data, result)
         return
     c = Cursor(data)

@@ -74,8 +74,8 @@ def test_spark_is_imported_in_the_spark_room_only() -> None:
     [
         "sp['by-short'].to_arrow()",
         # Imports of Spark tasks.
-        "from statetool.spark.guard import checked; "
-        "any(map(len, checked(iter(sp['collections-by-string'].to_arrow(states=['prices', 'visits', 'names']).to_batches()))))",
+        "from statetool.spark.guard import reject_unsupported_rows; "
+        "any(map(len, reject_unsupported_rows(iter(sp['collections-by-string'].to_arrow(states=['prices', 'visits', 'names']).to_batches()))))",
         "statetool.rescale(SAVEPOINT, sys.argv[1], {'timers': 300})",
         "statetool.SavepointWriter.new().with_operator('new', statetool.bootstrap_keyed_state("
         "pq.ParquetFile(sys.argv[2]).read(), key='k', states={'n': statetool.value('BIGINT'), "

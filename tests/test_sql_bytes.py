@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import statetool
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.io.cursor import Cursor
@@ -69,7 +69,7 @@ def check_bytes(path: Path) -> int:
             if meta.kind == "value":
                 _written_back(meta.value, value)
             elif meta.kind == "map" and meta.namespace is not None and meta.namespace.logical == Scalar("null"):
-                shape = StateShape(meta)
+                shape = StateLayout(meta)
                 assert shape.user_key is not None
                 _written_back(shape.user_key, key[size + 1 :])
                 if value[0] == 0:

@@ -131,7 +131,7 @@ def parse_duration(text: str) -> float:
     if iso is not None and any(iso.groups()):
         days, hours, minutes, seconds = (float(g or 0) for g in iso.groups())
         return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
-    return _scaled(text, _TIME, "a duration", "write 10 min, 30 s, 500 ms or PT10M")
+    return _scale(text, _TIME, "a duration", "write 10 min, 30 s, 500 ms or PT10M")
 
 
 def parse_size(text: str) -> int:
@@ -142,10 +142,10 @@ def parse_size(text: str) -> int:
     OptionError
         The text has none of these forms.
     """
-    return int(_scaled(text, _SIZE, "a size", "write 20 kb, 1 mb or 4096"))
+    return int(_scale(text, _SIZE, "a size", "write 20 kb, 1 mb or 4096"))
 
 
-def _scaled(text: str, units: Mapping[str, float], what: str, hint: str) -> float:
+def _scale(text: str, units: Mapping[str, float], what: str, hint: str) -> float:
     match = _NUMBER.fullmatch(text.strip())
     unit = None if match is None else units.get(match.group(2).strip().lower())
     if match is None or unit is None:
@@ -243,7 +243,7 @@ def _yaml_values(text: str, path: str) -> Iterator[tuple[str, str]]:
         return
     if not isinstance(tree, dict):
         raise FormatError("a configuration is a mapping of keys to values").at(file=path)
-    yield from _flattened(tree, "")
+    yield from _flatten(tree, "")
 
 
 def _expanded_size(node: Node, sizes: dict[int, int], level: int = 0) -> int:
@@ -263,11 +263,11 @@ def _expanded_size(node: Node, sizes: dict[int, int], level: int = 0) -> int:
     return sizes[id(node)]
 
 
-def _flattened(tree: Mapping[Any, Any], above: str) -> Iterator[tuple[str, str]]:
+def _flatten(tree: Mapping[Any, Any], above: str) -> Iterator[tuple[str, str]]:
     for key, value in tree.items():
         name = f"{above}{key}"
         if isinstance(value, dict):
-            yield from _flattened(value, f"{name}.")
+            yield from _flatten(value, f"{name}.")
         elif isinstance(value, list):
             yield name, ";".join(map(str, value))
         else:

@@ -7,8 +7,8 @@ from typing import Any
 
 from statetool.api.execution import runner_of
 from statetool.declaring.job_code import java_of_elements, java_of_keyed, python_of_keyed
-from statetool.saving.bootstrap import ElementBootstrap, KeyedBootstrap, Table
-from statetool.saving.bootstrap.states import key_type, planned_table, python_states
+from statetool.saving.bootstrap import ElementBootstrap, KeyedBootstrap, TableSchema
+from statetool.saving.bootstrap.states import key_type, plan_table, python_states
 from statetool.saving.bootstrap.tables import element_metas
 from statetool.serializers.pyflink import PYTHON_STATE
 
@@ -30,7 +30,7 @@ class KeyedState(KeyedBootstrap):
         """
         table = _table_of(self)
         key = key_type(self, table)
-        planned = planned_table(self, table, key)
+        planned = plan_table(self, table, key)
         python = python_states(self)
         if python:
             return python_of_keyed((name.removeprefix(PYTHON_STATE), state) for name, state in python)
@@ -53,6 +53,6 @@ class OperatorState(ElementBootstrap):
         return java_of_elements(meta)
 
 
-def _table_of(bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
+def _table_of(bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
     session: Any = getattr(bootstrap.data, "sparkSession", None)
     return runner_of(session).describe(bootstrap)

@@ -125,9 +125,9 @@ class Comparison:
         FormatError, DecodeError
             Bytes are damaged. Undamaged state that statetool cannot read is listed in :attr:`unread` instead.
         """
-        from statetool.comparison.compare import summed
+        from statetool.comparison.compare import sum_counts
 
-        return summed(self._counted)
+        return sum_counts(self._counted)
 
     @property
     def unread(self) -> tuple[str, ...]:

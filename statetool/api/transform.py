@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from statetool.api.operator import Operator
-    from statetool.formats.state_meta import StateMeta
+    from statetool.formats.state_meta import StateMetaInfo
     from statetool.saving.bootstrap import KeyedBootstrap
     from statetool.serializers.base import Serializer
 
@@ -95,14 +95,14 @@ def _by_function(
 
 def _by_expressions(
     operator: Operator,
-    metas: Mapping[str, StateMeta],
+    metas: Mapping[str, StateMetaInfo],
     change: Mapping[str, str],
     where: str | None,
     decimals: DecimalsMode,
 ) -> tuple[pa.Schema, pa.Schema, Any]:
     from statetool.columns.companions import SUFFIXES, state_of_companion
     from statetool.spark.schema import arrow_schema
-    from statetool.spark.transform import expressed
+    from statetool.spark.transform import apply_expressions
 
     column_of = state_columns(metas)
     for name in change:
@@ -125,19 +125,19 @@ def _by_expressions(
     columns = {column_of.get(n, n): sql for n, sql in change.items()}
     own = {column_of[n] for n in needed}
     companions = {f"{n}{suffix}" for n in ("key", *own) for suffix in SUFFIXES} - own
-    data = expressed(frame, columns, where, [column_of[n] for n in timed], companions & set(frame.columns))
+    data = apply_expressions(frame, columns, where, [column_of[n] for n in timed], companions & set(frame.columns))
     return arrow_schema(frame), arrow_schema(data), data
 
 
-def _ttl(meta: StateMeta) -> bool:
-    from statetool.columns.values import StateShape
+def _ttl(meta: StateMetaInfo) -> bool:
+    from statetool.columns.values import StateLayout
 
-    return isinstance(StateShape(meta).element.logical, TtlType)
+    return isinstance(StateLayout(meta).element.logical, TtlType)
 
 
 def _bootstraps(
     operator: Operator,
-    metas: Mapping[str, StateMeta],
+    metas: Mapping[str, StateMetaInfo],
     before: pa.Schema,
     after: pa.Schema,
     data: Any,
@@ -226,13 +226,13 @@ def _shape(kind: pa.DataType, *, any_decimal: bool = False) -> Any:
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
 
 
-def _state_type(meta: StateMeta, before: pa.DataType, after: pa.DataType) -> StateType:
+def _state_type(meta: StateMetaInfo, before: pa.DataType, after: pa.DataType) -> StateType:
     """Return the state's type for a column of another type. A key or element with an unchanged type keeps its serializer."""
     import pyarrow as pa
 
-    from statetool.columns.values import StateShape
+    from statetool.columns.values import StateLayout
 
-    shape = StateShape(meta)
+    shape = StateLayout(meta)
     kind: Any = meta.kind
     is_kind = {"list": pa.types.is_list, "map": pa.types.is_map}.get(kind)
     if is_kind is not None and not is_kind(after):

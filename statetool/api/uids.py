@@ -78,16 +78,16 @@ def uids_in(file: str, operator_ids: Collection[str]) -> list[str]:
 
 
 def _texts(file: str) -> Iterator[str]:
-    with files.reading(file), _opened(file) as stream:
+    with files.reading(file), _open(file) as stream:
         start = stream.read(4)
         stream.seek(0)
         if start[:2] == b"PK":
             yield from _texts_of_archive(file, stream)
         else:
-            yield from _texts_of_bytes(file, _limited(file, stream))
+            yield from _texts_of_bytes(file, _read_limited(file, stream))
 
 
-def _opened(file: str) -> IO[bytes]:
+def _open(file: str) -> IO[bytes]:
     if files.is_local(file):
         return open(files.local_path(file), "rb")
     fs, path = files.file_system(file)
@@ -105,14 +105,14 @@ def _texts_of_archive(file: str, stream: IO[bytes]) -> Iterator[str]:
                     (".class", ".py", ".json", ".sql", ".properties", ".yaml", ".yml", ".conf")
                 ):
                     with archive.open(member) as inner:
-                        yield from _texts_of_bytes(f"{file}!{member.filename}", _limited(file, inner))
+                        yield from _texts_of_bytes(f"{file}!{member.filename}", _read_limited(file, inner))
     except (zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
         if isinstance(error, FormatError | UnsupportedError):
             raise
         raise FormatError(f"{file} is not a jar that can be read: {error}") from error
 
 
-def _limited(file: str, stream: IO[bytes]) -> bytes:
+def _read_limited(file: str, stream: IO[bytes]) -> bytes:
     data = stream.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise UnsupportedError(
@@ -134,10 +134,10 @@ def _texts_of_bytes(file: str, data: bytes) -> Iterator[str]:
     for line in text.splitlines():
         yield line.strip()
         for quoted in _QUOTED.findall(line):
-            yield _unquoted(quoted)
+            yield _unquote(quoted)
 
 
-def _unquoted(quoted: str) -> str:
+def _unquote(quoted: str) -> str:
     if "\\" in quoted:
         import ast
 

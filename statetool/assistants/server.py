@@ -37,10 +37,10 @@ def server(root: str) -> MCPServer:
 
 def _with_our_errors(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     @functools.wraps(tool)
-    def called(*arguments: Any, **named: Any) -> dict[str, Any]:
+    def call_tool(*arguments: Any, **named: Any) -> dict[str, Any]:
         try:
             return tool(*arguments, **named)
         except statetool.StatetoolError as error:
             raise ToolError(str(error)) from error
 
-    return called
+    return call_tool

@@ -70,7 +70,7 @@ class Tools:
         path, operator, table: as returned by list_snapshots and describe. limit: number of rows, at most 1000. keys: only rows with these
         keys.
         """
-        from statetool.columns.python_values import shown_rows
+        from statetool.columns.python_values import rows_to_python
 
         if not 1 <= limit <= MOST_ROWS:
             raise OptionError(f"limit is {limit}", hint=f"ask for 1 to {MOST_ROWS} rows; keys= finds single ones")
@@ -78,7 +78,7 @@ class Tools:
         rows: list[dict[str, Any]] = []
         size = 0
         for batch in self._root.open(path)[operator].plan(request).batches():
-            for row in shown_rows(batch.slice(0, limit + 1 - len(rows))):
+            for row in rows_to_python(batch.slice(0, limit + 1 - len(rows))):
                 if len(rows) == limit:
                     return _plain({"rows": rows, "more": True})
                 size += len(json.dumps(row, default=_text))

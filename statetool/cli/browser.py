@@ -171,10 +171,10 @@ def _rows(operator: Operator, table: str) -> Iterator[dict[str, Any]]:
             for name, s in operator.states.items()
         )
         return
-    from statetool.columns.python_values import shown_rows
+    from statetool.columns.python_values import rows_to_python
 
     for batch in operator.plan(ScanRequest.of(table, on_error="keep_raw")).batches():
-        yield from shown_rows(batch)
+        yield from rows_to_python(batch)
 
 
 def about_table(operator: Operator, table: str) -> list[str]:

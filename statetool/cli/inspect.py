@@ -105,7 +105,7 @@ def stats(
         for name, columns in _SHOWN.items():
             if rows := statistics.rows(name):
                 out.text(f"{name}:")
-                out.rows([_dated(asdict(r)) for r in rows], columns=columns)
+                out.rows([_add_times(asdict(r)) for r in rows], columns=columns)
                 out.text("")
     for reason in statistics.unread:
         Output.say(f"not read, so only its bytes are counted: {reason}")
@@ -272,7 +272,7 @@ def _write_parquet(comparison: Comparison, target: str) -> None:
         raise
 
 
-def _dated(row: dict[str, Any]) -> dict[str, Any]:
+def _add_times(row: dict[str, Any]) -> dict[str, Any]:
     """Add the times of a row in readable form."""
     return row | {name: _date(row[f"{name}_ms"]) for name in ("first", "last") if f"{name}_ms" in row}
 

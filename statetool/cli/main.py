@@ -281,11 +281,11 @@ def head(path: str, rebase: tuple[str, ...], form: str, operator: str, table: st
 
 
 def _first_rows(scan: TableScan, limit: int) -> list[dict[str, Any]]:
-    from statetool.columns.python_values import shown_rows
+    from statetool.columns.python_values import rows_to_python
 
     rows: list[dict[str, Any]] = []
     for batch in scan.batches():
-        rows += shown_rows(batch.slice(0, limit - len(rows)))
+        rows += rows_to_python(batch.slice(0, limit - len(rows)))
         if len(rows) >= limit:
             break
     return rows

@@ -30,11 +30,13 @@ def row_runs(sizes: npt.NDArray[np.int64], *, max_rows: int = MAX_ROWS, max_byte
         start = stop
 
 
-def bounded(batch: pa.RecordBatch, *, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES) -> Iterator[pa.RecordBatch]:
+def split_to_limits(
+    batch: pa.RecordBatch, *, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES
+) -> Iterator[pa.RecordBatch]:
     """Cut a record batch into batches within the limits. A larger row forms a separate batch."""
     if batch.num_rows <= max_rows and (batch.num_rows <= 1 or batch.nbytes <= max_bytes):
         yield batch
         return
     half = min(max_rows, (batch.num_rows + 1) // 2)
     for start in range(0, batch.num_rows, half):
-        yield from bounded(batch.slice(start, half), max_rows=max_rows, max_bytes=max_bytes)
+        yield from split_to_limits(batch.slice(start, half), max_rows=max_rows, max_bytes=max_bytes)

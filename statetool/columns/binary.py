@@ -17,7 +17,7 @@ from typing_extensions import assert_never
 
 from statetool.columns.arrays import as_arrow, is_valid
 from statetool.columns.from_plain import null_key_error
-from statetool.columns.leaves import Column, Leaves, bitmap, offsets_of, spread
+from statetool.columns.leaves import Column, Leaves, bitmap, offsets_of, spread_values
 from statetool.columns.types import arrow_type, keeps_nanos, member_arrays, member_fields
 from statetool.errors import StatetoolError
 from statetool.kernels import decode_fixed, slots
@@ -227,7 +227,7 @@ class BinaryData(Leaves):
                 refuse(at.valid != 0, NOT_NULL, at.slot)
                 return pa.nulls(len(at))
             case "raw" | "variant" | "row" | "array" | "map":
-                return spread(self.outside(op, logical, at), at.valid)
+                return spread_values(self.outside(op, logical, at), at.valid)
         assert_never(op.kind)
 
     def outside(self, op: ir.Slot, logical: LogicalType, at: SlotRange) -> pa.Array:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow
 from statetool.columns.binary import BinaryData
-from statetool.columns.leaves import Column, spread
+from statetool.columns.leaves import Column, spread_values
 from statetool.errors import DecodeError, StatetoolError
 from statetool.kernels import elements
 from statetool.kernels import program as ir
@@ -42,7 +42,7 @@ class Choices(BinaryData):
             raise error.inside(step) from None
         after = pos.copy()
         after[present] = moved
-        return spread(array, valid), after
+        return spread_values(array, valid), after
 
     def masked_list(self, element: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
         assert isinstance(logical, ListType)

@@ -88,7 +88,7 @@ def coerce(array: pa.Array, logical: LogicalType) -> pa.Array:
         case Scalar("time") if pa.types.is_integer(kind) or pa.types.is_null(kind):
             return _cast(array, pa.int64())
         case Scalar("day_interval") if pa.types.is_duration(kind):
-            return _rescaled(array, kind.unit, "ms")
+            return _rescale(array, kind.unit, "ms")
         case DateType() if pa.types.is_date32(kind):
             return array.cast(pa.int32())
         case TimestampType():
@@ -107,14 +107,14 @@ def _utf8(array: pa.Array) -> pa.Array:
                 bytes(raw or b"").decode("utf-8")
             except UnicodeDecodeError as e:
                 raise EncodeError(
-                    f"a string that is not valid UTF-8: {_shortened(raw)}",
+                    f"a string that is not valid UTF-8: {_shorten(raw)}",
                     hint="decode the bytes in the encoding they are in, as decode(bytes, 'ISO-8859-1') in Spark, or write BINARY",
                 ) from e
         raise EncodeError(f"strings that Arrow refuses: {invalid}") from invalid
     return array
 
 
-def _shortened(raw: bytes) -> str:
+def _shorten(raw: bytes) -> str:
     return repr(raw) if len(raw) <= _SHOWN_BYTES else f"{raw[:_SHOWN_BYTES]!r}..."
 
 
@@ -150,7 +150,7 @@ def _timestamps(array: pa.Array, logical: TimestampType) -> pa.Array:
         return _with_nanos(array.field("timestamp"), array.field("nanos"), logical, is_valid(array))
     if not pa.types.is_timestamp(array.type) or (array.type.tz is not None) != logical.zoned:
         raise mismatch(array, logical)
-    return _rescaled(array, array.type.unit, logical.unit)
+    return _rescale(array, array.type.unit, logical.unit)
 
 
 def plain_timestamps(array: pa.Array, logical: TimestampType) -> list[int | None]:
@@ -174,7 +174,7 @@ def plain_timestamps(array: pa.Array, logical: TimestampType) -> list[int | None
     return values
 
 
-def _rescaled(array: pa.Array, unit: str, target: str) -> pa.Array:
+def _rescale(array: pa.Array, unit: str, target: str) -> pa.Array:
     raw = array.cast(pa.int64())
     per_second, target_per_second = _PER_SECOND[unit], _PER_SECOND[target]
     if target_per_second >= per_second:

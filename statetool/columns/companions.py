@@ -21,7 +21,7 @@ import pyarrow as pa
 from statetool.columns.arrays import as_arrow, is_valid
 from statetool.columns.coerce import list_parts, map_parts
 from statetool.columns.from_plain import scale_of
-from statetool.columns.leaves import spread
+from statetool.columns.leaves import spread_values
 from statetool.columns.types import BIG_DECIMAL, COMPANION, SCALED_DECIMAL, arrow_type, member_arrays, member_fields
 from statetool.errors import EncodeError, StatetoolError
 from statetool.types import BigDecimalType, ListType, LogicalType, MapType, PresentType, StructType, TtlType
@@ -231,23 +231,23 @@ def with_scales(array: pa.Array, scales: pa.Array, logical: LogicalType, *, exac
     own = scales if valid.all() else scales.filter(as_arrow(valid))
     match logical:
         case BigDecimalType():
-            return spread(_with_scale(present, own, exact=exact), valid)
+            return spread_values(_with_scale(present, own, exact=exact), valid)
         case ListType(element) if _is_list(array.type) and _is_list(scales.type):
             counts, elements = list_parts(present)
             scale_counts, inner = list_parts(_without_nulls(own))
             _check_counts(counts, scale_counts)
             joined = _inside("element", elements, inner, element, exact)
-            return spread(_list_array(counts, joined), valid)
+            return spread_values(_list_array(counts, joined), valid)
         case MapType(key, value) if pa.types.is_map(array.type) or _is_list(array.type):
-            return spread(_map_with_scales(present, _without_nulls(own), key, value, exact), valid)
+            return spread_values(_map_with_scales(present, _without_nulls(own), key, value, exact), valid)
         case StructType() if pa.types.is_struct(array.type) and pa.types.is_struct(scales.type):
-            return spread(_struct_with_scales(present, _without_nulls(own), logical, exact), valid)
+            return spread_values(_struct_with_scales(present, _without_nulls(own), logical, exact), valid)
         case TtlType(value):
             if not _has_last_access(array.type):
                 return with_scales(array, scales, value, exact=exact)
             kind = StructType.of(value=value)
             named = pa.StructArray.from_arrays([own], names=["value"])
-            return spread(_struct_with_scales(present, named, kind, exact), valid)
+            return spread_values(_struct_with_scales(present, named, kind, exact), valid)
     if pa.types.is_null(array.type):
         return array
     raise EncodeError(f"scales of type {scales.type} beside values of type {array.type}", hint=_SHAPE_HINT)

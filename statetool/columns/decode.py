@@ -16,7 +16,7 @@ from statetool.columns.arrays import as_arrow, as_numpy, is_valid
 from statetool.columns.choices import NO_PROGRAM, null_where, struct_of
 from statetool.columns.from_plain import null_key_error
 from statetool.columns.graphs import Graphs
-from statetool.columns.leaves import Column, spread
+from statetool.columns.leaves import Column, spread_values
 from statetool.columns.types import arrow_type, member_arrays
 from statetool.errors import StatetoolError
 from statetool.kernels import elements
@@ -88,7 +88,7 @@ class _Decoder(Graphs):
                 return self.struct(op, struct_of(logical), pos, end)
             case ir.Flagged(value, null_flag, padding):
                 return self.flagged(value, null_flag, padding, logical, pos, end)
-            case ir.Present(value, flag):
+            case ir.NonNullFlag(value, flag):
                 return self.run(value, logical, self.constant(1, flag, NULL_VALUE, pos, end), end)
             case ir.Repeated(element):
                 return self.repeated(element, logical, pos, end)
@@ -121,9 +121,9 @@ class _Decoder(Graphs):
                 return self.text(nullable, pos, end)
             case ir.Constant(size, byte):
                 return self.nothing(size, byte, logical, pos, end)
-            case ir.Choice(names):
+            case ir.EnumIndex(names):
                 return self.choice(names, pos, end)
-            case ir.Flipped():
+            case ir.SignFlippedLong():
                 raw, after = self.load(8, pos, end)
                 return as_arrow(raw ^ np.int64(-(1 << 63))), after
             case ir.Temporal(kind):
@@ -228,7 +228,7 @@ class _Decoder(Graphs):
             parts.append(array)
         after = after.copy()
         after[present] = moved
-        return spread(self.assemble(logical, parts, len(present)), valid), after
+        return spread_values(self.assemble(logical, parts, len(present)), valid), after
 
     def either(self, left: ir.Op, right: ir.Op, logical: StructType, pos: Positions, end: Positions) -> Column:
         flags, after = self.flags(pos, end)

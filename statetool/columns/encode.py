@@ -51,10 +51,10 @@ _SECOND = 1_000_000_000  # in nanoseconds
 _DAY = 86400 * _SECOND
 #: The only NaN that ``DataOutput`` writes.
 _NAN_BITS = {"f32": 0x7FC00000, "f64": 0x7FF8 << 48}
-_Leaf = ir.Fixed | ir.Text | ir.Counted | ir.Constant | ir.Choice | ir.Flipped | ir.Temporal
+_Leaf = ir.Fixed | ir.Text | ir.Counted | ir.Constant | ir.EnumIndex | ir.SignFlippedLong | ir.Temporal
 
 
-class NotForKernelsError(Exception):
+class NoKernelError(Exception):
     """Raised for a program that must be encoded value by value."""
 
 
@@ -73,7 +73,7 @@ def measure(serializer: Serializer, array: pa.Array, *, last_access_ms: int | No
     """
     try:
         return _measure(serializer.program(), serializer.logical, array, last_access_ms)
-    except (NotForKernelsError, TooWideError):
+    except (NoKernelError, TooWideError):
         return _Plain(serializer, arrow_to_plain(array, serializer.logical, last_access_ms=last_access_ms))
 
 
@@ -134,7 +134,7 @@ def _numbers(array: pa.Array) -> Int64s:
     return as_numpy(array.cast(pa.int64()))
 
 
-def _fixed(kind: ir.FixedKind, array: pa.Array, logical: LogicalType) -> Piece:
+def _encode_fixed(kind: ir.FixedKind, array: pa.Array, logical: LogicalType) -> Piece:
     if array.null_count:
         raise null_error(str(getattr(logical, "name", logical)))
     if kind == "bool":
@@ -156,7 +156,7 @@ def _measure(op: ir.Op, logical: LogicalType, array: pa.Array, access: int | Non
             present = array if valid.all() else array.filter(as_arrow(valid))
             measured = _measure(value, logical, present, access)
             return Flagged(valid, measured, (1 - null_flag, null_flag), padding)
-        case ir.Present(value, flag):
+        case ir.NonNullFlag(value, flag):
             all_valid = np.ones(len(array), dtype=np.bool_)
             return Flagged(all_valid, _measure(value, logical, array, access), (flag, 1 - flag), 0)
         case ir.Repeated(element):
@@ -172,16 +172,16 @@ def _measure(op: ir.Op, logical: LogicalType, array: pa.Array, access: int | Non
         case ir.Pojo(names, parts):
             return _pojo(names, parts, logical, array, access)
         case ir.Masked():
-            return _masked(op, logical, array, access)
+            return _encode_masked(op, logical, array, access)
         case ir.EitherOf(left, right):
             return _either(left, right, logical, array, access)
         case ir.Ttl(value):
             return _ttl(value, logical, array, access)
         case ir.Blocks() | ir.Union() | ir.StreamElement() | ir.MaskedList():
-            raise NotForKernelsError
+            raise NoKernelError
     if isinstance(op, _Leaf):
         if op == ir.Fixed("char") or isinstance(logical, BitmapType):
-            raise NotForKernelsError
+            raise NoKernelError
         return _leaf(op, logical, coerce(array, logical))
     match op:
         case (
@@ -193,16 +193,16 @@ def _measure(op: ir.Op, logical: LogicalType, array: pa.Array, access: int | Non
             | ir.Clock()
             | ir.Epoch()
         ):
-            raise NotForKernelsError
+            raise NoKernelError
         case ir.FixedBytes() | ir.BinaryData() | ir.Framed() | ir.Rest() | ir.PerRecord() | ir.Graph():
-            raise NotForKernelsError
+            raise NoKernelError
     assert_never(op)
 
 
 def _leaf(op: _Leaf, logical: LogicalType, array: pa.Array) -> Piece:
     match op:
         case ir.Fixed(kind):
-            return _fixed(kind, array, logical)
+            return _encode_fixed(kind, array, logical)
         case ir.Text(nullable):
             if not nullable and array.null_count:
                 raise null_error("string")
@@ -213,7 +213,7 @@ def _leaf(op: _Leaf, logical: LogicalType, array: pa.Array) -> Piece:
             return Counted(array)
         case ir.Constant(size, byte):
             return Constant(len(array), size, byte)
-        case ir.Choice(names):
+        case ir.EnumIndex(names):
             if array.null_count:
                 raise null_error("constant of an enum")
             index = pa.compute.index_in(array, pa.array(names, type=pa.string()))
@@ -221,7 +221,7 @@ def _leaf(op: _Leaf, logical: LogicalType, array: pa.Array) -> Piece:
                 bad = array.filter(index.is_null())[0].as_py()
                 raise EncodeError(f"{bad!r} is not a constant of the enum: {', '.join(names)}")
             return Integers(_numbers(index), 4)
-        case ir.Flipped():
+        case ir.SignFlippedLong():
             if array.null_count:
                 raise null_error("timestamp of a timer")
             return Integers(_numbers(array) ^ np.int64(_I64_MIN), 8)
@@ -240,7 +240,7 @@ def _part(step: str, op: ir.Op, logical: LogicalType, array: pa.Array, access: i
 def _map_keys(op: ir.Op, logical: LogicalType, counts: Int64s, array: pa.Array, access: int | None) -> Piece:
     """Measure the keys of maps, in which each key must occur once."""
     if has_map(logical):
-        raise NotForKernelsError
+        raise NoKernelError
     keys = _part("key", op, logical, array, access)
     if counts.max(initial=0) <= 1:
         return keys
@@ -277,7 +277,7 @@ def _pojo(
     return Flagged(valid, Chain(pieces, len(present)), (2, 1), 0)
 
 
-def _masked(op: ir.Masked, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
+def _encode_masked(op: ir.Masked, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
     assert isinstance(logical, StructType)
     if not is_valid(array).all():
         raise null_error("row")

@@ -94,7 +94,7 @@ def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
         case BigDecimalType():
             if options.decimals == "string":
                 return str(value)
-            decimal = scaled_decimal(value)
+            decimal = scale_decimal(value)
             return decimal if options.decimals == "plain" else {"decimal": decimal, "scale": scale_of(value)}
         case BigIntegerType():
             if options.decimals == "string":
@@ -111,14 +111,14 @@ def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
         case TimestampType():
             return _timestamp(value, logical, options)
         case ListType(element):
-            return [_step("element", v, element, options) for v in value if not _hidden(v, element, options)]
+            return [_step("element", v, element, options) for v in value if not _is_hidden(v, element, options)]
         case MapType(k, v):
             if any(a is None for a, _ in value):
                 raise null_key_error()
             return [
                 (_step("key", a, k, options), _step("value", b, v, options))
                 for a, b in value
-                if not _hidden(b, v, options)
+                if not _is_hidden(b, v, options)
             ]
         case StructType(fields):
             row: dict[str, Any] = {}
@@ -131,7 +131,7 @@ def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
                 row = {"last_access": _timestamp(access, _MILLIS, options)}
                 _put(row, "value", inner, _step("value", inner_value, inner, options), options)
                 return row
-            return None if _hidden(value, logical, options) else _step("value", inner_value, inner, options)
+            return None if _is_hidden(value, logical, options) else _step("value", inner_value, inner, options)
     return value
 
 
@@ -142,7 +142,7 @@ def _step(step: str, value: Any, logical: LogicalType, options: ReadOptions) -> 
         raise error.inside(step) from error.__cause__
 
 
-def _hidden(value: Any, logical: LogicalType, options: ReadOptions) -> bool:
+def _is_hidden(value: Any, logical: LogicalType, options: ReadOptions) -> bool:
     """Return True if a value is hidden because it has expired."""
     if options.ttl != "hide_expired" or not isinstance(logical, TtlType) or value is None:
         return False
@@ -195,7 +195,7 @@ def scale_of(value: Decimal) -> int:
     return -exponent
 
 
-def scaled_decimal(value: Decimal) -> Decimal:
+def scale_decimal(value: Decimal) -> Decimal:
     """Return the same number with 18 digits after the decimal point.
 
     Raises

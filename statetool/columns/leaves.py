@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow
-from statetool.columns.from_plain import decimal_error, plain_to_arrow, scaled_decimal
+from statetool.columns.from_plain import decimal_error, plain_to_arrow, scale_decimal
 from statetool.columns.types import BIG_DECIMAL, BIG_INTEGER, SCALED_DECIMAL, arrow_type, keeps_nanos
 from statetool.errors import DecodeError, StatetoolError
 from statetool.io.cursor import Cursor
@@ -53,7 +53,7 @@ def offsets_of(sizes: Positions, pos: Positions) -> npt.NDArray[np.int32]:
     return offsets.astype(np.int32)
 
 
-def spread(array: pa.Array, valid: npt.NDArray[Any]) -> pa.Array:
+def spread_values(array: pa.Array, valid: npt.NDArray[Any]) -> pa.Array:
     """Put the values of ``array`` at the positions set in ``valid``, and nulls elsewhere."""
     if len(array) == len(valid):
         return array
@@ -200,7 +200,7 @@ class Leaves:
         scales[present], after[present] = self.load(4, after[present], end[present])
         decode_numbers.scale_decimals(out, scales, 18, _POWERS, low, high, valid, wide)
         words = np.stack([low, high], axis=1)
-        self._fill_wide(words, wide, pos, end, _scaled_words)
+        self._fill_wide(words, wide, pos, end, _scale_words)
         nulls = bitmap(valid)
         decimals = pa.Array.from_buffers(BIG_DECIMAL, n, [nulls, pa.py_buffer(words)])
         if self.options.decimals == "plain":
@@ -250,8 +250,8 @@ def _whole_words(c: Cursor) -> bytes:
     return value.to_bytes(16, "little", signed=True)
 
 
-def _scaled_words(c: Cursor) -> bytes:
+def _scale_words(c: Cursor) -> bytes:
     value = read_big_decimal(c)
     assert value is not None
-    scaled: Decimal = scaled_decimal(value)
+    scaled: Decimal = scale_decimal(value)
     return int(scaled.scaleb(18)).to_bytes(16, "little", signed=True)

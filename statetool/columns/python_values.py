@@ -45,25 +45,25 @@ def number_of(number: int, kind: pa.DataType) -> int:
     return number
 
 
-def shown_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+def rows_to_python(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Return rows like ``to_pylist``, with dates and timestamps outside of Python's range as text.
 
     Their years are written as Spark does: ``+12345-01-31``, ``0000-01-31``, ``-0044-03-15 12:00:00``.
     """
-    columns = [as_python(column, _shown) for column in batch.columns]
+    columns = [as_python(column, _to_python_or_text) for column in batch.columns]
     return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _shown(number: int, kind: pa.DataType) -> dt.date | dt.timedelta | str:
+def _to_python_or_text(number: int, kind: pa.DataType) -> dt.date | dt.timedelta | str:
     if pa.types.is_duration(kind):
         return dt.timedelta(microseconds=number)
     if pa.types.is_timestamp(kind):
-        return _shown_timestamp(number, zoned=kind.tz is not None)
+        return _timestamp_to_python(number, zoned=kind.tz is not None)
     year, day = _date(number)
     return day if 1 <= year <= 9999 else _with_year(year, str(day))
 
 
-def _shown_timestamp(micros: int, *, zoned: bool) -> dt.datetime | str:
+def _timestamp_to_python(micros: int, *, zoned: bool) -> dt.datetime | str:
     days, below = divmod(micros, _DAY_MICROS)
     year, day = _date(days)
     time = dt.datetime.combine(day, (_EPOCH + dt.timedelta(microseconds=below)).time())

@@ -39,10 +39,10 @@ _AVRO = {
 
 def ddl_lines(schema: pa.Schema) -> list[str]:
     """Return ``name TYPE`` for each column. Joined with commas they form a schema for Spark's ``StructType.fromDDL``."""
-    return [f"{_quoted(f.name)} {_ddl(f.type)}{',' if i < len(schema) else ''}" for i, f in enumerate(schema, 1)]
+    return [f"{_quote(f.name)} {_ddl(f.type)}{',' if i < len(schema) else ''}" for i, f in enumerate(schema, 1)]
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else "`" + name.replace("`", "``") + "`"
 
 
@@ -59,7 +59,7 @@ def _ddl(kind: pa.DataType) -> str:
         return f"MAP<{_ddl(kind.key_type)}, {_ddl(kind.item_type)}>"
     if is_variant(kind):
         return "VARIANT"
-    return "STRUCT<" + ", ".join(f"{_quoted(f.name)}: {_ddl(f.type)}" for f in kind) + ">"
+    return "STRUCT<" + ", ".join(f"{_quote(f.name)}: {_ddl(f.type)}" for f in kind) + ">"
 
 
 def avro_schema(schema: pa.Schema, *, name: str) -> dict[str, Any]:

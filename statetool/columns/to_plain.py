@@ -46,7 +46,7 @@ def arrow_to_plain(array: pa.Array, logical: LogicalType, *, last_access_ms: int
     """
     match logical:
         case BigDecimalType() if pa.types.is_struct(array.type):
-            return _scaled(array)
+            return _with_scale(array)
         case BigDecimalType() | BigIntegerType() | DecimalType():
             return [_big(v, logical) for v in big_numbers(array, logical)]
         case TimestampType():
@@ -59,14 +59,14 @@ def arrow_to_plain(array: pa.Array, logical: LogicalType, *, last_access_ms: int
         case ListType() | MapType() | StructType() | TtlType():
             valid = is_valid(array)
             if valid.all():
-                return _nested(array, logical, last_access_ms)
-            present = iter(_nested(array.filter(as_arrow(valid)), logical, last_access_ms))
+                return _nested_to_plain(array, logical, last_access_ms)
+            present = iter(_nested_to_plain(array.filter(as_arrow(valid)), logical, last_access_ms))
             return [next(present) if v else None for v in valid.tolist()]
     plain: list[Any] = coerce(array, logical).to_pylist()
     return plain
 
 
-def _nested(array: pa.Array, logical: LogicalType, access: int | None) -> list[Any]:
+def _nested_to_plain(array: pa.Array, logical: LogicalType, access: int | None) -> list[Any]:
     match logical:
         case ListType(element):
             counts, elements = list_parts(array)
@@ -87,7 +87,7 @@ def _nested(array: pa.Array, logical: LogicalType, access: int | None) -> list[A
             if access is not None:
                 return [(access, v) for v in _inside("value", array, value, None)]
             kind = StructType.of(last_access=TimestampType("ms", zoned=True), value=value)
-            return _nested(array, kind, None)
+            return _nested_to_plain(array, kind, None)
     raise NotImplementedError(type(logical).__name__)
 
 
@@ -110,7 +110,7 @@ def _cut(values: list[Any], counts: list[int]) -> list[list[Any]]:
     return rows
 
 
-def _scaled(array: pa.Array) -> list[Any]:
+def _with_scale(array: pa.Array) -> list[Any]:
     """Return numbers with their scales: as many digits after the decimal point as the scale, or more if the number has more.
 
     A number without a scale has only the digits that it needs.

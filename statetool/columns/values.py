@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from statetool.columns.decode import decode_column
-from statetool.columns.leaves import spread
+from statetool.columns.leaves import spread_values
 from statetool.errors import DecodeError, StatetoolError, UndescribedClassError
-from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.kernels import elements
 from statetool.kernels import program as ir
@@ -24,17 +24,17 @@ from statetool.kernels.codes import BAD_SEPARATOR, OK, coded_error
 from statetool.kernels.rewrite import split_values
 from statetool.kernels.skip_program import compile_skip
 from statetool.serializers.base import Serializer
-from statetool.serializers.ends import find_ends, undescribed
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.pyflink import PythonSerializer, python_part
 from statetool.serializers.runtime import unwrap
+from statetool.serializers.value_ends import find_ends, undescribed_error
 from statetool.types import ListType, LogicalType, MapType, PresentType, TtlType
 from statetool.types.options import ReadOptions
 
 _ACCESS_BYTES: Final = 8
 
 
-class StateShape:
+class StateLayout:
     """The layout of a keyed state's values.
 
     ``element`` is the serializer of a list's elements or a map's values, or of the whole value for other kinds.
@@ -44,7 +44,7 @@ class StateShape:
     Its list states are lists of byte arrays, described by ``packed``. Each holds values one after another, and ``item`` decodes one.
     """
 
-    def __init__(self, meta: StateMeta) -> None:
+    def __init__(self, meta: StateMetaInfo) -> None:
         self.name = meta.name
         self.kind = meta.kind
         self.serializers = tuple(meta.serializers.values())
@@ -74,10 +74,10 @@ class StateShape:
             self.user_key = OpaqueSerializer(b"", self.user_key.type_name)
 
     @staticmethod
-    def _nested(meta: StateMeta, value: Serializer, n: int) -> tuple[Any, ...]:
+    def _nested(meta: StateMetaInfo, value: Serializer, n: int) -> tuple[Any, ...]:
         parts = tuple(unwrap(s) for _, s in value.children())
         if len(parts) != n:
-            if isinstance(value, OpaqueSerializer) or value.framed_only:
+            if isinstance(value, OpaqueSerializer) or value.needs_frame:
                 return (value,) * n
             raise DecodeError(f"a {meta.kind} state whose serializer is {value.type_name}").at(state=meta.name)
         return parts
@@ -111,7 +111,7 @@ class StateShape:
 
 def unreadable(serializer: Serializer, *, tail: bool) -> bool:
     """Return True if the end of some part cannot be found, and the part is not the last of its frame."""
-    if serializer.framed_only and not serializer.children():
+    if serializer.needs_frame and not serializer.children():
         return not tail
     op = serializer.program()
     return _program_unreadable(op, tail) or any(
@@ -137,7 +137,7 @@ def decode_framed(
     try:
         array, after = decode_column(serializer.program(), serializer.logical, data, pos, end, options)
     except (DecodeError, UndescribedClassError) as error:
-        raise undescribed(error, serializer.decode, data, pos, end) from None
+        raise undescribed_error(error, serializer.decode, data, pos, end) from None
     check_filled(after, end)
     return array
 
@@ -180,7 +180,7 @@ def split_joined(
 
 
 def split_list(
-    shape: StateShape, data: Bytes, pos: Positions, end: Positions
+    shape: StateLayout, data: Bytes, pos: Positions, end: Positions
 ) -> tuple[Positions, Positions, Positions]:
     """Return the items of lists, which ``shape.item`` decodes, in the form of :func:`split_joined`."""
     if shape.packed is None:
@@ -279,10 +279,10 @@ def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions,
         ).at(offset=int(pos[null[0]]))
     present = np.flatnonzero(flags == 0)
     array = decode_framed(element, data, pos[present] + 1, end[present], options)
-    return spread(array, flags == 0)
+    return spread_values(array, flags == 0)
 
 
-def kept_map_values(
+def unexpired_map_values(
     element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:
     """Return which map values have not expired, ``None`` if all are shown."""
@@ -295,7 +295,7 @@ def kept_map_values(
     return kept
 
 
-def kept_elements(
+def unexpired_elements(
     element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:
     """Return which list elements (or whole values) have not expired, ``None`` if all are shown."""

@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.batches import bounded, row_runs
+from statetool.columns.batches import row_runs, split_to_limits
 from statetool.comparison.keyed import MOST_BYTES
 from statetool.comparison.meaning import Seeds
 from statetool.comparison.plan import ComparisonRequest, keyed_units
-from statetool.comparison.side import Side, SideRequest, Slice, size_of_sources
+from statetool.comparison.side import SideRequest, Slice, SnapshotSide, size_of_sources
 from statetool.entries.database import database_changes
-from statetool.entries.form import EntrySource
+from statetool.entries.form import KeyGroupReader
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.keyed.distinct import Hashes, changed_ids, distinct
 from statetool.formats.keyed.entries import EntryBatch, concat
@@ -134,12 +134,12 @@ def changes(unit: ChangeUnit) -> Iterator[pa.RecordBatch]:
         The key types of the two checkpoints differ.
     """
     keep_freed_memory()
-    for before, after in _paired(unit.before, unit.after):
+    for before, after in _pair_sources(unit.before, unit.after):
         for change, batch in _changes_of(unit, before, after):
             yield with_change(batch, UPSERT if unit.upserts and change != DELETE else change)
 
 
-def _paired(before: SideRequest, after: SideRequest) -> Iterator[tuple[SideRequest, SideRequest]]:
+def _pair_sources(before: SideRequest, after: SideRequest) -> Iterator[tuple[SideRequest, SideRequest]]:
     """Yield pairs of sources with the same key groups; both sides whole if key groups moved to other subtasks."""
     sides = [{(type(s), *sorted(s.group_sizes())): s for s in side.sources} for side in (before, after)]
     unique = all(len(groups) == len(side.sources) for groups, side in zip(sides, (before, after), strict=True))
@@ -150,7 +150,7 @@ def _paired(before: SideRequest, after: SideRequest) -> Iterator[tuple[SideReque
         yield _only(before, sides[0][groups]), _only(after, source)
 
 
-def _only(side: SideRequest, source: EntrySource) -> SideRequest:
+def _only(side: SideRequest, source: KeyGroupReader) -> SideRequest:
     return SideRequest(sources=(source,), states=side.states, keys=side.keys)
 
 
@@ -164,18 +164,18 @@ def _changes_of(unit: ChangeUnit, before: SideRequest, after: SideRequest) -> It
             header, windows = database
             seeds = np.ones(len(header.states), dtype=np.uint64)
             for lost, won in windows:
-                yield from _joined(unit, [_Part(header, lost, seeds)], [_Part(header, won, seeds)])
+                yield from _join_parts(unit, [_Part(header, lost, seeds)], [_Part(header, won, seeds)])
             return
     slices = max(1, -(-(size_of_sources(before.sources) + size_of_sources(after.sources)) // MOST_BYTES))
     for number in range(slices):
-        yield from _compared(unit, before, after, Slice(number, slices))
+        yield from _compare_sources(unit, before, after, Slice(number, slices))
 
 
-def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: Slice) -> Iterator[_Change]:
+def _compare_sources(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: Slice) -> Iterator[_Change]:
     """Yield changes by reading both sides whole, and entries with differing hashes again."""
     seeds, spec = Seeds(), unit.spec
     common = unit.common if spec.table == "keyed_state" else None
-    sides = [Side(request, seeds, part, common=common) for request in (before, after)]
+    sides = [SnapshotSide(request, seeds, part, common=common) for request in (before, after)]
     if any(seeds.keys_differ(name) for name in spec.states):
         raise UnsupportedError(
             "the keys of the two checkpoints have other types, so that nothing tells which belong together",
@@ -187,10 +187,10 @@ def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: S
         old, new = (
             _parts(side, np.flatnonzero(np.isin(ids, wanted))) for side, (ids, _) in zip(sides, hashes, strict=True)
         )
-        yield from _joined(unit, old, new)
+        yield from _join_parts(unit, old, new)
 
 
-def _parts(side: Side, index: Positions) -> list[_Part]:
+def _parts(side: SnapshotSide, index: Positions) -> list[_Part]:
     """Return the entries numbered ``index``, grouped by stream so that no key is in two parts."""
     by_header: dict[int, list[tuple[KeyedHeader, EntryBatch]]] = {}
     for header, batch, _ in side.chosen(index):
@@ -199,7 +199,7 @@ def _parts(side: Side, index: Positions) -> list[_Part]:
     return [_Part(parts[0][0], concat([b for _, b in parts]), seeds[number]) for number, parts in by_header.items()]
 
 
-def _joined(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Iterator[_Change]:
+def _join_parts(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Iterator[_Change]:
     """Yield deleted, updated and inserted rows."""
     before, after = ([r for p in parts for r in _rows(unit, p, side)] for side, parts in enumerate((old, new)))
     if not before and not after:
@@ -214,7 +214,7 @@ def _joined(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Ite
         if len(index):
             table = pa.Table.from_batches([r.batch for r in rows]).take(pa.array(np.sort(index)))
             for batch in table.to_batches(max_chunksize=65_536):
-                for bounded_batch in bounded(batch):
+                for bounded_batch in split_to_limits(batch):
                     yield change, bounded_batch
 
 

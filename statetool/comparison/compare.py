@@ -93,7 +93,7 @@ def rows_of(unit: UnitCounts) -> pa.Table:
     return pa.ipc.open_stream(unit.first).read_all() if unit.first else DIFFERENCES.empty_table()
 
 
-def summed(units: Sequence[UnitCounts]) -> list[DifferenceCounts]:
+def sum_counts(units: Sequence[UnitCounts]) -> list[DifferenceCounts]:
     """Sum the counts by operator and state, those with differences first."""
     total: Counter[tuple[str, str, str]] = Counter()
     for unit in units:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from statetool.columns.arrays import is_valid
 from statetool.comparison.records import DIFFERENCES
-from statetool.comparison.side import paired
+from statetool.comparison.side import pair_equal_hashes
 from statetool.comparison.texts import texts_of
 from statetool.entries.form import MEMORY_BYTES
 from statetool.formats.keyed.distinct import Hashes
@@ -81,18 +81,18 @@ def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Ite
     key_b, value_b = _hashes(unit.after)
     counts[unit.state, "before"] += len(key_a)
     counts[unit.state, "after"] += len(key_b)
-    pairs, alone_after = paired(key_a, key_b)
+    pairs, alone_after = pair_equal_hashes(key_a, key_b)
     matched = np.flatnonzero(pairs >= 0)
     changed = matched[value_a[matched] != value_b[pairs[matched]]]
     after = {int(pairs[i]): int(i) for i in changed}
     new_values: dict[int, str | None] = {}
-    for batch, index in _chosen(unit.after, np.sort(pairs[changed])):
+    for batch, index in _select_rows(unit.after, np.sort(pairs[changed])):
         new_values |= {after[i]: v for i, v in zip(index.tolist(), batch["value"].to_pylist(), strict=True)}
-    for batch, index in _chosen(unit.before, changed):
+    for batch, index in _select_rows(unit.before, changed):
         yield _differences(unit, batch, "changed", pa.array([new_values[i] for i in index.tolist()], pa.string()))
-    for batch, _ in _chosen(unit.before, np.flatnonzero(pairs < 0)):
+    for batch, _ in _select_rows(unit.before, np.flatnonzero(pairs < 0)):
         yield _differences(unit, batch, "removed", None)
-    for batch, _ in _chosen(unit.after, alone_after):
+    for batch, _ in _select_rows(unit.after, alone_after):
         yield _differences(unit, batch, "added", None)
 
 
@@ -107,13 +107,13 @@ def _hashes(splits: Sequence[ElementSplit]) -> tuple[Hashes, Hashes]:
     keys: list[Hashes] = [np.empty(0, dtype=np.uint64)]
     values: list[Hashes] = [np.empty(0, dtype=np.uint64)]
     for texts in _texts(splits):
-        value = _hashed(texts["value"])
-        keys.append(_hashed(texts["key"]) if "key" in texts else value)
+        value = _hash_texts(texts["value"])
+        keys.append(_hash_texts(texts["key"]) if "key" in texts else value)
         values.append(value)
     return np.concatenate(keys), np.concatenate(values)
 
 
-def _hashed(column: pa.StringArray) -> Hashes:
+def _hash_texts(column: pa.StringArray) -> Hashes:
     n = len(column)
     filled = column.fill_null("")
     out = np.empty(n, dtype=np.uint64)
@@ -124,7 +124,7 @@ def _hashed(column: pa.StringArray) -> Hashes:
     return out
 
 
-def _chosen(splits: Sequence[ElementSplit], index: Positions) -> Iterator[tuple[pa.Table, Positions]]:
+def _select_rows(splits: Sequence[ElementSplit], index: Positions) -> Iterator[tuple[pa.Table, Positions]]:
     """Yield the rows with the ascending numbers ``index``, and their numbers."""
     at = 0
     for texts in _texts(splits) if len(index) else ():

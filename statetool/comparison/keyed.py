@@ -19,7 +19,7 @@ from statetool.columns.arrays import as_arrow, as_numpy
 from statetool.columns.batches import row_runs
 from statetool.comparison.meaning import Seeds
 from statetool.comparison.records import DIFFERENCES
-from statetool.comparison.side import Side, SideRequest, Slice, paired, size_of_sources
+from statetool.comparison.side import SideRequest, Slice, SnapshotSide, pair_equal_hashes, size_of_sources
 from statetool.comparison.texts import texts_of
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.kernels.arrays import Positions
@@ -51,7 +51,7 @@ def compare_keyed(unit: KeyedUnit, counts: Counter[tuple[str, str]]) -> Iterator
     """Yield the differences of a unit. Adds the entries of each state to ``counts``: ``(state, "before")``, ``(state, "after")``."""
     seeds = Seeds()
     for request in (unit.before, unit.after):
-        Side(request, seeds, Slice())
+        SnapshotSide(request, seeds, Slice())
     # If equal keys may have different bytes, their hashes do not pair them, and slices may separate them.
     bytes_differ = any(seeds.keys_differ(name) for name in unit.before.states)
     slices = 1 if bytes_differ else max(1, -(-unit.size_bytes // MOST_BYTES))
@@ -61,13 +61,13 @@ def compare_keyed(unit: KeyedUnit, counts: Counter[tuple[str, str]]) -> Iterator
 
 def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
     seeds = Seeds()
-    before, after = Side(unit.before, seeds, part), Side(unit.after, seeds, part)
+    before, after = SnapshotSide(unit.before, seeds, part), SnapshotSide(unit.after, seeds, part)
     key_a, value_a = before.hashes()
     key_b, value_b = after.hashes()
     for side, name in ((before, "before"), (after, "after")):
         for state, n in side.counts.items():
             counts[state, name] += n
-    pairs, alone_b = paired(key_a, key_b)
+    pairs, alone_b = pair_equal_hashes(key_a, key_b)
     matched = np.flatnonzero(pairs >= 0)
     differing = matched[value_a[matched] != value_b[pairs[matched]]]
     # The place of an entry before is its number. The places of entries that exist only after follow.
@@ -81,11 +81,13 @@ def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> 
     rows_a = _rows(before, index_a, index_a, unit.options)
     rows_b = _rows(after, index_b[order], place_b[order], unit.options)
     for state in sorted(rows_a.keys() | rows_b.keys()):
-        rows = joined(unit.operator, state, rows_a.get(state), rows_b.get(state), by_text=seeds.keys_differ(state))
+        rows = join_differences(
+            unit.operator, state, rows_a.get(state), rows_b.get(state), by_text=seeds.keys_differ(state)
+        )
         yield from rows.to_batches(max_chunksize=65_536)
 
 
-def _rows(side: Side, index: Positions, place: Positions, options: ReadOptions) -> dict[str, pa.Table]:
+def _rows(side: SnapshotSide, index: Positions, place: Positions, options: ReadOptions) -> dict[str, pa.Table]:
     """Return entries as rows of text, by state. Entries of the two sides with equal keys have one ``place``."""
     by_state: dict[str, list[pa.Table]] = {}
     for header, batch, numbers in side.chosen(index):
@@ -134,7 +136,7 @@ def _row_table(
     return pa.table(columns)
 
 
-def joined(
+def join_differences(
     operator: str, state: str, before: pa.Table | None, after: pa.Table | None, *, by_text: bool = False
 ) -> pa.Table:
     """Return the differences of two tables in which the two rows of one entry have the same ``place`` and ``list_index``.
@@ -147,7 +149,7 @@ def joined(
     empty = (before if before is not None else after).slice(0, 0)  # type: ignore[union-attr]
     before, after = before if before is not None else empty, after if after is not None else empty
     if by_text:
-        before, after = _placed_by_text(before, after)
+        before, after = _position_by_text(before, after)
     longest = 1 + max(pc.max(rows["list_index"]).as_py() or 0 for rows in (before, after))
     code_a, code_b = _codes(before, longest), _codes(after, longest)
     order_a, order_b = np.argsort(code_a, kind="stable"), np.argsort(code_b, kind="stable")
@@ -204,7 +206,7 @@ def _codes(rows: pa.Table, longest: int) -> Positions:
     return np.asarray(as_numpy(rows["place"]) * longest + index, dtype=np.int64)
 
 
-def _placed_by_text(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _position_by_text(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
     rows, n = pa.concat_tables([before, after]), before.num_rows
     places = np.zeros(len(rows), dtype=np.int64)
     for name in _PLACE:

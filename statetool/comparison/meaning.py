@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -49,7 +49,7 @@ class Meaning:
         return bool(a.program() == b.program()) and a.logical == b.logical
 
 
-def key_meaning(header: KeyedHeader, meta: StateMeta, types: TypeContext) -> Meaning:
+def key_meaning(header: KeyedHeader, meta: StateMetaInfo, types: TypeContext) -> Meaning:
     """Return the meaning of the keys of a state's entries: key, namespace and map key."""
     if meta.kind == "timers":
         return Meaning((header.key, meta.value), types)

@@ -19,7 +19,7 @@ from statetool.comparison.records import StructureDifference
 from statetool.comparison.side import SideRequest
 from statetool.comparison.structure import operator_differences
 from statetool.comparison.texts import EXACT, EXACT_VALUES
-from statetool.entries.form import TARGET_BYTES, EntrySource
+from statetool.entries.form import TARGET_BYTES, KeyGroupReader
 from statetool.errors import UNREAD, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
@@ -104,7 +104,7 @@ def _operators(before: Inventory, after: Inventory, wanted: Sequence[str] | None
         return pairs
     chosen = []
     for name in wanted:
-        ids = {o.state.operator_id for side in (before, after) if (o := _named(side, name)) is not None}
+        ids = {o.state.operator_id for side in (before, after) if (o := _find_operator(side, name)) is not None}
         if not ids:
             known = dict.fromkeys((*before.operators, *after.operators))
             raise UnknownNameError(f"neither snapshot has an operator {name!r}", hint=suggest(name, known))
@@ -112,7 +112,7 @@ def _operators(before: Inventory, after: Inventory, wanted: Sequence[str] | None
     return chosen
 
 
-def _named(side: Inventory, name: str) -> OperatorInventory | None:
+def _find_operator(side: Inventory, name: str) -> OperatorInventory | None:
     try:
         return side.operator(name)
     except UnknownNameError:
@@ -168,7 +168,7 @@ class _Groups:
             for group, size in source.group_sizes().items():
                 self.sizes[group % common] = self.sizes.get(group % common, 0) + size
 
-    def of(self, classes: frozenset[int]) -> tuple[EntrySource, ...]:
+    def of(self, classes: frozenset[int]) -> tuple[KeyGroupReader, ...]:
         """Return the sources of some classes of key groups."""
         sources = []
         for source in self.sources:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from statetool.comparison.meaning import Seeds
-from statetool.entries.form import EntryRequest, EntrySource, size_of
+from statetool.entries.form import EntryRequest, KeyGroupReader, size_of
 from statetool.entries.keys import split_keys
 from statetool.entries.selection import TIMESTAMP_BYTES, StateSelection
 from statetool.errors import StatetoolError
@@ -29,7 +29,7 @@ HELD_BYTES: Final = 192 << 20
 class SideRequest:
     """Scope of one snapshot: ``sources``, the ``states`` in them, and the encoded ``keys`` (``None`` for all)."""
 
-    sources: tuple[EntrySource, ...]
+    sources: tuple[KeyGroupReader, ...]
     states: tuple[str, ...]
     keys: tuple[bytes, ...] | None
 
@@ -47,7 +47,7 @@ class Slice:
         return held
 
 
-class Side:
+class SnapshotSide:
     """The entries of one side. With ``common``, all entries of a key have one key hash across states.
 
     This is the hash of the key's bytes and its key group modulo ``common``, which divides the max parallelisms of both sides.
@@ -153,7 +153,7 @@ class Side:
                 yield header, batch, entry_numbers
 
 
-def paired(before: Hashes, after: Hashes) -> tuple[Positions, Positions]:
+def pair_equal_hashes(before: Hashes, after: Hashes) -> tuple[Positions, Positions]:
     """Pair equal hashes, each once. Return the partner of each of ``before`` (-1 for none), and the numbers of unpaired ``after``."""
     pairs, taken = np.empty(len(before), dtype=np.int64), np.zeros(len(after), dtype=np.uint8)
     table = np.full(1 << max(4, (2 * len(after)).bit_length()), -1, dtype=np.int64)
@@ -182,6 +182,6 @@ def compact(batch: EntryBatch) -> EntryBatch:
     )
 
 
-def size_of_sources(sources: Sequence[EntrySource]) -> int:
+def size_of_sources(sources: Sequence[KeyGroupReader]) -> int:
     """Return the approximate stored bytes of sources."""
     return sum(map(size_of, sources))

@@ -10,7 +10,7 @@ from statetool.comparison.meaning import snapshot_bytes
 from statetool.comparison.records import StructureDifference
 from statetool.errors import several
 from statetool.formats.metadata.handles import streams_of
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer
 from statetool.snapshot.metadata_tables import file_rows, operator_row
 from statetool.snapshot.operator import OperatorInventory
@@ -32,9 +32,9 @@ def operator_differences(
         return
     yield _properties(difference, old, new)
     yield _keys(difference, old, new)
-    yield _keyed(difference, old, new, states)
+    yield _keyed_differences(difference, old, new, states)
     yield _elements(difference, old, new, states)
-    yield _uncompared(difference, old, new)
+    yield _uncompared_differences(difference, old, new)
 
 
 def _only_one(difference: _Differences, operator: OperatorInventory, *, is_old: bool) -> Iterator[StructureDifference]:
@@ -59,7 +59,7 @@ def _keys(difference: _Differences, old: OperatorInventory, new: OperatorInvento
         yield from _serializers(difference, None, "key type", before, after)
 
 
-def _keyed(
+def _keyed_differences(
     difference: _Differences, old: OperatorInventory, new: OperatorInventory, wanted: Sequence[str] | None
 ) -> Iterator[StructureDifference]:
     before, after = ({n: m for n, (_, m) in o.keyed_states.items()} for o in (old, new))
@@ -94,8 +94,8 @@ class _Differences:
 
 def _states(
     difference: _Differences,
-    old: Mapping[str, StateMeta],
-    new: Mapping[str, StateMeta],
+    old: Mapping[str, StateMetaInfo],
+    new: Mapping[str, StateMetaInfo],
     wanted: Sequence[str] | None,
 ) -> Iterator[StructureDifference]:
     for name in dict.fromkeys((*old, *new)):
@@ -106,7 +106,7 @@ def _states(
             # A job has timer queues as soon as it requests a timer service.
             queue = any(m is not None and m.kind == "timers" for m in (before, after))
             severity: Literal["difference", "note"] = "note" if queue else "difference"
-            yield difference(name, "state", _described(before), _described(after), severity=severity)
+            yield difference(name, "state", _description(before), _description(after), severity=severity)
             continue
         if before.kind != after.kind:
             yield difference(name, "kind", before.kind, after.kind)
@@ -139,7 +139,7 @@ def _digest(content: bytes) -> str:
     return f"{len(content)} bytes, SHA-256 {hashlib.sha256(content).hexdigest()[:16]}"
 
 
-def _described(meta: StateMeta | None) -> str | None:
+def _description(meta: StateMetaInfo | None) -> str | None:
     return None if meta is None else f"{meta.kind} of {meta.value.type_name}"
 
 
@@ -152,7 +152,7 @@ def _type(serializer: Serializer | None) -> str | None:
     return f"{serializer.type_name}{fields}"
 
 
-def _uncompared(
+def _uncompared_differences(
     difference: _Differences, old: OperatorInventory, new: OperatorInventory
 ) -> Iterator[StructureDifference]:
     """Yield differences of operator content that is not compared key by key."""

@@ -76,20 +76,20 @@ def _plain(array: pa.Array) -> list[Any]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(_sorted(value), ensure_ascii=False, separators=(", ", ": "))
+    return json.dumps(_sort_maps(value), ensure_ascii=False, separators=(", ", ": "))
 
 
-def _sorted(value: Any) -> Any:
+def _sort_maps(value: Any) -> Any:
     """Return a value for JSON, with maps (the only lists of pairs) sorted by key."""
     if isinstance(value, dict):
-        return {k: _sorted(v) for k, v in value.items()}
+        return {k: _sort_maps(v) for k, v in value.items()}
     if isinstance(value, list):
-        rows = [_sorted(v) for v in value]
+        rows = [_sort_maps(v) for v in value]
         if value and all(isinstance(v, tuple) for v in value):
             rows.sort(key=lambda pair: json.dumps(pair[0], default=str))
         return rows
     if isinstance(value, tuple):
-        return [_sorted(v) for v in value]
+        return [_sort_maps(v) for v in value]
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
     if isinstance(value, Decimal):

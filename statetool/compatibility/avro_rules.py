@@ -75,17 +75,17 @@ def equal(schema: Schema, other: Schema) -> bool:
     >>> equal("int", {"type": "int", "logicalType": "date"})
     False
     """
-    return bool(_compared(schema) == _compared(other))
+    return bool(_comparable_schema(schema) == _comparable_schema(other))
 
 
-def _compared(schema: Schema) -> Schema:
+def _comparable_schema(schema: Schema) -> Schema:
     if isinstance(schema, list):
-        return [_compared(branch) for branch in schema]
+        return [_comparable_schema(branch) for branch in schema]
     if not isinstance(schema, dict):
         return schema
     left_out = ("aliases", "default") if schema["type"] == "enum" else ("aliases",)
     nested = ("type", "items", "values", "fields")
-    return {n: _compared(v) if n in nested else v for n, v in schema.items() if n not in left_out}
+    return {n: _comparable_schema(v) if n in nested else v for n, v in schema.items() if n not in left_out}
 
 
 def by_position(writer: Schema, reader: Schema) -> Iterator[Effect]:

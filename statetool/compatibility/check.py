@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Final
 
 from statetool.compatibility.commits import with_commit_ids
-from statetool.compatibility.hidden import hidden_subclasses
 from statetool.compatibility.states import Backend, Hidden, Job, check_key, element_verdicts, keyed_verdicts
+from statetool.compatibility.undescribed_subclasses import hidden_subclasses
 from statetool.compatibility.verdicts import (
     Check,
     CheckWarning,
@@ -16,13 +16,13 @@ from statetool.compatibility.verdicts import (
     OperatorVerdict,
     Resolution,
     StateVerdict,
-    combined,
+    combine,
     worst,
 )
 from statetool.errors import UNREAD, OptionError, UnsupportedError
 from statetool.formats.key_groups import default_max_parallelism
 from statetool.formats.metadata.savepoint import savepoint_properties
-from statetool.saving.versions import RELEASES, Target, fitted, parse_release
+from statetool.saving.versions import RELEASES, Target, convert_metadata, parse_release
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
@@ -80,7 +80,7 @@ def _metadata(old: Inventory, job: Job) -> Resolution:
             f"Flink {target.release} does not read metadata of version {old.metadata.version}, Flink {readers[0]} and later do",
         )
     try:
-        fitted(old.metadata, target, properties=savepoint_properties())
+        convert_metadata(old.metadata, target, properties=savepoint_properties())
     except UnsupportedError as error:
         return Resolution(Level.INCOMPATIBLE, error.message, error.hint or "")
     return Resolution(Level.AS_IS)
@@ -95,12 +95,12 @@ def _operators(old: Inventory, new: Inventory | None, job: Job) -> Iterator[Oper
         if new is not None and successor is None:
             yield _without_successor(operator, fresh)
         else:
-            yield _restored(operator, successor, job)
+            yield _restore_verdict(operator, successor, job)
     for operator in fresh:
         yield OperatorVerdict(uid=operator.label, verdict="fully", reason="new in the job: starts empty", remedy="")
 
 
-def _restored(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
+def _restore_verdict(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
     states: list[StateVerdict] = []
     resolutions = [_parallelism(old, new)]
     hidden: Hidden = {}
@@ -122,7 +122,7 @@ def _restored(old: OperatorInventory, new: OperatorInventory | None, job: Job) -
             check()
         except UNREAD as error:
             resolutions.append(Resolution(Level.UNKNOWN, f"its {scope} state is not read: {error}", error.hint))
-    own = combined(resolutions)
+    own = combine(resolutions)
     return OperatorVerdict(
         uid=old.label,
         verdict=worst([own.level.verdict, *(s.verdict for s in states)]),

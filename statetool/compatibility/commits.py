@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from statetool.compatibility.verdicts import CheckWarning, OperatorVerdict
-from statetool.connectors.commit_ids import CommitIdRow, advised, commit_id_rows
+from statetool.connectors.commit_ids import CommitIdRow, advise_id, commit_id_rows
 from statetool.errors import StatetoolError
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
@@ -43,5 +43,5 @@ def _from_the_job(row: CommitIdRow) -> str:
     highest = max(row.checkpoint_id, row.highest_known or 0)
     return (
         f"{row.connector} commits by checkpoint id: the snapshot has id 0, that of the new job {highest}, and commits up to it are dropped"
-        f" (write the snapshot with {advised(highest)})"
+        f" (write the snapshot with {advise_id(highest)})"
     )

@@ -13,7 +13,7 @@ from typing import Final
 
 from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
-from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combined
+from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine
 from statetool.errors import UnknownSerializerError
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
@@ -60,7 +60,7 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
             return _binary(old, new)
         case RowSerializer(), RowSerializer() if len(old.nested) == len(new.nested):
             kind = _AS_IS if old.row_kind == new.row_kind else Resolution(Level.AFTER_MIGRATION, "rows get a kind")
-            return combined([_parts(old, new), kind])
+            return combine([_parts(old, new), kind])
         case CompositeSerializer(), CompositeSerializer():
             return _composites(old, new)
     return _same_class(old, new)
@@ -91,7 +91,7 @@ def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Reso
         remedy = "Flink 1.x refuses this: keep the setting, or give the state a new name"
         return Resolution(Level.INCOMPATIBLE, words, remedy)
     values = [s.children()[1][1] if isinstance(s, TtlSerializer) else s for s in (old, new)]
-    return combined([Resolution(Level.AFTER_MIGRATION, words), resolve(*values)])
+    return combine([Resolution(Level.AFTER_MIGRATION, words), resolve(*values)])
 
 
 def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
@@ -106,22 +106,22 @@ def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
         resolutions.append(Resolution(Level.AFTER_MIGRATION, f"without {', '.join(removed)}", remedy, (loss,)))
     if added:
         resolutions.append(Resolution(Level.AFTER_MIGRATION, f"new: {', '.join(added)}"))
-    own = combined([*resolutions, *_registered(old, new)])
+    own = combine([*resolutions, *_registered_resolutions(old, new)])
     migrated = own.level >= Level.AFTER_MIGRATION
-    return combined([own, *_unregistered(old, new, migrated=migrated)])
+    return combine([own, *_unregistered_resolutions(old, new, migrated=migrated)])
 
 
-def _registered(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
+def _registered_resolutions(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
     yield from _subclasses(old.registered, new)
     if [n for n, _ in old.registered] != [n for n, _ in new.registered]:
         yield Resolution(Level.RECONFIGURED, "subclasses are registered otherwise")
 
 
-def _unregistered(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -> Iterator[Resolution]:
+def _unregistered_resolutions(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -> Iterator[Resolution]:
     """Yield the resolutions of subclasses that are not registered.
 
     A subclass that only the user declared is not part of the snapshot: its values are found by
-    :func:`~statetool.compatibility.hidden.hidden_subclasses`.
+    :func:`~statetool.compatibility.undescribed_subclasses.hidden_subclasses`.
     """
     registered = {n for n, _ in new.registered}
     described = {n: s for n, s in new.others if n not in new.undescribed}
@@ -137,10 +137,10 @@ def _unregistered(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -
         ):
             yield from _subclasses([(name, before)], new)
         else:
-            yield _kept(name, before, after)
+            yield _unmigrated_resolution(name, before, after)
 
 
-def _kept(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
+def _unmigrated_resolution(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
     """Return the resolution of an unregistered subclass whose values are not migrated.
 
     Flink does not check it, and continues with its old serializer (``constructReconfiguredPojoSerializer``).
@@ -196,7 +196,7 @@ def _avro(old: AvroSerializer, new: AvroSerializer) -> Resolution:
         return _AS_IS
     if new.runtime_class == _GENERIC_RECORD:
         return _generic_records(before, after)
-    return combined([Resolution(Level.AFTER_MIGRATION, "another Avro schema", "", tuple(_avro_losses(before, after)))])
+    return combine([Resolution(Level.AFTER_MIGRATION, "another Avro schema", "", tuple(_avro_losses(before, after)))])
 
 
 def _generic_records(before: object, after: object) -> Resolution:
@@ -256,7 +256,7 @@ def _kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
 
 def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
     if old.payload == new.payload:
-        return _unchanged(old)
+        return _unchanged_resolution(old)
     if old.sql and new.sql and tuple(map(str, old.sql)) != tuple(map(str, new.sql)):
         return Resolution(
             Level.INCOMPATIBLE,
@@ -274,14 +274,14 @@ def _composites(old: CompositeSerializer, new: CompositeSerializer) -> Resolutio
 
 def _parts(old: Serializer, new: Serializer) -> Resolution:
     steps = zip(old.children(), new.children(), strict=True)
-    return combined(resolve(a, b).inside(step) for (step, a), (_, b) in steps)
+    return combine(resolve(a, b).inside(step) for (step, a), (_, b) in steps)
 
 
 def _same_class(old: Serializer, new: Serializer) -> Resolution:
     """Check whether serializers without specific rules are the same type with the same settings."""
     if old.children() or new.children():
         if snapshot_bytes(old) == snapshot_bytes(new):
-            return _unchanged(old)
+            return _unchanged_resolution(old)
         if old.type_name != new.type_name:
             return _another_type(old, new)
         return Resolution(Level.UNKNOWN, f"{old.type_name} with another snapshot", "try it with a copy of the job")
@@ -292,9 +292,9 @@ def _same_class(old: Serializer, new: Serializer) -> Resolution:
     )
 
 
-def _unchanged(serializer: Serializer) -> Resolution:
+def _unchanged_resolution(serializer: Serializer) -> Resolution:
     """Return the resolution of a serializer that is the same on both sides: data that Kryo or user code reads inside it is unknown."""
-    return combined(
+    return combine(
         _kryo(part, part) if isinstance(part, KryoSerializer) else _opaque(part, part)
         for part in list(all_parts(serializer))[1:]
         if isinstance(part, KryoSerializer | OpaqueSerializer)

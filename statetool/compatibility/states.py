@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from statetool.compatibility.rules import resolve
-from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, StateVerdict, combined
+from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, StateVerdict, combine
 from statetool.errors import UnsupportedError
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.saving.available import check_available
 from statetool.saving.versions import Target
 from statetool.serializers.base import Serializer, all_parts
@@ -43,10 +43,10 @@ def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
     """Check whether the new job reads the keys of an operator."""
     if new is None:
         return _in_release_alone(old, (), job)
-    return combined([_in_release(old, (), job), _without_migration(resolve(old, new).inside("key"))])
+    return combine([_in_release(old, (), job), _without_migration(resolve(old, new).inside("key"))])
 
 
-def check_keyed(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
+def check_keyed(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether a keyed state can be restored into another one."""
     if old.kind != new.kind:
         return Resolution(
@@ -56,10 +56,10 @@ def check_keyed(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
     if old.namespace is not None and new.namespace is not None:
         resolutions.append(_without_migration(resolve(old.namespace, new.namespace).inside("namespace")))
     resolutions.append(_values(old, new, job))
-    return combined(resolutions)
+    return combine(resolutions)
 
 
-def _values(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
+def _values(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     if old.kind == "timers":
         return _without_migration(resolve(old.value, new.value))
     if old.kind not in ("list", "map") or len(old.parts) != len(new.parts) or not old.parts:
@@ -68,7 +68,7 @@ def _values(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
     value = resolve(old_value, new_value, ttl_may_switch=job.ttl_may_switch).inside("value" if keys else "element")
     if not keys:
         return value
-    return combined([value, _map_key(resolve(*map(unwrap, keys[0])).inside("map key"), value, job)])
+    return combine([value, _map_key(resolve(*map(unwrap, keys[0])).inside("map key"), value, job)])
 
 
 def _map_key(key: Resolution, value: Resolution, job: Job) -> Resolution:
@@ -87,7 +87,7 @@ def _without_migration(resolution: Resolution) -> Resolution:
     return replace(resolution, level=Level.INCOMPATIBLE, remedy=_KEEP_KEYS)
 
 
-def check_elements(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
+def check_elements(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether an operator state can be restored into another one."""
     if old.kind != new.kind:
         remedy = "Flink restores by name and mode: keep it, or give the new state another name"
@@ -98,10 +98,10 @@ def check_elements(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
         if after is not None:
             step = "key" if role == "KEY_SERIALIZER" else "value"
             resolutions.append(resolve(before, after).inside(step))
-    return combined(resolutions)
+    return combine(resolutions)
 
 
-def _in_release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> Resolution:
+def _in_release(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: Job) -> Resolution:
     """Check whether the release of the new job has all serializers."""
     if job.target is None:
         return Resolution(Level.AS_IS)
@@ -112,7 +112,7 @@ def _in_release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) 
     return Resolution(Level.AS_IS)
 
 
-def _in_release_alone(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> Resolution:
+def _in_release_alone(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: Job) -> Resolution:
     """Check whether any job of the release reads the state, if no snapshot of the new job is known."""
     serializers = [*([] if key is None else [key]), *(s for m in metas for s in m.serializers.values())]
     unknown = [p.type_name for s in serializers for p in all_parts(s) if isinstance(p, OpaqueSerializer)]
@@ -124,7 +124,7 @@ def _in_release_alone(key: Serializer | None, metas: tuple[StateMeta, ...], job:
         )
         for name in dict.fromkeys(unknown)
     ]
-    return combined([_in_release(key, metas, job), *resolutions])
+    return combine([_in_release(key, metas, job), *resolutions])
 
 
 def verdict_of(name: str, resolution: Resolution) -> StateVerdict:
@@ -139,8 +139,8 @@ def verdict_of(name: str, resolution: Resolution) -> StateVerdict:
 
 
 def keyed_verdicts(
-    old: Mapping[str, tuple[KeyedHeader, StateMeta]],
-    new: Mapping[str, tuple[KeyedHeader, StateMeta]] | None,
+    old: Mapping[str, tuple[KeyedHeader, StateMetaInfo]],
+    new: Mapping[str, tuple[KeyedHeader, StateMetaInfo]] | None,
     job: Job,
     hidden: Hidden,
 ) -> Iterator[StateVerdict]:
@@ -152,11 +152,11 @@ def keyed_verdicts(
         elif name in metas:
             yield verdict_of(name, _with_hidden(check_keyed(meta, metas[name], job), hidden.get(("keyed", name))))
         else:
-            yield _unused(name, meta, {n: m for n, m in metas.items() if n not in old}, job)
+            yield _unused_verdict(name, meta, {n: m for n, m in metas.items() if n not in old}, job)
 
 
 def element_verdicts(
-    old: Mapping[str, StateMeta], new: Mapping[str, StateMeta] | None, job: Job, hidden: Hidden
+    old: Mapping[str, StateMetaInfo], new: Mapping[str, StateMetaInfo] | None, job: Job, hidden: Hidden
 ) -> Iterator[StateVerdict]:
     """Yield the verdicts on an operator's operator states."""
     for name, meta in old.items():
@@ -165,14 +165,14 @@ def element_verdicts(
         elif name in new:
             yield verdict_of(name, _with_hidden(check_elements(meta, new[name], job), hidden.get(("operator", name))))
         else:
-            yield _unused(name, meta, {n: m for n, m in new.items() if n not in old}, job)
+            yield _unused_verdict(name, meta, {n: m for n, m in new.items() if n not in old}, job)
 
 
 def _with_hidden(resolution: Resolution, hidden: Resolution | None) -> Resolution:
-    return resolution if hidden is None else combined([resolution, hidden])
+    return resolution if hidden is None else combine([resolution, hidden])
 
 
-def _unused(name: str, meta: StateMeta, fresh: Mapping[str, StateMeta], job: Job) -> StateVerdict:
+def _unused_verdict(name: str, meta: StateMetaInfo, fresh: Mapping[str, StateMetaInfo], job: Job) -> StateVerdict:
     """Return the verdict on a state that the new job does not register: Flink carries it along and does not read it."""
     resolution = _in_release(None, (meta,), job)
     if meta.kind == "timers":
@@ -181,4 +181,4 @@ def _unused(name: str, meta: StateMeta, fresh: Mapping[str, StateMeta], job: Job
     text = "the new job does not read it: it stays in the state, and its values are not used"
     remedy = f"if it was renamed to {' or '.join(alike)}: SavepointWriter.rename_state does that" if alike else ""
     warning = CheckWarning(kind="loses", text=text)
-    return verdict_of(name, combined([resolution, Resolution(Level.AS_IS, text, remedy, (warning,))]))
+    return verdict_of(name, combine([resolution, Resolution(Level.AS_IS, text, remedy, (warning,))]))

@@ -63,7 +63,7 @@ class Resolution:
         return Resolution(self.level, f"{step}: {self.reason}" if self.reason else "", self.remedy, warnings)
 
 
-def combined(resolutions: Iterable[Resolution]) -> Resolution:
+def combine(resolutions: Iterable[Resolution]) -> Resolution:
     """Combine the resolutions of parts: the worst level with its reasons, and all warnings."""
     resolutions = list(resolutions)
     level = max((p.level for p in resolutions), default=Level.AS_IS)

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.model import Enumerator, KnownSplit, Place, SourceState
+from statetool.connectors.model import Enumerator, KnownSplit, SourceState, SplitPosition
 from statetool.connectors.wire import known_version, read_inner
 from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
@@ -108,13 +108,15 @@ class MySqlSource(SplitConnector):
     #: Name of the phase after the snapshot phase.
     log: ClassVar[str] = "binlog"
 
-    def place(self, split: SnapshotSplit | StreamSplit) -> Place:
+    def place(self, split: SnapshotSplit | StreamSplit) -> SplitPosition:
         if isinstance(split, SnapshotSplit):
             start, end = (None if v is None else _json(v) for v in (split.start, split.end))
-            return Place(source=split.table, start=start, stop=end, finished=split.high_watermark is not None)
+            return SplitPosition(source=split.table, start=start, stop=end, finished=split.high_watermark is not None)
         at = split.starting_offset
         position = None if at is None else _json(at)
-        return Place(source=", ".join(split.table_schemas) or None, position=position, time_ms=_time_ms(at or {}))
+        return SplitPosition(
+            source=", ".join(split.table_schemas) or None, position=position, time_ms=_time_ms(at or {})
+        )
 
     def backlog(self, enumerator: Enumerator | None) -> bool | None:
         assigned = None if enumerator is None else enumerator.facts.get(f"{self.log}_split_assigned")

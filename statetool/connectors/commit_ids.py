@@ -76,13 +76,13 @@ def _rows(sinks: Iterable[Sink], checkpoint_id: int) -> Iterator[CommitIdRow]:
 def _message(connector: str, checkpoint_id: int, highest: int | None) -> str:
     by_id = f"{connector} commits by checkpoint id, and drops commits of ids that the table has"
     if highest is not None and checkpoint_id < highest:
-        return f"{by_id}: the snapshot has id {checkpoint_id}, its state {highest} (write it with {advised(highest)})"
+        return f"{by_id}: the snapshot has id {checkpoint_id}, its state {highest} (write it with {advise_id(highest)})"
     if highest is None and checkpoint_id == 0:
-        return f"{by_id}: the snapshot has id 0, and which ids the table has committed is unknown (write it with {advised(None)})"
+        return f"{by_id}: the snapshot has id 0, and which ids the table has committed is unknown (write it with {advise_id(None)})"
     return ""
 
 
-def advised(highest: int | None) -> str:
+def advise_id(highest: int | None) -> str:
     """Return the advice to write a snapshot with an id that is high enough."""
     number = "N" if highest is None else str(highest)
     above = ", the table's highest id," if highest is None else ""

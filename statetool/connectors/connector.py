@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from statetool.connectors.elements import OperatorBytes, reading_as
-from statetool.connectors.model import Enumerator, HeldSplit, Pending, Place, SinkState, SourceBytes, SourceState, Split
+from statetool.connectors.model import (
+    Enumerator,
+    HeldSplit,
+    PendingCommit,
+    SinkState,
+    SourceBytes,
+    SourceState,
+    Split,
+    SplitPosition,
+)
 from statetool.connectors.wire import read_version
 from statetool.errors import StatetoolError, UnsupportedError
 from statetool.io.cursor import Cursor
@@ -31,7 +40,7 @@ class SourceConnector(ABC):
     markers: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def place(self, split: Any) -> Place:
+    def place(self, split: Any) -> SplitPosition:
         """Return the position of a split."""
 
     def at(self, split: Any, position: str) -> Any:
@@ -87,7 +96,7 @@ class SplitConnector(SourceConnector):
         """Return True if enumerator state stores the start positions of unassigned splits."""
         return True
 
-    def upgraded(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
+    def upgrade_enumerator(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
         """Return enumerator state in a version that stores positions, if such a version exists."""
         raise UnsupportedError(f"no version of the enumerator of {self.name} stores positions")
 
@@ -195,7 +204,7 @@ class SinkConnector(ABC):
         """Read a committable in a known version."""
         raise UnsupportedError(f"committables of {self.name}")
 
-    def pending(self, committable: Any) -> Pending:
+    def pending(self, committable: Any) -> PendingCommit:
         """Describe a committable. The caller adds checkpoint, subtask and status."""
         raise UnsupportedError(f"committables of {self.name}")
 
@@ -208,7 +217,7 @@ class SinkConnector(ABC):
             Another component commits them.
         """
 
-    def tools(self, pending: Pending) -> Sequence[str]:
+    def tools(self, pending: PendingCommit) -> Sequence[str]:
         """Return command lines of the external system's tools for a pending item."""
         return ()
 
@@ -233,7 +242,7 @@ class StateSink(ABC):
         """Return the elements, by state and subtask, of the states without the pending items of these names."""
         raise UnsupportedError(f"nothing of {self.name} can be forgotten", hint="only shown, so far")
 
-    def tools(self, pending: Pending) -> Sequence[str]:
+    def tools(self, pending: PendingCommit) -> Sequence[str]:
         """Return command lines of the external system's tools for a pending item."""
         return ()
 

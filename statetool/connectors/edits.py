@@ -212,7 +212,7 @@ class _Edit:
                     f" ({', '.join(k.split.split_id for k in waiting[:5])}): the job's settings say where they begin",
                     hint="name other splits, or let the state be written in a newer version (--upgrade-enumerator)",
                 ).at(operator=self.source.label)
-            self.version, old = self.connector.upgraded(self.version, old)
+            self.version, old = self.connector.upgrade_enumerator(self.version, old)
         return replace(old, splits=tuple(k for split in old.splits if (k := self._edited_known(split)) is not None))
 
     def _edited_known(self, known: KnownSplit) -> KnownSplit | None:
@@ -259,7 +259,7 @@ class _Edit:
         elements: dict[str, Mapping[int, tuple[bytes, ...]]]
         coordinator = None
         if isinstance(self.connector, StateSource):
-            state = replace(state, held=tuple(_encoded(self.connector, self.source, state.held)))
+            state = replace(state, held=tuple(_encode(self.connector, self.source, state.held)))
             elements = {self.connector.state: _by_subtask(state.held, lambda h: h.data)}
         else:
             given = self.source.given
@@ -279,7 +279,7 @@ class _Edit:
         )
 
 
-def _encoded(connector: StateSource, source: Source, held: Iterable[HeldSplit]) -> Iterator[HeldSplit]:
+def _encode(connector: StateSource, source: Source, held: Iterable[HeldSplit]) -> Iterator[HeldSplit]:
     data = OperatorBytes(source.operator, connector.classes)
     for h in held:
         raw = h.data or data.encoded(connector.state, connector.element_of(h.split))

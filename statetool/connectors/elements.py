@@ -11,7 +11,7 @@ from typing import Any
 from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
 from statetool.formats.compression import stream_chunks
 from statetool.formats.operator_state import OperatorHeader, read_operator_header
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -50,9 +50,9 @@ class OperatorBytes:
         return self.operator.label
 
     @cached_property
-    def states(self) -> Mapping[str, StateMeta]:
+    def states(self) -> Mapping[str, StateMetaInfo]:
         """List and union states by name."""
-        states: dict[str, StateMeta] = {}
+        states: dict[str, StateMetaInfo] = {}
         for _, header in self._streams:
             for meta in header.states:
                 if meta.kind != "broadcast":

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from statetool.connectors.connector import SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.model import Pending, SinkState
+from statetool.connectors.model import PendingCommit, SinkState
 from statetool.connectors.wire import known_version, read_inner, read_version, read_versioned, whole_versioned
 from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
@@ -102,13 +102,13 @@ class FileSink(SinkConnector):
             bucket_id=bucket_id, pending_file=pending, in_progress_to_cleanup=cleanup, compacted_to_cleanup=compacted
         )
 
-    def pending(self, committable: FileCommittable) -> Pending:
+    def pending(self, committable: FileCommittable) -> PendingCommit:
         file = committable.pending_file
         if file is not None:
             return replace(_pending_file(file), fields=committable)
         cleanup = committable.in_progress_to_cleanup
         name = committable.compacted_to_cleanup or (cleanup and (cleanup.temp_file or cleanup.path)) or "(nothing)"
-        return Pending(name=f"remove {name}", status="", subtask=-1, expires=False, fields=committable)
+        return PendingCommit(name=f"remove {name}", status="", subtask=-1, expires=False, fields=committable)
 
 
 class StreamingFileSink(StateSink):
@@ -120,7 +120,7 @@ class StreamingFileSink(StateSink):
         return _BUCKET_STATES in operator.states and _PART_COUNTER in operator.states
 
     def read(self, operator: OperatorBytes) -> SinkState:
-        pending: list[Pending] = []
+        pending: list[PendingCommit] = []
         writers: list[tuple[int, Any]] = []
         versions: set[int] = set()
         unread: list[tuple[int, int, bytes]] = []
@@ -230,9 +230,9 @@ def _recoverable(version: int, c: Cursor) -> File:
     return file
 
 
-def _pending_file(file: File) -> Pending:
+def _pending_file(file: File) -> PendingCommit:
     name = file.path or file.target_file or (file.recoverable and file.recoverable[1].hex()) or "(unnamed)"
-    return Pending(
+    return PendingCommit(
         name=name,
         status="",
         subtask=-1,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.model import Enumerator, KnownSplit, Place, Split
+from statetool.connectors.model import Enumerator, KnownSplit, Split, SplitPosition
 from statetool.connectors.wire import known_version, read_all
 from statetool.errors import FormatError, OptionError
 from statetool.io.cursor import Cursor
@@ -85,10 +85,10 @@ class FileSource(SplitConnector):
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({1})
     markers: ClassVar[tuple[str, ...]] = ("earliest",)
 
-    def place(self, split: FileSplit) -> Place:
+    def place(self, split: FileSplit) -> SplitPosition:
         at = split.reader_position
         is_whole_file = split.offset == 0 and split.length == split.file_size
-        return Place(
+        return SplitPosition(
             source=str(split.path),
             start=str(split.offset),
             position=None if at is None else _text(at),
@@ -153,7 +153,7 @@ class FileSource(SplitConnector):
             read_all(_read_little(c), lambda inner: self.read_split(1, inner), "a split") for _ in range(split_count)
         )
         splits = tuple(KnownSplit(split=s, status="unassigned") for s in waiting)
-        return Enumerator(splits=splits, facts={PATHS: [_decoded(c, _read_little(c)) for _ in range(path_count)]})
+        return Enumerator(splits=splits, facts={PATHS: [_decode_path(c, _read_little(c)) for _ in range(path_count)]})
 
     def write_enumerator(self, version: int, enumerator: Enumerator) -> bytes:
         paths = enumerator.facts[PATHS]
@@ -174,7 +174,7 @@ def _read_little(c: Cursor) -> bytes:
     return c.take(length)
 
 
-def _decoded(c: Cursor, raw: bytes) -> str:
+def _decode_path(c: Cursor, raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

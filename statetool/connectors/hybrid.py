@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from statetool.connectors import registry
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, Place, SourceBytes, SourceState, Split
+from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, SourceBytes, SourceState, Split, SplitPosition
 from statetool.connectors.wire import read_versioned
 from statetool.errors import UnsupportedError
 from statetool.io.cursor import Cursor
@@ -45,9 +45,9 @@ class HybridSource(SplitConnector):
     split_versions: ClassVar[frozenset[int]] = frozenset({0})
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({0})
 
-    def place(self, split: HybridSplit) -> Place:
+    def place(self, split: HybridSplit) -> SplitPosition:
         inner = self._inner(split)
-        return Place() if inner is None else inner.place(split.wrapped)
+        return SplitPosition() if inner is None else inner.place(split.wrapped)
 
     def at(self, split: HybridSplit, position: str) -> HybridSplit:
         inner = self._inner(split)
@@ -120,7 +120,7 @@ class HybridSource(SplitConnector):
     def write_enumerator(self, version: int, enumerator: Enumerator) -> bytes:
         wrapped = enumerator.facts[_WRAPPED]
         if not isinstance(wrapped, bytes):
-            inner, inner_enumerator = self._unwrapped(enumerator)
+            inner, inner_enumerator = self._unwrap(enumerator)
             wrapped = inner.write_enumerator(enumerator.facts[_VERSION], inner_enumerator)
         out = Output()
         out.i4(enumerator.facts[CURRENT])
@@ -132,12 +132,12 @@ class HybridSource(SplitConnector):
         # An unknown inner enumerator has no splits here either.
         if isinstance(enumerator.facts[_WRAPPED], bytes):
             return True
-        inner, inner_enumerator = self._unwrapped(enumerator)
+        inner, inner_enumerator = self._unwrap(enumerator)
         return inner.keeps_positions(enumerator.facts[_VERSION], inner_enumerator)
 
-    def upgraded(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
-        inner, inner_enumerator = self._unwrapped(enumerator)
-        inner_version, new = inner.upgraded(enumerator.facts[_VERSION], inner_enumerator)
+    def upgrade_enumerator(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
+        inner, inner_enumerator = self._unwrap(enumerator)
+        inner_version, new = inner.upgrade_enumerator(enumerator.facts[_VERSION], inner_enumerator)
         splits = zip(enumerator.splits, new.splits, strict=True)
         return version, replace(
             enumerator,
@@ -150,7 +150,7 @@ class HybridSource(SplitConnector):
         )
 
     @staticmethod
-    def _unwrapped(enumerator: Enumerator) -> tuple[SplitConnector, Enumerator]:
+    def _unwrap(enumerator: Enumerator) -> tuple[SplitConnector, Enumerator]:
         """Return the connector of the inner enumerator, and that enumerator."""
         wrapped = enumerator.facts[_WRAPPED]
         splits = tuple(replace(s, split=s.split.wrapped) for s in enumerator.splits)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.model import Enumerator, KnownSplit, Place, Status
+from statetool.connectors.model import Enumerator, KnownSplit, SplitPosition, Status
 from statetool.connectors.wire import known_version, read_inner, read_versioned
 from statetool.io.cursor import Cursor, decode_modified_utf8
 
@@ -60,8 +60,8 @@ class IcebergSource(SplitConnector):
     split_versions: ClassVar[frozenset[int]] = frozenset({2, 3})
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({1, 2})
 
-    def place(self, split: IcebergSplit) -> Place:
-        return Place(
+    def place(self, split: IcebergSplit) -> SplitPosition:
+        return SplitPosition(
             source=split.tasks[split.file_offset].file,
             start="file 0, record 0",
             position=f"file {split.file_offset}, record {split.record_offset}",

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.model import Pending, SinkState
+from statetool.connectors.model import PendingCommit, SinkState
 from statetool.connectors.wire import known_version, read_all, read_versioned
 from statetool.declaring.flink_types import avro
 from statetool.io.cursor import Cursor
@@ -72,7 +72,7 @@ class IcebergSink(SinkConnector):
     def read_committable(self, version: int, c: Cursor) -> IcebergCommittable:
         return _read_committable(c, lambda: (read_manifests(c.bytes4("manifests")),))
 
-    def pending(self, committable: IcebergCommittable) -> Pending:
+    def pending(self, committable: IcebergCommittable) -> PendingCommit:
         return _pending(committable, status="", subtask=-1)
 
 
@@ -131,9 +131,9 @@ def _stored_committable(job: str, checkpoint: int, raw: bytes) -> IcebergCommitt
     return IcebergCommittable(job_id=job, operator_id="", checkpoint_id=checkpoint, manifests=(read_manifests(raw),))
 
 
-def _pending(committable: IcebergCommittable, *, status: str, subtask: int) -> Pending:
+def _pending(committable: IcebergCommittable, *, status: str, subtask: int) -> PendingCommit:
     files = [m["manifest_path"] for both in committable.manifests for m in (both.data, both.deletes) if m is not None]
-    return Pending(
+    return PendingCommit(
         name=committable.name,
         status=status,
         subtask=subtask,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SinkConnector, SplitConnector
-from statetool.connectors.model import Enumerator, KnownSplit, Pending, Place, Status
+from statetool.connectors.model import Enumerator, KnownSplit, PendingCommit, SplitPosition, Status
 from statetool.errors import UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.serializers.java_values import read_java
@@ -83,9 +83,9 @@ class JdbcSource(SplitConnector):
     split_versions: ClassVar[frozenset[int]] = frozenset({0})
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({0})
 
-    def place(self, split: JdbcSplit) -> Place:
+    def place(self, split: JdbcSplit) -> SplitPosition:
         position = None if split.offset is None else str(split.offset)
-        return Place(source=split.sql, position=position, marker="earliest" if position is None else None)
+        return SplitPosition(source=split.sql, position=position, marker="earliest" if position is None else None)
 
     def read_split(self, version: int, c: Cursor) -> JdbcSplit:
         split_id, sql = c.utf(), c.utf()
@@ -137,8 +137,8 @@ class JdbcSink(SinkConnector):
         _expect_zeros(c)
         return xid
 
-    def pending(self, committable: Xid) -> Pending:
-        return Pending(
+    def pending(self, committable: Xid) -> PendingCommit:
+        return PendingCommit(
             name=str(committable), status="", subtask=-1, transactional_id=str(committable), fields=committable
         )
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.model import Enumerator, KnownSplit, Place, Split, Status
+from statetool.connectors.model import Enumerator, KnownSplit, Split, SplitPosition, Status
 from statetool.connectors.wire import known_version, read_inner
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
@@ -60,11 +60,11 @@ class KafkaSource(SplitConnector):
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({0, 1, 2, 3})
     markers: ClassVar[tuple[str, ...]] = tuple(OFFSETS.values())
 
-    def place(self, split: KafkaSplit) -> Place:
+    def place(self, split: KafkaSplit) -> SplitPosition:
         marker = OFFSETS.get(split.starting_offset) if split.starting_offset is not None else None
         position = None if marker or split.starting_offset is None else str(split.starting_offset)
         stop = split.stopping_offset
-        return Place(
+        return SplitPosition(
             source=split.topic,
             partition=split.partition,
             position=position,
@@ -96,7 +96,7 @@ class KafkaSource(SplitConnector):
     def keeps_positions(self, version: int, enumerator: Enumerator) -> bool:
         return version in (0, 3)
 
-    def upgraded(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
+    def upgrade_enumerator(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
         # Kafka's connector restores them the same way: no start is resolved, so unassigned partitions resolve theirs again.
         facts = {DISCOVERED: True, **{k: v for k, v in enumerator.facts.items() if k != _SUBTASKS}}
         return 3, replace(enumerator, facts=facts)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.kafka import KafkaSource, KafkaSplit
-from statetool.connectors.model import Enumerator, KnownSplit, Place
+from statetool.connectors.model import Enumerator, KnownSplit, SplitPosition
 from statetool.connectors.wire import known_version, read_inner
 from statetool.io.cursor import Cursor
 from statetool.serializers.java_values import read_java
@@ -48,7 +48,7 @@ class DynamicKafkaSource(SplitConnector):
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({1, 2, 3})
     markers: ClassVar[tuple[str, ...]] = KafkaSource.markers
 
-    def place(self, split: DynamicSplit) -> Place:
+    def place(self, split: DynamicSplit) -> SplitPosition:
         place = _KAFKA.place(split.kafka)
         # Several clusters may have topics of the same name.
         return replace(place, source=f"{split.cluster}/{place.source}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from statetool.connectors.connector import SinkConnector
-from statetool.connectors.model import Pending
+from statetool.connectors.model import PendingCommit
 from statetool.io.cursor import Cursor
 
 _OWNERSHIP: Final = ("IMPLICIT_BY_SUBTASK_ID", "EXPLICIT_BY_WRITER_STATE")
@@ -77,8 +77,8 @@ class KafkaSink(SinkConnector):
         epoch, producer_id = c.i2(), c.i8()
         return KafkaCommittable(transactional_id=c.utf(), producer_id=producer_id, epoch=epoch)
 
-    def pending(self, committable: KafkaCommittable) -> Pending:
-        return Pending(
+    def pending(self, committable: KafkaCommittable) -> PendingCommit:
+        return PendingCommit(
             name=committable.transactional_id,
             status="",
             subtask=-1,
@@ -88,11 +88,11 @@ class KafkaSink(SinkConnector):
             fields=committable,
         )
 
-    def tools(self, pending: Pending) -> Sequence[str]:
+    def tools(self, pending: PendingCommit) -> Sequence[str]:
         return kafka_tools(pending)
 
 
-def kafka_tools(pending: Pending) -> Sequence[str]:
+def kafka_tools(pending: PendingCommit) -> Sequence[str]:
     """Return command lines of Kafka's transaction tool: list transactions, describe this one, and end it. None of them commits.
 
     Values that state does not store are placeholders in capitals. ``describe`` prints topics and partitions, ``describe-producers`` the
@@ -103,7 +103,7 @@ def kafka_tools(pending: Pending) -> Sequence[str]:
     """
     if pending.transactional_id is None:
         return ()
-    name = _quoted(pending.transactional_id)
+    name = _quote(pending.transactional_id)
     producer = f"--producer-id {pending.producer_id} --producer-epoch {pending.epoch}"
     return (
         f"{_TOOL} list",
@@ -114,7 +114,7 @@ def kafka_tools(pending: Pending) -> Sequence[str]:
     )
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """Return a word for a shell in printable characters, with escapes of bash and zsh for all other characters."""
     if name.isprintable():
         return shlex.quote(name)

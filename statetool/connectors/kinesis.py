@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.model import Enumerator, KnownSplit, Place, Status
+from statetool.connectors.model import Enumerator, KnownSplit, SplitPosition, Status
 from statetool.connectors.wire import known_version, read_inner
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
@@ -50,12 +50,12 @@ class KinesisSource(SplitConnector):
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({0, 1})
     markers: ClassVar[tuple[str, ...]] = ("earliest", "latest", "timestamp=MS", "at=SEQUENCE_NUMBER")
 
-    def place(self, split: KinesisSplit) -> Place:
+    def place(self, split: KinesisSplit) -> SplitPosition:
         position = split.marker if split.position in (_AFTER, _AT) else None
         marker, time = _MARKERS.get(split.position), None
         if split.position == _TIME and isinstance(split.marker, int):
             marker, time = f"timestamp={split.marker}", split.marker
-        return Place(
+        return SplitPosition(
             source=split.stream_arn.rpartition("/")[2],
             position=None if position is None else str(position),
             marker=marker,

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 from statetool.connectors.connector import StateSource
 from statetool.connectors.elements import OperatorBytes
 from statetool.connectors.kafka import topic_and_partition
-from statetool.connectors.model import Place, Split
+from statetool.connectors.model import Split, SplitPosition
 from statetool.declaring.flink_types import LONG
 from statetool.errors import OptionError
 from statetool.io.output import Output
@@ -59,11 +59,11 @@ class KafkaConsumer(StateSource):
         class_of_fields(_PARTITION, {"topic": "java.lang.String", "partition": "int", "cachedHash": "int"}, final=True),
     )
 
-    def place(self, split: ConsumedPartition) -> Place:
+    def place(self, split: ConsumedPartition) -> SplitPosition:
         marker = _OFFSETS.get(split.offset)
         is_offset = marker is None and split.offset != _NOT_SET
         position = str(split.offset + 1) if is_offset else None
-        return Place(source=split.topic, partition=split.partition, position=position, marker=marker)
+        return SplitPosition(source=split.topic, partition=split.partition, position=position, marker=marker)
 
     def at(self, split: ConsumedPartition, position: str) -> ConsumedPartition:
         return replace(split, offset=_offset_of(position))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import StateSource
 from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.model import Place
+from statetool.connectors.model import SplitPosition
 from statetool.connectors.wire import read_all
 from statetool.errors import FormatError
 from statetool.io.java_stream import JavaObject, read_java_stream
@@ -51,9 +51,9 @@ class KinesisConsumer(StateSource):
         ),
     )
 
-    def place(self, split: ConsumedShard) -> Place:
+    def place(self, split: ConsumedShard) -> SplitPosition:
         is_number = split.sequence_number.isdigit()
-        return Place(
+        return SplitPosition(
             source=split.stream,
             position=split.sequence_number if is_number else None,
             marker=None if is_number else split.sequence_number,
@@ -83,8 +83,8 @@ class FileMonitoring(StateSource):
     name: ClassVar[str] = "continuous-file-monitoring"
     state: ClassVar[str] = "file-monitoring-state"
 
-    def place(self, split: Monitored) -> Place:
-        return Place(position=str(split.modification_time))
+    def place(self, split: Monitored) -> SplitPosition:
+        return SplitPosition(position=str(split.modification_time))
 
     def read_element(self, operator: OperatorBytes, value: Any) -> Monitored:
         return Monitored(modification_time=value)
@@ -118,9 +118,9 @@ class FileReader(StateSource):
         elements = list(operator.elements(self.state))
         return bool(elements) and all(e.data.startswith(_HEAD) for e in elements)
 
-    def place(self, split: ReadFile) -> Place:
+    def place(self, split: ReadFile) -> SplitPosition:
         stop = None if split.length < 0 else str(split.offset + split.length)
-        return Place(source=split.path, start=str(split.offset), stop=stop)
+        return SplitPosition(source=split.path, start=str(split.offset), stop=stop)
 
     def read_element(self, operator: OperatorBytes, value: Any) -> ReadFile:
         split = read_all(value, read_java_stream, "a split of a file")

@@ -20,7 +20,7 @@ class Split(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SplitPosition:
     """Position of a split, in terms shared by all connectors.
 
     Attributes
@@ -117,7 +117,7 @@ class SourceState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingCommit:
     """An uncommitted transaction or file of a sink, in terms shared by all connectors.
 
     Attributes
@@ -169,7 +169,7 @@ class SinkState:
     """
 
     role: str
-    pending: tuple[Pending, ...] = ()
+    pending: tuple[PendingCommit, ...] = ()
     writers: tuple[tuple[int, Any], ...] = ()
     versions: frozenset[int] = frozenset()
     unread: tuple[tuple[int, int, bytes], ...] = ()

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from statetool.connectors.connector import StateSink
 from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.model import Pending, SinkState
+from statetool.connectors.model import PendingCommit, SinkState
 from statetool.connectors.wire import whole_versioned
 from statetool.io.cursor import Cursor
 
@@ -59,9 +59,9 @@ class PaimonSink(StateSink):
         )
 
 
-def _pending(subtask: int, version: int, raw: bytes) -> Pending:
+def _pending(subtask: int, version: int, raw: bytes) -> PendingCommit:
     identifier = Cursor(raw).i8()
-    return Pending(
+    return PendingCommit(
         name=str(identifier),
         status="pre_committed",
         subtask=subtask,

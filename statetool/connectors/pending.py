@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from statetool.connectors.connector import SinkConnector, StateSink
-from statetool.connectors.model import Pending
+from statetool.connectors.model import PendingCommit
 from statetool.connectors.sinks import UNKNOWN_NAME, UNKNOWN_ROLE, Sink, unread_pending
 
 Verdict: TypeAlias = Literal["will_commit", "may_expire", "has_expired", "will_abort", "is_committed", "unknown"]
@@ -58,7 +58,7 @@ def pending_rows(sink: Sink, *, now_ms: int, snapshot_ms: int | None, timeout_ms
         How long the external system keeps a transaction open (``transaction.timeout.ms``).
     """
     rows = []
-    for pending in (*sink.state.pending, *_unread(sink)):
+    for pending in (*sink.state.pending, *_unread_elements(sink)):
         began = pending.start_ms if pending.start_ms is not None else snapshot_ms
         age = None if began is None else max(0, now_ms - began)
         rows.append(
@@ -81,14 +81,14 @@ def pending_rows(sink: Sink, *, now_ms: int, snapshot_ms: int | None, timeout_ms
     return rows
 
 
-def _unread(sink: Sink) -> Iterator[Pending]:
+def _unread_elements(sink: Sink) -> Iterator[PendingCommit]:
     """Yield elements that cannot be decoded and may be uncommitted."""
     yield from unread_pending(sink)
     if sink.state.role == UNKNOWN_ROLE:
-        yield Pending(name=UNKNOWN_NAME, status="unknown", subtask=-1, undecoded=b"")
+        yield PendingCommit(name=UNKNOWN_NAME, status="unknown", subtask=-1, undecoded=b"")
 
 
-def _verdict(pending: Pending, age: int | None, timeout: int | None) -> Verdict:
+def _verdict(pending: PendingCommit, age: int | None, timeout: int | None) -> Verdict:
     if pending.status == "open":
         return "will_abort"
     if pending.status == "committed":
@@ -104,5 +104,5 @@ def _verdict(pending: Pending, age: int | None, timeout: int | None) -> Verdict:
     return "may_expire" if pending.start_ms is None else "will_commit"
 
 
-def _tools(connector: SinkConnector | StateSink | None, pending: Pending) -> tuple[str, ...]:
+def _tools(connector: SinkConnector | StateSink | None, pending: PendingCommit) -> tuple[str, ...]:
     return () if connector is None else tuple(connector.tools(pending))

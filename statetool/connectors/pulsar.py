@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from statetool.connectors.connector import SinkConnector, SplitConnector
-from statetool.connectors.model import Enumerator, KnownSplit, Pending, Place
+from statetool.connectors.model import Enumerator, KnownSplit, PendingCommit, SplitPosition
 from statetool.connectors.wire import read_inner
 from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
@@ -58,11 +58,11 @@ class PulsarSource(SplitConnector):
     split_versions: ClassVar[frozenset[int]] = frozenset({0, 1, 2})
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({0, 1, 2, 3})
 
-    def place(self, split: PulsarSplit) -> Place:
+    def place(self, split: PulsarSplit) -> SplitPosition:
         partition = None if split.partition < 0 else split.partition
         # The stored id is that of the last message read.
         position = None if split.message_id is None else f"after {_message_id(split.message_id)}"
-        return Place(source=split.topic, partition=partition, position=position)
+        return SplitPosition(source=split.topic, partition=partition, position=position)
 
     def read_split(self, version: int, c: Cursor) -> PulsarSplit:
         topic, partition, ranges = _read_partition(version, c)
@@ -109,9 +109,9 @@ class PulsarSink(SinkConnector):
         most, least = c.i8(), c.i8()
         return PulsarCommittable(topic=c.utf(), most_significant=most, least_significant=least)
 
-    def pending(self, committable: PulsarCommittable) -> Pending:
+    def pending(self, committable: PulsarCommittable) -> PendingCommit:
         name = f"({committable.most_significant},{committable.least_significant}) {committable.topic}"
-        return Pending(name=name, status="", subtask=-1, fields=committable)
+        return PendingCommit(name=name, status="", subtask=-1, fields=committable)
 
 
 def _read_partition(version: int, c: Cursor) -> tuple[str, int, tuple[Range, ...]]:

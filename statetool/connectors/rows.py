@@ -8,7 +8,7 @@ from typing import Final
 
 from statetool.connectors.checks import check_source
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.model import HeldSplit, KnownSplit, Pending, Place, SourceState, as_plain
+from statetool.connectors.model import HeldSplit, KnownSplit, PendingCommit, SourceState, SplitPosition, as_plain
 from statetool.connectors.model import as_json as _json
 from statetool.connectors.sinks import Sink, unread_pending
 from statetool.connectors.sources import Source
@@ -202,7 +202,7 @@ def split_rows(source: Source) -> list[SplitRow]:
 
 def _split_row(source: Source, held: HeldSplit, starts: dict[str, str | None]) -> SplitRow:
     known = held.split is not None and source.connector is not None
-    place = source.connector.place(held.split) if known and source.connector is not None else Place()
+    place = source.connector.place(held.split) if known and source.connector is not None else SplitPosition()
     split_id = held.split.split_id if known else None
     return SplitRow(
         operator=source.label,
@@ -224,9 +224,9 @@ def _split_row(source: Source, held: HeldSplit, starts: dict[str, str | None]) -
     )
 
 
-def place_of(source: Source, known: KnownSplit) -> Place:
+def place_of(source: Source, known: KnownSplit) -> SplitPosition:
     """Return the position of a split in the enumerator."""
-    return Place() if source.connector is None else source.connector.place(known.split)
+    return SplitPosition() if source.connector is None else source.connector.place(known.split)
 
 
 def _known_splits(source: Source) -> tuple[KnownSplit, ...]:
@@ -329,7 +329,7 @@ def transaction_rows(sink: Sink) -> Iterator[TransactionRow]:
         yield _transaction_row(sink, pending)
 
 
-def _transaction_row(sink: Sink, pending: Pending) -> TransactionRow:
+def _transaction_row(sink: Sink, pending: PendingCommit) -> TransactionRow:
     return TransactionRow(
         operator=sink.label,
         connector=sink.name,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.model import Enumerator, KnownSplit, Place, Split
+from statetool.connectors.model import Enumerator, KnownSplit, Split, SplitPosition
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -33,17 +33,17 @@ class NumberSequence(SplitConnector):
     split_versions: ClassVar[frozenset[int]] = frozenset({1})
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({1})
 
-    def place(self, split: NumberSplit) -> Place:
-        return Place(position=str(split.start), stop=str(split.end), finished=split.start > split.end)
+    def place(self, split: NumberSplit) -> SplitPosition:
+        return SplitPosition(position=str(split.start), stop=str(split.end), finished=split.start > split.end)
 
     def at(self, split: NumberSplit, position: str) -> NumberSplit:
-        return _checked(replace(split, start=_number(position)))
+        return _check_not_past_end(replace(split, start=_number(position)))
 
     def added(self, split_id: str, position: str, others: Sequence[Split]) -> NumberSplit:
         start, dots, end = position.partition("..")
         if not dots:
             raise OptionError(f"{position!r} is no range of numbers", hint="as in 100..199")
-        return _checked(NumberSplit(split_id=split_id, start=_number(start), end=_number(end)))
+        return _check_not_past_end(NumberSplit(split_id=split_id, start=_number(start), end=_number(end)))
 
     def read_split(self, version: int, c: Cursor) -> NumberSplit:
         return NumberSplit(split_id=c.utf(), start=c.i8(), end=c.i8())
@@ -69,7 +69,7 @@ class NumberSequence(SplitConnector):
         return bytes(out)
 
 
-def _checked(split: NumberSplit) -> NumberSplit:
+def _check_not_past_end(split: NumberSplit) -> NumberSplit:
     """Refuse a split that is past its end: Flink does not restore such a split."""
     if split.start > split.end:
         raise OptionError(

@@ -28,7 +28,7 @@ from statetool.connectors.collector import (
 )
 from statetool.connectors.connector import Recognised, SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes, reading_as
-from statetool.connectors.model import Pending, SinkState
+from statetool.connectors.model import PendingCommit, SinkState
 from statetool.connectors.wire import read_version, whole_versioned, write_versioned
 from statetool.errors import StatetoolError, several
 from statetool.formats.operator_id import operator_id_for_uid
@@ -110,7 +110,7 @@ def _sink_v2(operator: OperatorInventory, data: OperatorBytes) -> list[Sink]:
     fitting = {role: _fitting(data, name, role) for name, role in _ROLES.items() if name in data.states}
     # All roles of an operator have one connector: one role may identify it if another holds too little state.
     common = set.intersection(*(set(states) for states in fitting.values())) if fitting else set()
-    decoded = {name: sum(_decoded(states[name]) for states in fitting.values()) for name in common}
+    decoded = {name: sum(_decode_state(states[name]) for states in fitting.values()) for name in common}
     named = _most(decoded)
     return [
         _in_role(
@@ -118,7 +118,7 @@ def _sink_v2(operator: OperatorInventory, data: OperatorBytes) -> list[Sink]:
             data,
             role,
             states,
-            named if len(named) == 1 else _most({n: _decoded(s) for n, s in states.items()}),
+            named if len(named) == 1 else _most({n: _decode_state(s) for n, s in states.items()}),
         )
         for role, states in fitting.items()
     ]
@@ -139,7 +139,7 @@ def _elements(data: OperatorBytes, name: str) -> list[tuple[int, int, bytes]]:
         return [(subtask, *whole_versioned(value, "an element")) for subtask, value in data.values(name)]
 
 
-def _decoded(state: SinkState) -> int:
+def _decode_state(state: SinkState) -> int:
     return len(state.writers) + sum(p.undecoded is None for p in state.pending)
 
 
@@ -162,10 +162,10 @@ def _in_role(
     return Sink(operator=operator, data=data, state=state, candidates=named)
 
 
-def unread_pending(sink: Sink) -> Iterator[Pending]:
+def unread_pending(sink: Sink) -> Iterator[PendingCommit]:
     """Yield the elements of a sink that no connector can read, as bytes."""
     for subtask, version, raw in sink.state.unread:
-        yield Pending(name=UNKNOWN_NAME, status="unknown", subtask=subtask, version=version, undecoded=raw)
+        yield PendingCommit(name=UNKNOWN_NAME, status="unknown", subtask=subtask, version=version, undecoded=raw)
 
 
 def _unread_state(role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
@@ -185,7 +185,7 @@ def _read_writers(connector: SinkConnector, role: str, elements: Iterable[tuple[
 
 
 def _read_committables(connector: SinkConnector, role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
-    pending: list[Pending] = []
+    pending: list[PendingCommit] = []
     unread = []
     for subtask, version, raw in elements:
         if version == VERSION:
@@ -210,7 +210,7 @@ def _read_compacting(connector: SinkConnector, role: str, elements: Iterable[tup
     return SinkState(role=role, pending=tuple(pending), versions=frozenset(v for _, v, _ in elements))
 
 
-def _committables_of(connector: SinkConnector, subtask: int, collector: Collector) -> Iterator[Pending]:
+def _committables_of(connector: SinkConnector, subtask: int, collector: Collector) -> Iterator[PendingCommit]:
     """Yield the committables of a collector."""
     for checkpoint in collector.checkpoints:
         for writer in checkpoint.writers:
@@ -226,16 +226,18 @@ def _committables_of(connector: SinkConnector, subtask: int, collector: Collecto
                 )
 
 
-def _legacy_committables_of(connector: SinkConnector, subtask: int, legacy: LegacyCommittables) -> Iterator[Pending]:
+def _legacy_committables_of(
+    connector: SinkConnector, subtask: int, legacy: LegacyCommittables
+) -> Iterator[PendingCommit]:
     """Yield the committables of Flink 1.13 and 1.14, which store neither their checkpoint nor their writer."""
     for raw in legacy.committables:
         pending = _pending(connector, legacy.version, raw)
         yield replace(pending, status=STATES[0], subtask=subtask, version=legacy.version)
 
 
-def _pending(connector: SinkConnector, version: int, raw: bytes) -> Pending:
+def _pending(connector: SinkConnector, version: int, raw: bytes) -> PendingCommit:
     if version not in connector.committable_versions:
-        return Pending(name=f"(version {version})", status="", subtask=-1, version=version, undecoded=raw)
+        return PendingCommit(name=f"(version {version})", status="", subtask=-1, version=version, undecoded=raw)
     return connector.pending(read_version(raw, version, connector.read_committable, "a committable"))
 
 

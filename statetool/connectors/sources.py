@@ -85,7 +85,7 @@ def source_of(operator: OperatorInventory, connector: str | None = None) -> Sour
 
 def _split_source(operator: OperatorInventory, data: OperatorBytes, name: str | None) -> Source:
     with reading_as("a source", data):
-        held = [_held(operator, subtask, value) for subtask, value in data.values(READER_STATE)]
+        held = [_held_split(operator, subtask, value) for subtask, value in data.values(READER_STATE)]
     coordinator = data.coordinator
     coordinator_format = None if not coordinator else Cursor(coordinator).i4()
     version: int | None = None
@@ -110,7 +110,7 @@ def _split_source(operator: OperatorInventory, data: OperatorBytes, name: str | 
     )
 
 
-def _held(operator: OperatorInventory, subtask: int, value: bytes) -> HeldSplit:
+def _held_split(operator: OperatorInventory, subtask: int, value: bytes) -> HeldSplit:
     try:
         version, raw = whole_versioned(value, "a split")
     except StatetoolError as error:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from statetool.connectors.connector import StateSink
 from statetool.connectors.elements import OperatorBytes
 from statetool.connectors.kafka_sink import kafka_tools
-from statetool.connectors.model import Pending, SinkState, as_json
+from statetool.connectors.model import PendingCommit, SinkState, as_json
 from statetool.serializers.streaming import TransactionsSerializer
 from statetool.types import StructType
 
@@ -32,7 +32,7 @@ class TwoPhaseCommitSink(StateSink):
         return _has_transactions(operator) and not _is_kafka(operator)
 
     def read(self, operator: OperatorBytes) -> SinkState:
-        pending: list[Pending] = []
+        pending: list[PendingCommit] = []
         writers: list[tuple[int, Any]] = []
         for subtask, (opened, to_commit, context) in operator.values(_STATE):
             if opened is not None:
@@ -52,10 +52,10 @@ class TwoPhaseCommitSink(StateSink):
             elements[subtask] = (*elements.get(subtask, ()), data)
         return {_STATE: elements}
 
-    def transaction(self, subtask: int, status: str, handle: Any, start_ms: int) -> Pending:
+    def transaction(self, subtask: int, status: str, handle: Any, start_ms: int) -> PendingCommit:
         """Return a transaction by its handle, which only the user's sink can interpret."""
         name = handle if isinstance(handle, str) else as_json(handle)
-        return Pending(name=name, status=status, subtask=subtask, start_ms=start_ms, fields={"handle": handle})
+        return PendingCommit(name=name, status=status, subtask=subtask, start_ms=start_ms, fields={"handle": handle})
 
 
 class KafkaProducer(TwoPhaseCommitSink):
@@ -76,9 +76,9 @@ class KafkaProducer(TwoPhaseCommitSink):
         ]
         return replace(state, writers=(*state.writers, *hints))
 
-    def transaction(self, subtask: int, status: str, handle: Any, start_ms: int) -> Pending:
+    def transaction(self, subtask: int, status: str, handle: Any, start_ms: int) -> PendingCommit:
         transactional_id, producer_id, epoch = handle
-        return Pending(
+        return PendingCommit(
             # A producer without a transactional id writes at least once and has nothing to commit.
             name=transactional_id or "(not transactional)",
             status=status,
@@ -90,7 +90,7 @@ class KafkaProducer(TwoPhaseCommitSink):
             fields={"transactional_id": transactional_id, "producer_id": producer_id, "epoch": epoch},
         )
 
-    def tools(self, pending: Pending) -> Sequence[str]:
+    def tools(self, pending: PendingCommit) -> Sequence[str]:
         return kafka_tools(pending)
 
 

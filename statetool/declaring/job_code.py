@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.arrays import GenericArraySerializer
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
@@ -155,7 +155,7 @@ def _avro(serializer: AvroSerializer) -> JavaInfo:
     return JavaInfo(name, f"new {utils}AvroTypeInfo<>({name}.class)")
 
 
-def java_of_keyed(key: Serializer, metas: Iterable[StateMeta]) -> str:
+def java_of_keyed(key: Serializer, metas: Iterable[StateMetaInfo]) -> str:
     """Return the Java code of a job with this keyed state: ``keyBy`` and a descriptor for each state."""
     info = java_info(key)
     lines = [f"// stream.keyBy(..., {info.information or f'/* {info.java_class} */'}).process(...).uid(...)"]
@@ -163,7 +163,7 @@ def java_of_keyed(key: Serializer, metas: Iterable[StateMeta]) -> str:
     return _with_imports(lines)
 
 
-def java_of_elements(meta: StateMeta) -> str:
+def java_of_elements(meta: StateMetaInfo) -> str:
     """Return the Java code of a job with this operator state."""
     get = {"list": "getListState", "union": "getUnionListState", "broadcast": "getBroadcastState"}[meta.kind]
     if meta.kind == "broadcast":
@@ -174,7 +174,7 @@ def java_of_elements(meta: StateMeta) -> str:
     return _with_imports([f"// in initializeState: context.getOperatorStateStore().{get}(...)", line])
 
 
-def _keyed_lines(meta: StateMeta) -> list[str]:
+def _keyed_lines(meta: StateMetaInfo) -> list[str]:
     if meta.kind == "timers":
         return [f"// timers {meta.name!r}: ctx.timerService() of the same operator"]
     parts = [unwrap(part) for part in (meta.parts or (meta.value,))]

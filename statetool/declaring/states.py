@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from statetool.declaring import flink_types as flink
 from statetool.errors import OptionError
-from statetool.formats.state_meta import BROADCAST, KEY_VALUE, OPERATOR, PRIORITY_QUEUE, StateMeta
+from statetool.formats.state_meta import BROADCAST, KEY_VALUE, OPERATOR, PRIORITY_QUEUE, StateMetaInfo
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import PYTHON_STATE, declared_in_python
 from statetool.types.declared import TypeContext
@@ -133,11 +133,11 @@ def registered_name(name: str, declared: object) -> str:
     return name if python_state(declared) is None or name.startswith(PYTHON_STATE) else PYTHON_STATE + name
 
 
-def _python_meta(name: str, declared: StateType, state: PythonState, namespace: Serializer) -> StateMeta:
+def _python_meta(name: str, declared: StateType, state: PythonState, namespace: Serializer) -> StateMetaInfo:
     value = flink.ttl(flink.BYTES) if declared.ttl else flink.BYTES
     stored = flink.map_of(flink.WRAPPED_BYTES, value) if state.kind == "map" else flink.list_of(value)
     name = registered_name(name, declared)
-    return StateMeta(
+    return StateMetaInfo(
         name=name,
         backend_type=KEY_VALUE,
         options={"KEYED_STATE_TYPE": "MAP" if state.kind == "map" else "LIST"},
@@ -147,7 +147,7 @@ def _python_meta(name: str, declared: StateType, state: PythonState, namespace: 
     )
 
 
-def keyed_meta(name: str, declared: StateType, namespace: Serializer) -> StateMeta:
+def keyed_meta(name: str, declared: StateType, namespace: Serializer) -> StateMetaInfo:
     """Return the description of a declared keyed state whose types are all known."""
     state = python_state(declared)
     if state is not None:
@@ -164,7 +164,7 @@ def keyed_meta(name: str, declared: StateType, namespace: Serializer) -> StateMe
     elif declared.kind == "map":
         assert declared.user_key is not None
         stored = flink.map_of(declared.user_key, element)
-    return StateMeta(
+    return StateMetaInfo(
         name=name,
         backend_type=KEY_VALUE,
         options={"KEYED_STATE_TYPE": declared.kind.upper()},
@@ -172,7 +172,7 @@ def keyed_meta(name: str, declared: StateType, namespace: Serializer) -> StateMe
     )
 
 
-def timer_meta(domain: str, service: str, key: Serializer, namespace: Serializer) -> StateMeta:
+def timer_meta(domain: str, service: str, key: Serializer, namespace: Serializer) -> StateMetaInfo:
     """Return the description of the timer queue of a service.
 
     Raises
@@ -182,7 +182,7 @@ def timer_meta(domain: str, service: str, key: Serializer, namespace: Serializer
     """
     if domain not in ("event", "processing"):
         raise OptionError(f"timers of domain {domain!r}", hint="the domain of a timer is event or processing")
-    return StateMeta(
+    return StateMetaInfo(
         name=f"{TIMERS_PREFIX}{domain}_{service}",
         backend_type=PRIORITY_QUEUE,
         options={},
@@ -190,13 +190,13 @@ def timer_meta(domain: str, service: str, key: Serializer, namespace: Serializer
     )
 
 
-def element_meta(name: str, kind: str, value: Serializer, key: Serializer | None) -> StateMeta:
+def element_meta(name: str, kind: str, value: Serializer, key: Serializer | None) -> StateMetaInfo:
     """Return the description of an operator state (``list``, ``union`` or ``broadcast``)."""
     mode = {"list": "SPLIT_DISTRIBUTE", "union": "UNION", "broadcast": "BROADCAST"}[kind]
     serializers = {"VALUE_SERIALIZER": value}
     if key is not None:
         serializers = {"KEY_SERIALIZER": key, **serializers}
-    return StateMeta(
+    return StateMetaInfo(
         name=name,
         backend_type=OPERATOR if key is None else BROADCAST,
         options={"OPERATOR_STATE_DISTRIBUTION_MODE": mode},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from statetool.directories.survey import FoundSnapshot, Survey, covered, survey
+from statetool.directories.survey import FoundSnapshot, Survey, count_covered_bytes, survey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +115,8 @@ def _checkpoint(
     total = new = file.size_bytes
     for name, ranges in by_file.items():
         before = needed_ranges.setdefault(name, [])
-        total += covered(ranges)
-        new += covered(before + ranges) - covered(before)
+        total += count_covered_bytes(ranges)
+        new += count_covered_bytes(before + ranges) - count_covered_bytes(before)
         before += ranges
     own = [name for name in by_file if users[name] == [index]]
     sizes = [f.size_bytes for f in map(tree.find, own) if f is not None]
@@ -143,7 +143,7 @@ def _file(
     return ChainFile(
         path=name,
         size_bytes=file.size_bytes if file is not None else None,
-        needed_bytes=covered(ranges),
+        needed_bytes=count_covered_bytes(ranges),
         first_checkpoint=rows[users[0]].checkpoint_id,
         last_checkpoint=rows[users[-1]].checkpoint_id,
         references=len(users),

@@ -205,7 +205,7 @@ def next_step(completed: Sequence[SnapshotHead], after: int, options: FollowOpti
     if unread and not _is_whole(unread[-1]):
         unread.pop()
     is_backlog = options.threshold is not None and len(unread) > options.threshold
-    wanted = _thinned(unread, options.backlog_interval_ms) if is_backlog else unread
+    wanted = _thin_out(unread, options.backlog_interval_ms) if is_backlog else unread
     if is_backlog and len(wanted) == len(unread) > 1:
         warn(
             f"intervalDuringBacklog={options.backlog_interval_ms} is less than the interval at which this job takes checkpoints: it "
@@ -217,7 +217,7 @@ def next_step(completed: Sequence[SnapshotHead], after: int, options: FollowOpti
     return Step(chosen=chosen, behind=behind, is_backlog=is_backlog)
 
 
-def _thinned(unread: Sequence[SnapshotHead], interval_ms: int) -> list[SnapshotHead]:
+def _thin_out(unread: Sequence[SnapshotHead], interval_ms: int) -> list[SnapshotHead]:
     """Return the newest checkpoint and, if there is an interval, those before it that are at least this interval apart."""
     kept: list[SnapshotHead] = []
     for head in unread[:-1] if interval_ms else ():

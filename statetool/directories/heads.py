@@ -60,7 +60,7 @@ def snapshot_heads(root: str) -> list[SnapshotHead]:
         if files.is_local(root)
         else in_threads(_read, metadata_files, threads=_THREADS)
     )
-    return _named(sorted((h for h in heads if h is not None), key=_order))
+    return _with_unique_names(sorted((h for h in heads if h is not None), key=_order))
 
 
 def name_in_sql(name: str) -> str:
@@ -130,7 +130,7 @@ def _first_bytes(file: FoundFile) -> bytes:
     return files.read_range(file.uri, 0, _HEAD.size)
 
 
-def _named(heads: list[SnapshotHead]) -> list[SnapshotHead]:
+def _with_unique_names(heads: list[SnapshotHead]) -> list[SnapshotHead]:
     often = Counter(h.database for h in heads)
     wanted = [f"{h.database}_{h.job[:6]}" if often[h.database] > 1 and h.job else h.database for h in heads]
     return [replace(h, database=name) for h, name in zip(heads, unique_names(wanted), strict=True)]

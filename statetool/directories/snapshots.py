@@ -58,7 +58,7 @@ def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> lis
     """
     tree = survey([root], rebase=tuple((rebase or {}).items()))
     rows = [_row(s) for s in tree.snapshots]
-    return sorted(_marked(rows), key=_place)
+    return sorted(_mark_newest(rows), key=_place)
 
 
 def chain_of(row: SnapshotRow) -> str:
@@ -102,7 +102,7 @@ def _row(snapshot: FoundSnapshot) -> SnapshotRow:
     )
 
 
-def _marked(rows: list[SnapshotRow]) -> list[SnapshotRow]:
+def _mark_newest(rows: list[SnapshotRow]) -> list[SnapshotRow]:
     """Mark the newest complete snapshots: the one with the highest id of each job, and the most recently written of these."""
     job_ids = {r.job for r in rows if len(r.job) == 32}
     newest: dict[str, int] = {}

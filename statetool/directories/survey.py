@@ -73,10 +73,10 @@ class FoundSnapshot:
 
     def needed_bytes(self) -> dict[str, int]:
         """Return the number of bytes of each file that the snapshot needs. Overlapping ranges count once."""
-        return {name: covered(ranges) for name, ranges in self.ranges().items()}
+        return {name: count_covered_bytes(ranges) for name, ranges in self.ranges().items()}
 
 
-def covered(ranges: list[tuple[int, int]]) -> int:
+def count_covered_bytes(ranges: list[tuple[int, int]]) -> int:
     """Return the number of bytes in at least one of the ranges."""
     total = end = 0
     for start, stop in sorted(ranges):

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final
 from statetool.entries.form import (
     ALL_ENTRIES,
     EntryRequest,
-    EntrySource,
-    Form,
     KeyedContext,
-    KeyedPlace,
-    KeyGroupPlace,
+    KeyedHandleRef,
+    KeyGroupLocation,
+    KeyGroupReader,
+    OperatorReadContext,
+    StateFormat,
     StoredState,
-    Surroundings,
     cut_evenly,
-    placed,
+    error_context,
     size_of,
 )
 from statetool.entries.headers import header_of_task
@@ -33,7 +33,7 @@ from statetool.formats.keyed.change_sets import (
     ChangeFiles,
     ChangeSet,
     first_changes,
-    merged_states,
+    merge_states,
     read_descriptions,
     writes_alike,
 )
@@ -45,7 +45,7 @@ from statetool.formats.metadata.handles import (
     InMemoryChangesHandle,
     KeyedHandle,
 )
-from statetool.formats.state_meta import StateMeta, write_m6
+from statetool.formats.state_meta import StateMetaInfo, write_meta_v6
 from statetool.formats.stream import Stream
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _SAMPLE_CHANGES: Final = 500
 
 
-class ChangeLogForm:
+class ChangeLogFormat:
     """Stored form of changelogs.
 
     Parameters
@@ -67,13 +67,13 @@ class ChangeLogForm:
         Possible forms of the materialized state.
     """
 
-    def __init__(self, below: Sequence[Form]) -> None:
+    def __init__(self, below: Sequence[StateFormat]) -> None:
         self._below = below
 
-    def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
+    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
         return isinstance(place.handle, ChangelogHandle) and not place.raw
 
-    def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
+    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
         logs = [_Log(place, around, self._below) for place in places]
         keys = _KeyType(logs, around)
         return [StoredLog(place, around, log, keys) for place, log in zip(places, logs, strict=True)]
@@ -82,7 +82,7 @@ class ChangeLogForm:
 class _Log:
     """Change sets and materialized state of one subtask."""
 
-    def __init__(self, place: KeyedPlace, around: Surroundings, forms: Sequence[Form]) -> None:
+    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext, forms: Sequence[StateFormat]) -> None:
         assert isinstance(place.handle, ChangelogHandle)
         self.place = place
         self.handle = place.handle
@@ -123,21 +123,21 @@ class _Log:
         return tuple(b.header() for b in self.below)
 
     @cached_property
-    def states(self) -> tuple[StateMeta, ...]:
+    def states(self) -> tuple[StateMetaInfo, ...]:
         """States of the changelog and of the materialized state.
 
         Raises
         ------
         FormatError, UnknownSerializerError
         """
-        materialized: dict[str, StateMeta] = {}
+        materialized: dict[str, StateMetaInfo] = {}
         for header in self.below_headers:
             for meta in header.states:
                 materialized.setdefault(meta.name, meta)
         try:
             with ChangeFiles() as files:
                 descriptions = [m for s in self.changes for _, m in read_descriptions(files, s, self.around.types)]
-            return tuple(merged_states(materialized, descriptions).values())
+            return tuple(merge_states(materialized, descriptions).values())
         except StatetoolError as error:
             raise error.at(operator=self.around.operator) from None
 
@@ -149,7 +149,7 @@ class _Log:
 
     def sample(self, files: ChangeFiles) -> Iterator[Sample]:
         """Yield some changes of each change set, with the states declared up to that point."""
-        states: dict[int, StateMeta] = {}
+        states: dict[int, StateMetaInfo] = {}
         for change_set in self.changes:
             states = {**states, **dict(read_descriptions(files, change_set, self.around.types))}
             data = ((group, c) for group, c in first_changes(files, change_set) if group != METADATA_GROUP)
@@ -157,7 +157,7 @@ class _Log:
             yield Sample(changes, states)
 
 
-def _sets_of(handle: KeyedHandle, around: Surroundings) -> Iterator[ChangeSet]:
+def _sets_of(handle: KeyedHandle, around: OperatorReadContext) -> Iterator[ChangeSet]:
     match handle:
         case ChangelogHandle(changes=changes):
             for inner in changes:
@@ -183,7 +183,7 @@ def _sets_of(handle: KeyedHandle, around: Surroundings) -> Iterator[ChangeSet]:
 class _KeyType:
     """The type of the keys of all changelogs of an operator."""
 
-    def __init__(self, logs: Sequence[_Log], around: Surroundings) -> None:
+    def __init__(self, logs: Sequence[_Log], around: OperatorReadContext) -> None:
         self._logs = logs
         self._around = around
 
@@ -240,7 +240,7 @@ class _KeyType:
 class StoredLog(StoredState):
     """The changelog of one subtask, with the materialized state below it."""
 
-    def __init__(self, place: KeyedPlace, around: Surroundings, log: _Log, keys: _KeyType) -> None:
+    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext, log: _Log, keys: _KeyType) -> None:
         super().__init__(place, around)
         self._log = log
         self._keys = keys
@@ -254,9 +254,9 @@ class StoredLog(StoredState):
         """The key groups that belong to the subtask."""
         return range(self._log.handle.start, self._log.handle.start + self._log.handle.count)
 
-    def key_groups(self) -> Iterator[KeyGroupPlace]:
+    def key_groups(self) -> Iterator[KeyGroupLocation]:
         for number in self.own_groups:
-            yield KeyGroupPlace(key_group=number, offset=None, size_bytes=None)
+            yield KeyGroupLocation(key_group=number, offset=None, size_bytes=None)
 
     def header(self) -> KeyedHeader:
         """Return a header as if all states of the changelog and of materialized state were in one stream."""
@@ -271,7 +271,7 @@ class StoredLog(StoredState):
         # Without the type of its keys no header can be written: only the states distinguish changelogs.
         out = Output()
         for meta in self._log.states:
-            write_m6(out, meta)
+            write_meta_v6(out, meta)
         return bytes(out)
 
     def description(self) -> tuple[bytes, int] | None:
@@ -279,7 +279,7 @@ class StoredLog(StoredState):
 
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
-    ) -> Iterator[EntrySource]:
+    ) -> Iterator[KeyGroupReader]:
         log = self._log
         if self._keys.error is not None:
             raise self._keys.error
@@ -307,7 +307,7 @@ class LogSource:
     context: KeyedContext
     subtask: int
     raw_header: bytes
-    below: tuple[EntrySource, ...]
+    below: tuple[KeyGroupReader, ...]
     changes: tuple[ChangeSet, ...]
     key_groups: tuple[int, ...]
     log_bytes: int
@@ -335,14 +335,14 @@ class LogSource:
         return replace(self, key_groups=own, below=below, log_bytes=self.log_bytes * len(own) // len(self.key_groups))
 
     def header(self) -> KeyedHeader:
-        with placed(self):
+        with error_context(self):
             return header_of_task(self.raw_header, 0, self.context)
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         """Read entries. All entries of a key are in one batch, regardless of the request."""
         from statetool.entries.log_reader import read_log
 
-        with placed(self):
+        with error_context(self):
             yield from read_log(
                 self.below,
                 self.changes,

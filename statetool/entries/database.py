@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 from statetool.entries.form import (
     ALL_ENTRIES,
     EntryRequest,
-    EntrySource,
-    Form,
     KeyedContext,
-    KeyedPlace,
-    KeyGroupPlace,
+    KeyedHandleRef,
+    KeyGroupLocation,
+    KeyGroupReader,
+    OperatorReadContext,
+    StateFormat,
     StoredState,
-    Surroundings,
     cut_evenly,
-    placed,
+    error_context,
 )
 from statetool.entries.headers import header_bytes, header_of_task
 from statetool.errors import StatetoolError
@@ -47,13 +47,13 @@ KERNELS: Final = (
 )
 
 
-class DatabaseForm:
+class DatabaseFormat:
     """Stored form of databases."""
 
-    def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
+    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
         return isinstance(place.handle, IncrementalHandle) and not place.raw
 
-    def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
+    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
         return [StoredDatabase(place, around) for place in places]
 
 
@@ -84,9 +84,9 @@ class StoredDatabase(StoredState):
         named = (*self.handle.shared, *self.handle.private)
         return DatabaseFiles(name=self.meta.file, files=tuple((n, self.around.stream(s)) for n, s in named))
 
-    def key_groups(self) -> Iterator[KeyGroupPlace]:
+    def key_groups(self) -> Iterator[KeyGroupLocation]:
         for number in self.own_groups:
-            yield KeyGroupPlace(key_group=number, offset=None, size_bytes=None)
+            yield KeyGroupLocation(key_group=number, offset=None, size_bytes=None)
 
     @cached_property
     def _raw(self) -> bytes:
@@ -106,7 +106,7 @@ class StoredDatabase(StoredState):
 
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
-    ) -> Iterator[EntrySource]:
+    ) -> Iterator[KeyGroupReader]:
         wanted = [g for g in self.own_groups if groups is None or g in groups]
         group_bytes = self.files.size_bytes / max(1, len(self.own_groups))
         for run in cut_evenly(wanted, group_bytes * len(wanted), target_bytes):
@@ -147,7 +147,7 @@ class DatabaseSource:
         return replace(self, key_groups=chosen) if chosen else None
 
     def header(self) -> KeyedHeader:
-        with placed(self):
+        with error_context(self):
             return header_of_task(header_bytes(self.meta, self.meta.size_bytes), self.meta.start, self.context)
 
     def description(self) -> tuple[bytes, int, TypeContext, tuple[bytes, ...]]:
@@ -159,7 +159,7 @@ class DatabaseSource:
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         from statetool.formats.keyed.native import read_native
 
-        with placed(self):
+        with error_context(self):
             header = self.header()
             yield from read_native(
                 self.files,
@@ -178,7 +178,7 @@ class DatabaseSource:
 
 
 def database_changes(
-    old: EntrySource, new: EntrySource, states: Collection[str], *, whole_keys: bool, upserts: bool
+    old: KeyGroupReader, new: KeyGroupReader, states: Collection[str], *, whole_keys: bool, upserts: bool
 ) -> tuple[KeyedHeader, Iterator[tuple[EntryBatch, EntryBatch]]] | None:
     """Return the entries that differ between two databases, before and after. Shared files are hardly read.
 
@@ -204,7 +204,7 @@ def database_changes(
         return None
     if old.description() != new.description():
         return None
-    with placed(new):
+    with error_context(new):
         header = new.header()
         id_ends = (
             (lambda state, batch: split_keys(batch, header.key, header.states[state]).key_end) if whole_keys else None
@@ -213,14 +213,14 @@ def database_changes(
         windows = changed_entries(
             old.files, new.files, header, states, groups, prefix=prefix, id_ends=id_ends, upserts=upserts
         )
-    return None if windows is None else (header, _placed(new, windows))
+    return None if windows is None else (header, _locate(new, windows))
 
 
-def _placed(
+def _locate(
     source: DatabaseSource, windows: Iterator[tuple[EntryBatch, EntryBatch]]
 ) -> Iterator[tuple[EntryBatch, EntryBatch]]:
-    with placed(source):
+    with error_context(source):
         yield from windows
 
 
-_: Form = DatabaseForm()
+_: StateFormat = DatabaseFormat()

@@ -1,7 +1,7 @@
 """Protocol of stored forms of keyed state.
 
-A :class:`Form` recognizes the handles that it can read and makes a :class:`StoredState` of each: the keyed state of one subtask, which
-provides the header and sources of entries. An :class:`EntrySource` reads some of its key groups. Tables, verification and rewrites are
+A :class:`StateFormat` recognizes the handles that it can read and makes a :class:`StoredState` of each: the keyed state of one subtask, which
+provides the header and sources of entries. An :class:`KeyGroupReader` reads some of its key groups. Tables, verification and rewrites are
 loops over the batches of sources; none of them depends on a form. A form is one module of this package, and a line in
 :mod:`statetool.entries.forms`.
 """
@@ -89,7 +89,7 @@ class EntryRequest:
 ALL_ENTRIES: Final = EntryRequest()
 
 
-class EntrySource(Protocol):
+class KeyGroupReader(Protocol):
     """Some key groups of the keyed state of one subtask; frozen, picklable and self-contained, so that any task can read it."""
 
     @property
@@ -136,7 +136,7 @@ class EntrySource(Protocol):
         """
         ...
 
-    def within(self, key_groups: Collection[int]) -> EntrySource | None:
+    def within(self, key_groups: Collection[int]) -> KeyGroupReader | None:
         """Return the source restricted to these key groups, ``None`` if it has none of them."""
         ...
 
@@ -145,12 +145,12 @@ class EntrySource(Protocol):
         ...
 
 
-def size_of(source: EntrySource) -> int:
+def size_of(source: KeyGroupReader) -> int:
     """Return the approximate stored bytes of a source."""
     return sum(source.group_sizes().values())
 
 
-def halves(source: EntrySource) -> list[EntrySource]:
+def halves(source: KeyGroupReader) -> list[KeyGroupReader]:
     """Split a source in two by key group, to locate damage; return none if it has a single key group."""
     groups = list(source.group_sizes())
     middle = len(groups) // 2
@@ -158,7 +158,7 @@ def halves(source: EntrySource) -> list[EntrySource]:
 
 
 @contextmanager
-def placed(source: EntrySource) -> Iterator[None]:
+def error_context(source: KeyGroupReader) -> Iterator[None]:
     """Add operator and file of a source to errors."""
     try:
         yield
@@ -167,7 +167,7 @@ def placed(source: EntrySource) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyedPlace:
+class KeyedHandleRef:
     """Handle of one subtask's keyed state; ``raw``: written by the operator or its timer service instead of the state backend."""
 
     subtask: int
@@ -176,7 +176,7 @@ class KeyedPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class OperatorReadContext:
     """Information about an operator for forms; on the driver.
 
     Attributes
@@ -217,7 +217,7 @@ class StoredState(ABC):
     #: Whether it is a native database of RocksDB or ForSt; timers may be missing from it in a native savepoint.
     database: bool = False
 
-    def __init__(self, place: KeyedPlace, around: Surroundings) -> None:
+    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext) -> None:
         self.place = place
         self.around = around
 
@@ -227,7 +227,7 @@ class StoredState(ABC):
         return False
 
     @abstractmethod
-    def key_groups(self) -> Iterator[KeyGroupPlace]:
+    def key_groups(self) -> Iterator[KeyGroupLocation]:
         """Yield the key groups that belong to the subtask."""
 
     @abstractmethod
@@ -245,12 +245,12 @@ class StoredState(ABC):
     @abstractmethod
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
-    ) -> Iterable[EntrySource]:
+    ) -> Iterable[KeyGroupReader]:
         """Split the state by key groups into sources of about ``target_bytes``; ``groups`` selects key groups, ``None`` for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyGroupPlace:
+class KeyGroupLocation:
     """One key group: its start in the stream and its stored bytes, ``None`` if it is mixed with others."""
 
     key_group: int
@@ -258,14 +258,14 @@ class KeyGroupPlace:
     size_bytes: int | None
 
 
-class Form(Protocol):
+class StateFormat(Protocol):
     """A stored form of keyed state."""
 
-    def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
+    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
         """Return True if a handle is of this form."""
         ...
 
-    def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
+    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
         """Return the stored state of each of an operator's handles that are of this form."""
         ...
 

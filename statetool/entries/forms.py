@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from statetool.entries.change_log import ChangeLogForm
-from statetool.entries.database import DatabaseForm
-from statetool.entries.form import Form, KeyedPlace, StoredState, Surroundings
-from statetool.entries.raw_timers import RawTimerForm
-from statetool.entries.streams import StreamForm
+from statetool.entries.change_log import ChangeLogFormat
+from statetool.entries.database import DatabaseFormat
+from statetool.entries.form import KeyedHandleRef, OperatorReadContext, StateFormat, StoredState
+from statetool.entries.raw_timers import RawTimerFormat
+from statetool.entries.streams import StreamFormat
 
-_MATERIALIZED: Final[tuple[Form, ...]] = (DatabaseForm(), StreamForm())
+_MATERIALIZED: Final[tuple[StateFormat, ...]] = (DatabaseFormat(), StreamFormat())
 #: A handle is read by the first form that claims it.
-FORMS: Final[list[Form]] = [RawTimerForm(), ChangeLogForm(_MATERIALIZED), *_MATERIALIZED]
+FORMS: Final[list[StateFormat]] = [RawTimerFormat(), ChangeLogFormat(_MATERIALIZED), *_MATERIALIZED]
 
 
-def bind(places: Iterable[KeyedPlace], around: Surroundings) -> tuple[list[StoredState], list[KeyedPlace]]:
+def bind(
+    places: Iterable[KeyedHandleRef], around: OperatorReadContext
+) -> tuple[list[StoredState], list[KeyedHandleRef]]:
     """Return the stored state of each handle, by key groups, and the handles that no form claims."""
-    claimed: dict[int, list[KeyedPlace]] = {}
-    others: list[KeyedPlace] = []
+    claimed: dict[int, list[KeyedHandleRef]] = {}
+    others: list[KeyedHandleRef] = []
     for place in places:
         form = next((i for i, f in enumerate(FORMS) if f.claims(place, around)), None)
         if form is None:

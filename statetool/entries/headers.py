@@ -31,11 +31,11 @@ def header_of_task(raw: bytes, base: int, context: KeyedContext) -> KeyedHeader:
     ------
     FormatError, UnknownSerializerError
     """
-    return _parsed(raw, base, context.types, context.descriptions)
+    return _parse(raw, base, context.types, context.descriptions)
 
 
 @lru_cache(maxsize=64)
-def _parsed(raw: bytes, base: int, types: TypeContext, descriptions: tuple[tuple[bytes, int], ...]) -> KeyedHeader:
+def _parse(raw: bytes, base: int, types: TypeContext, descriptions: tuple[tuple[bytes, int], ...]) -> KeyedHeader:
     header = read_keyed_header(Cursor(raw, base=base), types, end=len(raw))
     learn_all(header, descriptions, types)
     return header

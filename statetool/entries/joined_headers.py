@@ -8,7 +8,7 @@ from typing import Final
 
 from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, read_keyed_header, write_keyed_header
-from statetool.formats.state_meta import StateMeta, write_m6
+from statetool.formats.state_meta import StateMetaInfo, write_meta_v6
 from statetool.formats.subclasses import learn_header
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -42,7 +42,7 @@ def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without:
         learn_header(first, header)
     for header in headers[1:]:
         learn_header(header, first)
-    states: dict[str, StateMeta] = {}
+    states: dict[str, StateMetaInfo] = {}
     described: dict[str, bytes] = {}
     key = _key_bytes(first.key)
     for header in headers:
@@ -56,10 +56,10 @@ def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without:
             if described.setdefault(meta.name, raw) != raw:
                 raise UnsupportedError("two subtasks describe this state differently", hint=_HINT).at(state=meta.name)
     joined = replace(first, compressed=any(h.compressed for h in headers), states=tuple(states.values()))
-    return replace(joined, version=CURRENT_VERSION, size_bytes=len(_written(joined, types)))
+    return replace(joined, version=CURRENT_VERSION, size_bytes=len(_write(joined, types)))
 
 
-def _written(header: KeyedHeader, types: TypeContext) -> bytes:
+def _write(header: KeyedHeader, types: TypeContext) -> bytes:
     """Return the bytes of a header after a successful read-back."""
     raw = write_keyed_header(header)
     try:
@@ -83,8 +83,8 @@ def _key_bytes(key: Serializer) -> bytes:
     return bytes(out)
 
 
-def meta_bytes(meta: StateMeta) -> bytes:
+def meta_bytes(meta: StateMetaInfo) -> bytes:
     """Return the metadata of a state in the layout of headers."""
     out = Output()
-    write_m6(out, meta)
+    write_meta_v6(out, meta)
     return bytes(out)

@@ -8,13 +8,13 @@ import numpy as np
 
 from statetool.errors import DecodeError, UnknownSerializerError
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.arrays import Positions
 from statetool.kernels.codes import BAD_FLAG, MESSAGES, OK
 from statetool.kernels.sizes import fixed_size
 from statetool.kernels.walk import skip_length_markers
 from statetool.serializers.base import Serializer
-from statetool.serializers.ends import find_ends
+from statetool.serializers.value_ends import find_ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class SplitKeys:
     user_key: Positions
 
 
-def split_keys(batch: EntryBatch, key: Serializer, meta: StateMeta) -> SplitKeys:
+def split_keys(batch: EntryBatch, key: Serializer, meta: StateMetaInfo) -> SplitKeys:
     """Split the keys of the entries of one state.
 
     Raises
@@ -40,7 +40,7 @@ def split_keys(batch: EntryBatch, key: Serializer, meta: StateMeta) -> SplitKeys
     assert namespace is not None
     start, stop = batch.key, batch.key_end
     ambiguous = key.length < 0 and namespace.length < 0
-    if key.framed_only:
+    if key.needs_frame:
         return _from_the_end(batch, key, namespace, meta)
     key_end = find_ends(key.program(), key.skip, batch.data, start, stop)
     namespace_start = _behind_marker(batch, start, key_end, stop) if ambiguous else key_end
@@ -66,7 +66,7 @@ def _behind_marker(batch: EntryBatch, start: Positions, stop: Positions, end: Po
     return after
 
 
-def _from_the_end(batch: EntryBatch, key: Serializer, namespace: Serializer, meta: StateMeta) -> SplitKeys:
+def _from_the_end(batch: EntryBatch, key: Serializer, namespace: Serializer, meta: StateMetaInfo) -> SplitKeys:
     """Split keys whose end cannot be found: everything before a fixed-size namespace is the key."""
     size = fixed_size(namespace.program())
     if meta.kind == "map" or size is None:

@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from statetool.entries.form import EntryRequest, EntrySource
+from statetool.entries.form import EntryRequest, KeyGroupReader
 from statetool.entries.selection import StateSelection
-from statetool.entries.whole_keys import dealt_by_key
+from statetool.entries.whole_keys import partition_by_key_hash
 from statetool.formats.keyed.canonical import StreamLayout, read_entries
 from statetool.formats.keyed.change_sets import METADATA_GROUP, ChangeFiles, ChangeSet, read_description
 from statetool.formats.keyed.changelog import read_changes
@@ -36,7 +36,7 @@ _COMPRESSED_TO: Final = 4
 
 
 def read_log(
-    below: Sequence[EntrySource],
+    below: Sequence[KeyGroupReader],
     changes: Sequence[ChangeSet],
     header: KeyedHeader,
     key_groups: Sequence[int],
@@ -88,7 +88,7 @@ def read_log(
                 together: Iterable[EntryBatch] = [join_batches(parts)] if parts else ()
             else:
                 small = windows(numbers, max(_LEAST_WINDOW, memory // _WINDOWS))
-                together = dealt_by_key(
+                together = partition_by_key_hash(
                     small, selection.hashes, numbers[0], layout, run[0].size_bytes, memory_bytes=memory
                 )
             for batch in together:
@@ -99,7 +99,7 @@ def read_log(
 class _Materialized:
     """A source of materialized state; its entries get the state ids of the header with all states."""
 
-    def __init__(self, source: EntrySource, selection: StateSelection) -> None:
+    def __init__(self, source: KeyGroupReader, selection: StateSelection) -> None:
         self.source = source
         own = source.header()
         numbers = {m.name: i for i, m in selection.metas.items()}

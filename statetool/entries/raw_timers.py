@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from statetool.entries.form import (
     ALL_ENTRIES,
     EntryRequest,
-    EntrySource,
-    Form,
     KeyedContext,
-    KeyedPlace,
-    KeyGroupPlace,
+    KeyedHandleRef,
+    KeyGroupLocation,
+    KeyGroupReader,
+    OperatorReadContext,
+    StateFormat,
     StoredState,
-    Surroundings,
-    placed,
+    error_context,
 )
 from statetool.entries.headers import header_of_task
 from statetool.errors import FormatError, StatetoolError
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 _NO_SERVICE = bytes(4)
 
 
-class RawTimerForm:
+class RawTimerFormat:
     """Stored form of raw keyed state that starts like timers do."""
 
-    def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
+    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
         return place.raw and _Raw(place, around).timer_header() is not None
 
-    def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
+    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
         return [StoredTimers(place, around) for place in places]
 
 
-def is_own_state(place: KeyedPlace, around: Surroundings) -> bool:
+def is_own_state(place: KeyedHandleRef, around: OperatorReadContext) -> bool:
     """Return True if raw keyed state that no form claims contains state of the operator."""
     return not isinstance(place.handle, KeyGroupsHandle | None) or _Raw(place, around).holds_own_state()
 
@@ -55,7 +55,7 @@ def is_own_state(place: KeyedPlace, around: Surroundings) -> bool:
 class _Raw:
     """Raw keyed state of one subtask, with timers or other data."""
 
-    def __init__(self, place: KeyedPlace, around: Surroundings) -> None:
+    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext) -> None:
         self.around = around
         self.ranges: list[KeyGroupRange] = []
         self.stream = around.stream(None)
@@ -96,13 +96,13 @@ def _header_of(
 class StoredTimers(StoredState):
     """Timers of one subtask."""
 
-    def __init__(self, place: KeyedPlace, around: Surroundings) -> None:
+    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext) -> None:
         super().__init__(place, around)
         self._raw = _Raw(place, around)
 
-    def key_groups(self) -> Iterator[KeyGroupPlace]:
+    def key_groups(self) -> Iterator[KeyGroupLocation]:
         for r in sorted(self._raw.ranges, key=lambda r: r.number):
-            yield KeyGroupPlace(key_group=r.number, offset=r.offset, size_bytes=r.size_bytes)
+            yield KeyGroupLocation(key_group=r.number, offset=r.offset, size_bytes=r.size_bytes)
 
     def identity(self) -> bytes:
         # The end of service names is only known after reading.
@@ -119,7 +119,7 @@ class StoredTimers(StoredState):
 
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
-    ) -> Iterator[EntrySource]:
+    ) -> Iterator[KeyGroupReader]:
         ranges = [r for r in self._raw.ranges if groups is None or r.number in groups]
         for run in even_batches_of(ranges, limit=target_bytes):
             yield TimerSource(
@@ -158,7 +158,7 @@ class TimerSource:
 
     def header(self) -> KeyedHeader:
         least = min(self.ranges, key=lambda r: r.size_bytes)
-        with placed(self), self.stream.open() as f:
+        with error_context(self), self.stream.open() as f:
             region = f.read_at(least.offset, least.size_bytes)
             header = _header_of(region, self.stream.start + least.offset, self.managed, self.context)
             if header is None:
@@ -171,7 +171,7 @@ class TimerSource:
         from statetool.formats.keyed.raw_entries import read_raw_timers
 
         header = self.header()
-        with placed(self), self.stream.open() as f:
+        with error_context(self), self.stream.open() as f:
             yield from read_raw_timers(f, self.ranges, header, self.context.types)
 
     def checksum_errors(self) -> Iterator[StatetoolError]:
@@ -179,4 +179,4 @@ class TimerSource:
         return iter(())
 
 
-_: Form = RawTimerForm()
+_: StateFormat = RawTimerFormat()

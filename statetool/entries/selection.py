@@ -10,7 +10,7 @@ import numpy.typing as npt
 from statetool.entries.keys import SplitKeys, split_keys
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.distinct import hash_ranges
 
 #: Bytes before the key of a timer: its timestamp.
@@ -49,7 +49,7 @@ class StateSelection:
                 hashes[index] = self._key_hashes(window.take(index), meta) | 1
         return hashes.view(np.uint64)
 
-    def _key_hashes(self, entries: EntryBatch, meta: StateMeta) -> Int64s:
+    def _key_hashes(self, entries: EntryBatch, meta: StateMetaInfo) -> Int64s:
         start, stop = entries.key, entries.key_end
         if meta.kind != "timers":
             keys = split_keys(entries, self.header.key, meta)

@@ -7,7 +7,7 @@ from typing import Final
 
 from statetool.entries.form import EntryRequest
 from statetool.entries.selection import StateSelection
-from statetool.entries.whole_keys import dealt_by_key, merged_by_key
+from statetool.entries.whole_keys import merge_by_key, partition_by_key_hash
 from statetool.formats.keyed.canonical import LargeKeyGroup, StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
@@ -62,7 +62,7 @@ class StreamReader:
     def _large_group(self, large: LargeKeyGroup) -> Iterator[EntryBatch]:
         if self.request.whole_keys:
             selection = StateSelection(self.header, self.request.states)
-            merged = merged_by_key(large, selection, memory_bytes=self.request.memory_bytes)
+            merged = merge_by_key(large, selection, memory_bytes=self.request.memory_bytes)
             if merged is not None:
                 yield from merged
                 return
@@ -78,4 +78,4 @@ class StreamReader:
         plain = StreamLayout(prefix=self.layout.prefix, states=self.layout.states, compressed=False)
         selection = StateSelection(self.header, self.request.states)
         memory = self.request.memory_bytes
-        yield from dealt_by_key(windows, selection.hashes, number, plain, size_bytes, memory_bytes=memory)
+        yield from partition_by_key_hash(windows, selection.hashes, number, plain, size_bytes, memory_bytes=memory)

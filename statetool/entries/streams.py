@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from statetool.entries.form import (
     ALL_ENTRIES,
     EntryRequest,
-    EntrySource,
-    Form,
     KeyedContext,
-    KeyedPlace,
-    KeyGroupPlace,
+    KeyedHandleRef,
+    KeyGroupLocation,
+    KeyGroupReader,
+    OperatorReadContext,
+    StateFormat,
     StoredState,
-    Surroundings,
-    placed,
+    error_context,
 )
 from statetool.entries.headers import header_bytes, header_of_task
 from statetool.errors import FormatError, StatetoolError
@@ -40,13 +40,13 @@ _SAMPLE_BYTES: Final = 1 << 20
 NUMBER_BYTES: Final = 4
 
 
-class StreamForm:
+class StreamFormat:
     """Stored form of keyed streams."""
 
-    def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
+    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
         return isinstance(place.handle, KeyGroupsHandle) and not place.raw
 
-    def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
+    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
         return [StoredStream(place, around) for place in places]
 
 
@@ -94,10 +94,10 @@ class StoredStream(StoredState):
         """
         return offset_ranges(self.handle.start, self.handle.offsets, self.stream, nothing=0)
 
-    def key_groups(self) -> Iterator[KeyGroupPlace]:
+    def key_groups(self) -> Iterator[KeyGroupLocation]:
         sizes = {r.number: r.size_bytes for r in self.ranges()}
         for number, offset in enumerate(self.handle.offsets, self.handle.start):
-            yield KeyGroupPlace(key_group=number, offset=offset, size_bytes=sizes.get(number, 0))
+            yield KeyGroupLocation(key_group=number, offset=offset, size_bytes=sizes.get(number, 0))
 
     @cached_property
     def _raw(self) -> bytes:
@@ -117,7 +117,7 @@ class StoredStream(StoredState):
 
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
-    ) -> Iterator[EntrySource]:
+    ) -> Iterator[KeyGroupReader]:
         ranges = [r for r in self.ranges() if groups is None or r.number in groups]
         if not ranges:
             return
@@ -192,13 +192,13 @@ class StreamSource:
         return replace(self, ranges=ranges) if ranges else None
 
     def header(self) -> KeyedHeader:
-        with placed(self):
+        with error_context(self):
             return header_of_task(header_bytes(self.stream, self.header_size), self.stream.start, self.context)
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         from statetool.entries.stream_reader import StreamReader
 
-        with placed(self), self.stream.open() as f:
+        with error_context(self), self.stream.open() as f:
             raw = bytes(f.read_at(0, self.header_size))
             header = header_of_task(raw, self.stream.start, self.context)
             reader = StreamReader(f, header, heap=self.heap, prefix=self.context.prefix, request=request)
@@ -219,4 +219,4 @@ class StreamSource:
                     yield error.at(operator=self.context.operator, file=self.file, key_group=r.number)
 
 
-_: Form = StreamForm()
+_: StateFormat = StreamFormat()

@@ -37,7 +37,7 @@ _LEVEL_BITS: Final = 6
 _ENTRY_FRAME: Final = 10
 
 
-def merged_by_key(group: LargeKeyGroup, selection: StateSelection, *, memory_bytes: int) -> Iterator[EntryBatch] | None:
+def merge_by_key(group: LargeKeyGroup, selection: StateSelection, *, memory_bytes: int) -> Iterator[EntryBatch] | None:
     """Return batches with all entries of a key together, keys in ascending order; ``None`` if keys do not ascend.
 
     Raises
@@ -115,7 +115,7 @@ class _Part:
     high: int = 0
 
 
-def dealt_by_key(
+def partition_by_key_hash(
     windows: Iterable[EntryBatch],
     hashes: Hashes,
     key_group: int,

@@ -85,7 +85,7 @@ def in_flight_row(channel: Channel, operator: str) -> InFlightRow:
     """
     sizes: list[int] = []
 
-    def counted(buffers: Iterable[memoryview]) -> Iterator[memoryview]:
+    def count_records(buffers: Iterable[memoryview]) -> Iterator[memoryview]:
         for buffer in buffers:
             sizes.append(len(buffer))
             yield buffer
@@ -94,7 +94,7 @@ def in_flight_row(channel: Channel, operator: str) -> InFlightRow:
     flags: list[int] = []
     try:
         with channel.stream.open() as f:
-            buffers = counted(read_buffers(f, channel))
+            buffers = count_records(read_buffers(f, channel))
             for records in read_records(buffers, side=channel.side, batch_bytes=_BATCH_BYTES):
                 elements += len(records.places)
                 flags += [records.data[start + 1] for start, _ in records.places if records.data[start] == _ATTRIBUTES]
@@ -217,7 +217,7 @@ def read_records(
         if at_start:
             cut = _first_record(data, side, fits)
             head, data, at_start = data[:cut], data[cut:], False
-        places, at = _framed(data)
+        places, at = _read_framed(data)
         incomplete = data[at:]
         if places:
             yield Records(data, places, head)
@@ -226,12 +226,12 @@ def read_records(
     if at_start:
         cut = _first_record(data, side, fits)
         head, data = data[:cut], data[cut:]
-    places, at = _framed(data)
+    places, at = _read_framed(data)
     if places or head or at < len(data):
         yield Records(data, places, head, data[at:])
 
 
-def _framed(data: bytes) -> tuple[list[tuple[int, int]], int]:
+def _read_framed(data: bytes) -> tuple[list[tuple[int, int]], int]:
     """Return the ranges of complete records, and the start of the first incomplete one.
 
     Raises

@@ -63,7 +63,7 @@ def read_chunks(region: memoryview, *, base: int, checked: bool = False) -> Iter
         elif kind in (0, 1):
             if length < 4:
                 raise FormatError("a compressed chunk without its checksum").at(offset=base + at)
-            chunk = Chunk(at, _uncompressed(body[4:], compressed=kind == 0, offset=base + at))
+            chunk = Chunk(at, _uncompress(body[4:], compressed=kind == 0, offset=base + at))
             if checked:
                 _check_sum(bytes(region[at : at + 4 + length]), offset=base + at)
             yield chunk
@@ -139,7 +139,7 @@ def _whole_chunks(raw: memoryview) -> int:
     return at
 
 
-def _uncompressed(body: memoryview, *, compressed: bool, offset: int) -> bytes:
+def _uncompress(body: memoryview, *, compressed: bool, offset: int) -> bytes:
     if not compressed:
         return bytes(body)
     # The stored size is checked before cramjam allocates it.

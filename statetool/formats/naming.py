@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from statetool.errors import OptionError
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer
 from statetool.serializers.naming import Path, name_fields, rows_of
 from statetool.serializers.rowdata import BinaryRowSerializer
@@ -37,7 +37,7 @@ def named_header(header: KeyedHeader, columns: Columns) -> KeyedHeader:
     return replace(header, key=key, states=states)
 
 
-def named_state(meta: StateMeta, path: str, names: FieldNames) -> StateMeta:
+def named_state(meta: StateMetaInfo, path: str, names: FieldNames) -> StateMetaInfo:
     """Return a state with names for the fields of one of its rows; unchanged if the path is for another state."""
     steps = _steps(path, meta.name)
     if steps is None:
@@ -52,7 +52,7 @@ def named_state(meta: StateMeta, path: str, names: FieldNames) -> StateMeta:
     return replace(meta, serializers={**meta.serializers, slot: changed})
 
 
-def check_columns(columns: Columns, states: Mapping[str, StateMeta] | Iterable[str]) -> None:
+def check_columns(columns: Columns, states: Mapping[str, StateMetaInfo] | Iterable[str]) -> None:
     """Raise an error for paths to states that the operator does not have.
 
     Raises
@@ -68,7 +68,7 @@ def check_columns(columns: Columns, states: Mapping[str, StateMeta] | Iterable[s
             )
 
 
-def types_to_declare(meta: StateMeta, key: Serializer | None) -> str:
+def types_to_declare(meta: StateMetaInfo, key: Serializer | None) -> str:
     """Return the declaration needed for rows that are otherwise raw bytes, as text; empty if there are none."""
     paths: dict[str, Path] = {
         _VALUE: (meta.name,), _NAMESPACES: (meta.name, _NAMESPACE),
@@ -90,6 +90,6 @@ def _steps(path: str, name: str) -> Path | None:
     return tuple(path[len(name) + 1 :].split(".")) if path.startswith(f"{name}.") else None
 
 
-def _named_timer(meta: StateMeta, names: FieldNames) -> StateMeta:
+def _named_timer(meta: StateMetaInfo, names: FieldNames) -> StateMetaInfo:
     timer = name_fields(meta.value, (KEY,), names, KEY)
     return replace(meta, serializers={**meta.serializers, _VALUE: timer})

@@ -16,12 +16,12 @@ from statetool.formats.state_meta import (
     BROADCAST,
     OPERATOR,
     ReadSerializer,
-    StateMeta,
+    StateMetaInfo,
     newer_version,
     read_m5,
     read_m6,
     read_with_unknowns,
-    write_m6,
+    write_meta_v6,
 )
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -40,7 +40,7 @@ class OperatorHeader:
 
     version: int
     compressed: bool
-    states: tuple[StateMeta, ...]
+    states: tuple[StateMetaInfo, ...]
     size_bytes: int
 
 
@@ -87,7 +87,7 @@ def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> OperatorH
     return OperatorHeader(version=version, compressed=compressed, states=tuple(states), size_bytes=c.pos)
 
 
-def _read_old(c: Cursor, reader: SnapshotReader, *, broadcast: bool) -> StateMeta:
+def _read_old(c: Cursor, reader: SnapshotReader, *, broadcast: bool) -> StateMetaInfo:
     """Layout of Flink 1.3 to 1.5: name, mode, resilient list of one (list) or two (broadcast) serializers."""
     name = c.utf()
     mode = c.i1()
@@ -97,7 +97,7 @@ def _read_old(c: Cursor, reader: SnapshotReader, *, broadcast: bool) -> StateMet
     if len(serializers) != 1 + broadcast:
         raise c.fail(f"{len(serializers)} serializers of operator state {name!r}, expected {1 + broadcast}")
     keys = ("KEY_SERIALIZER", "VALUE_SERIALIZER") if broadcast else ("VALUE_SERIALIZER",)
-    return StateMeta(
+    return StateMetaInfo(
         name=name,
         backend_type=BROADCAST if broadcast else OPERATOR,
         options={"OPERATOR_STATE_DISTRIBUTION_MODE": MODES[mode]},
@@ -115,5 +115,5 @@ def write_operator_header(header: OperatorHeader, *, version: int) -> bytes:
         states = [s for s in header.states if s.backend_type == backend_type]
         out.i2(len(states))
         for state in states:
-            write_m6(out, state)
+            write_meta_v6(out, state)
     return bytes(out)

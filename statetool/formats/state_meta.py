@@ -38,7 +38,7 @@ _NAME_OF_SERIALIZER: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateMeta:
+class StateMetaInfo:
     """One registered state. ``backend_type`` is the ordinal on the wire (0 KEY_VALUE .. 4 KEY_VALUE_V2)."""
 
     name: str
@@ -89,7 +89,7 @@ class StateMeta:
         return parts if len(parts) == (1 if self.kind == "list" else 2) else ()
 
 
-def read_m6(c: Cursor, types: TypeContext, read: ReadSerializer, states_left: int = 0) -> StateMeta:
+def read_m6(c: Cursor, types: TypeContext, read: ReadSerializer, states_left: int = 0) -> StateMetaInfo:
     """Read the layout of Flink 1.7 and later; ``read`` reads each proxied serializer, and ``states_left`` states follow."""
     name, backend_type, options = _head(c)
     serializers = {}
@@ -102,20 +102,20 @@ def read_m6(c: Cursor, types: TypeContext, read: ReadSerializer, states_left: in
             serializers[key] = read(c, following, states_left)
         except FormatError as error:
             raise error.at(state=name) from None
-    return _checked(c, types, name, backend_type, options, serializers)
+    return _check(c, types, name, backend_type, options, serializers)
 
 
-def read_m5(c: Cursor, reader: SnapshotReader) -> StateMeta:
+def read_m5(c: Cursor, reader: SnapshotReader) -> StateMetaInfo:
     """Read the layout of Flink 1.6."""
     name, backend_type, options = _head(c)
     keys = [c.utf() for _ in range(c.count("serializer names", at_least=2))]
     serializers = reader.resilient_list(c)
     if len(serializers) != len(keys):
         raise c.fail(f"{len(serializers)} serializers for {len(keys)} names of state {name!r}")
-    return _checked(c, reader.types, name, backend_type, options, dict(zip(keys, serializers, strict=True)))
+    return _check(c, reader.types, name, backend_type, options, dict(zip(keys, serializers, strict=True)))
 
 
-def read_m3(c: Cursor, reader: SnapshotReader) -> StateMeta:
+def read_m3(c: Cursor, reader: SnapshotReader) -> StateMetaInfo:
     """Read the layout of Flink 1.3 to 1.5."""
     kind = c.i4()
     if not 0 <= kind < len(_KINDS_M3):
@@ -125,7 +125,7 @@ def read_m3(c: Cursor, reader: SnapshotReader) -> StateMeta:
     if len(namespace_and_value) != 2:
         raise c.fail(f"{len(namespace_and_value)} serializers of state {name!r}, expected namespace and value")
     serializers = {"NAMESPACE_SERIALIZER": namespace_and_value[0], "VALUE_SERIALIZER": namespace_and_value[1]}
-    return _checked(c, reader.types, name, KEY_VALUE, {"KEYED_STATE_TYPE": _KINDS_M3[kind]}, serializers)
+    return _check(c, reader.types, name, KEY_VALUE, {"KEYED_STATE_TYPE": _KINDS_M3[kind]}, serializers)
 
 
 def _head(c: Cursor) -> tuple[str, int, dict[str, str]]:
@@ -137,14 +137,14 @@ def _head(c: Cursor) -> tuple[str, int, dict[str, str]]:
     return name, backend_type, options
 
 
-def _checked(
+def _check(
     c: Cursor,
     types: TypeContext,
     name: str,
     backend_type: int,
     options: dict[str, str],
     serializers: dict[str, Serializer],
-) -> StateMeta:
+) -> StateMetaInfo:
     needed = {"VALUE_SERIALIZER"}
     if backend_type in (KEY_VALUE, KEY_VALUE_V2):
         needed |= {"NAMESPACE_SERIALIZER"}
@@ -157,7 +157,7 @@ def _checked(
         raise c.fail(f"the elements of the queue {name!r} are {value.type_name}, not timers")
     if types.python:
         serializers = declared_in_python(name, serializers, types)
-    return StateMeta(name=name, backend_type=backend_type, options=options, serializers=serializers)
+    return StateMetaInfo(name=name, backend_type=backend_type, options=options, serializers=serializers)
 
 
 def newer_version(c: Cursor, what: str, version: int, known: str) -> UnsupportedError:
@@ -171,7 +171,7 @@ def newer_version(c: Cursor, what: str, version: int, known: str) -> Unsupported
     ).at(offset=c.offset - 4)
 
 
-def check_timers(meta: StateMeta) -> TimerSerializer:
+def check_timers(meta: StateMetaInfo) -> TimerSerializer:
     """Return the serializer of a timer queue.
 
     Raises
@@ -184,7 +184,7 @@ def check_timers(meta: StateMeta) -> TimerSerializer:
     return meta.value
 
 
-def write_m6(out: Output, meta: StateMeta) -> None:
+def write_meta_v6(out: Output, meta: StateMetaInfo) -> None:
     """Append the layout of Flink 1.7 and later."""
     out.utf(meta.name)
     out.i4(meta.backend_type)
@@ -206,7 +206,7 @@ _MAX_ATTEMPTS: Final = 4096
 _LONGEST_NAME: Final = 1024
 
 
-class _UnplacedError(Exception):
+class _UnlocatedError(Exception):
     """An unknown snapshot whose end has not been chosen.
 
     ``after`` is the start of its payload. ``state`` is everything that the rest of the search depends on: start of the snapshot, number of
@@ -286,7 +286,7 @@ class _UnknownsSearch(Generic[T]):
         self._attempts += 1
         try:
             self.attempt(ends)
-        except _UnplacedError as gap:
+        except _UnlocatedError as gap:
             self.first_unknown = self.first_unknown or gap.error
             self._place(gap, ends)
         except StatetoolError:
@@ -296,7 +296,7 @@ class _UnknownsSearch(Generic[T]):
             if self._end is None or self._cursor.pos == self._end:
                 self.fitting.append(ends)
 
-    def _place(self, gap: _UnplacedError, ends: tuple[int, ...]) -> None:
+    def _place(self, gap: _UnlocatedError, ends: tuple[int, ...]) -> None:
         """Try each end of an unknown snapshot after the ends already chosen for others."""
         if gap.state in self._tried:
             # The search from this state was done before: this is another path to the end, if there was one.
@@ -315,7 +315,7 @@ class _UnknownsSearch(Generic[T]):
         self._tried[gap.state] = len(self.fitting) > before
 
     def attempt(self, ends: tuple[int, ...]) -> T:
-        """Read the header; raise :class:`_UnplacedError` for an unknown snapshot for which ``ends`` has no end."""
+        """Read the header; raise :class:`_UnlocatedError` for an unknown snapshot for which ``ends`` has no end."""
         self._cursor.pos = self._start
         unused_ends = iter(ends)
         complete = 0
@@ -328,7 +328,7 @@ class _UnknownsSearch(Generic[T]):
             except UnknownSerializerError as error:
                 end = next(unused_ends, None)
                 if end is None:
-                    raise _UnplacedError(cursor.pos, (begin, complete, following, states_left), error) from None
+                    raise _UnlocatedError(cursor.pos, (begin, complete, following, states_left), error) from None
                 cursor.pos = end
                 opaque = OpaqueSerializer(bytes(cursor.data[begin + 4 : end]), error.message)
                 opaque.proxy_bytes = bytes(cursor.data[begin:end])

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import all_parts
 from statetool.serializers.pojo import PojoSerializer
-from statetool.serializers.subclasses import learn
+from statetool.serializers.subclasses import merge_subclasses
 
 
 def learn_header(mine: KeyedHeader, other: KeyedHeader) -> bool:
     """Add the subclasses in another subtask's header to key and states; return True if there were new ones."""
-    learned = learn(mine.key, other.key)
+    learned = merge_subclasses(mine.key, other.key)
     return learn_states(mine.states, other.states) or learned
 
 
-def learn_states(mine: Iterable[StateMeta], other: Iterable[StateMeta]) -> bool:
+def learn_states(mine: Iterable[StateMetaInfo], other: Iterable[StateMetaInfo]) -> bool:
     """Add another subtask's subclasses to states; return True if there were new ones."""
     known = {m.name: m.serializers for m in other}
     learned = False
@@ -25,11 +25,11 @@ def learn_states(mine: Iterable[StateMeta], other: Iterable[StateMeta]) -> bool:
         theirs = known.get(meta.name, {})
         for role, serializer in meta.serializers.items():
             if role in theirs:
-                learned |= learn(serializer, theirs[role])
+                learned |= merge_subclasses(serializer, theirs[role])
     return learned
 
 
-def may_differ(states: Iterable[StateMeta]) -> bool:
+def may_differ(states: Iterable[StateMetaInfo]) -> bool:
     """Return True if subtasks may have different metadata for these states: only POJO classes can have subclasses."""
     return any(
         isinstance(s, PojoSerializer) for m in states for root in m.serializers.values() for s in all_parts(root)

@@ -161,23 +161,23 @@ def formula_hash(formula: HashFormula, key: Serializer) -> Callable[[Any], int]:
     OptionError
         The class does not have a declared field.
     """
-    return hashed(key, formula).hash_code
+    return hash_serializer(key, formula).hash_code
 
 
-def hashed(serializer: Serializer, formula: HashFormula) -> Serializer:
+def hash_serializer(serializer: Serializer, formula: HashFormula) -> Serializer:
     """Return the serializer with the formula's hash codes for the classes that the formula names."""
     name = user_class(serializer)
     convention = formula.of(name) if name is not None else None
     if convention is not None:
         return HashedSerializer(serializer, convention, formula)
     if isinstance(serializer, CompositeSerializer):
-        inner = tuple(hashed(s, formula) for s in serializer.nested)
+        inner = tuple(hash_serializer(s, formula) for s in serializer.nested)
         if any(a is not b for a, b in zip(inner, serializer.nested, strict=True)):
             changed = copy.copy(serializer)
             changed.nested = inner
             return changed
     if isinstance(serializer, TtlAwareSerializer):
-        return hashed(serializer.wrapped, formula)
+        return hash_serializer(serializer.wrapped, formula)
     return serializer
 
 
@@ -203,7 +203,7 @@ class HashedSerializer(Serializer):
                 hint=f"its fields are {', '.join(names) or 'none'}",
             )
         self.places = [names.index(f) for f in convention.fields]
-        self.parts = [hashed(parts[f], formula) for f in convention.fields]
+        self.parts = [hash_serializer(parts[f], formula) for f in convention.fields]
         self._class_field = isinstance(serializer, PojoSerializer) and serializer.open
 
     @property

@@ -64,8 +64,8 @@ def key_groups(hashes: Int64s, max_parallelism: int) -> Int64s:
     """Return the key group of each hash code, as :func:`statetool.formats.key_groups.key_group_for`."""
     c = hashes.astype(np.uint32)
     c = c * np.uint32(0xCC9E2D51)
-    c = _rotated(c, 15) * np.uint32(0x1B873593)
-    c = _rotated(c, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    c = _rotate(c, 15) * np.uint32(0x1B873593)
+    c = _rotate(c, 13) * np.uint32(5) + np.uint32(0xE6546B64)
     c ^= np.uint32(4)
     c = (c ^ c >> np.uint32(16)) * np.uint32(0x85EBCA6B)
     c = (c ^ c >> np.uint32(13)) * np.uint32(0xC2B2AE35)
@@ -76,7 +76,7 @@ def key_groups(hashes: Int64s, max_parallelism: int) -> Int64s:
     return (spread - spread // np.uint32(max_parallelism) * np.uint32(max_parallelism)).astype(np.int64)
 
 
-def _rotated(c: npt.NDArray[np.uint32], by: int) -> npt.NDArray[np.uint32]:
+def _rotate(c: npt.NDArray[np.uint32], by: int) -> npt.NDArray[np.uint32]:
     return c << np.uint32(by) | c >> np.uint32(32 - by)
 
 
@@ -93,7 +93,7 @@ def _by_kernels(serializer: Serializer, data: Bytes, start: Int64s, end: Int64s)
     size = _NUMBERS.get(name)
     if size is None:
         return None
-    raw = _loaded(data, start, end, size)
+    raw = _load(data, start, end, size)
     if name == "Boolean":
         return np.where(raw == 1, 1231, 1237).astype(np.int64)
     if name == "Char":
@@ -108,7 +108,7 @@ def _by_kernels(serializer: Serializer, data: Bytes, start: Int64s, end: Int64s)
     return raw
 
 
-def _loaded(data: Bytes, start: Int64s, end: Int64s, size: int) -> Int64s:
+def _load(data: Bytes, start: Int64s, end: Int64s, size: int) -> Int64s:
     """Load big-endian signed integers."""
     raw, after = np.empty_like(start), np.empty_like(start)
     check(load_fixed(data, start, end, size, raw, after), start)

@@ -7,13 +7,13 @@ from typing import Any
 from statetool.errors import DecodeError, StatetoolError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import Int64s
-from statetool.hashing.formulas import HashFormula, hashed
+from statetool.hashing.formulas import HashFormula, hash_serializer
 from statetool.hashing.key_hash import hash_keys, is_number
 from statetool.hashing.vector_hash import hash_pojos
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import Bytes
 from statetool.serializers.base import Serializer
-from statetool.serializers.ends import find_ends
+from statetool.serializers.value_ends import find_ends
 
 
 class KeyHasher:
@@ -30,7 +30,7 @@ class KeyHasher:
     def __init__(self, key: Serializer, formula: HashFormula | None = None) -> None:
         self.key = key
         #: The serializer with the hash codes of the formula.
-        self.hashed = key if formula is None else hashed(key, formula)
+        self.hashed = key if formula is None else hash_serializer(key, formula)
 
     def ends(self, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
         """Return the end of each key; ``end`` is the end of its composite key.

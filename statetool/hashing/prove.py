@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from statetool.entries.form import EntryRequest, EntrySource
+from statetool.entries.form import EntryRequest, KeyGroupReader
 from statetool.entries.selection import key_starts
 from statetool.errors import OptionError, StatetoolError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
@@ -28,7 +28,7 @@ from statetool.hashing.formulas import (
     Style,
     class_fields,
     formula_hash,
-    hashed,
+    hash_serializer,
     part_hash,
     user_class,
     user_classes,
@@ -67,7 +67,7 @@ class Sample:
     max_parallelism: int
 
 
-def prove_hashes(sources: Sequence[EntrySource], key: Serializer, declared: HashFormula) -> KeyProof:
+def prove_hashes(sources: Sequence[KeyGroupReader], key: Serializer, declared: HashFormula) -> KeyProof:
     """Find the hash formula of an operator's keys.
 
     Parameters
@@ -95,7 +95,7 @@ def prove_hashes(sources: Sequence[EntrySource], key: Serializer, declared: Hash
                     hint=f"choose a divisor of {sources[0].context.max_parallelism} as max parallelism: it needs no hash codes",
                 ) from None
         return KeyProof()
-    if key.framed_only:
+    if key.needs_frame:
         raise UnsupportedError(
             f"keys of type {key.type_name} cannot be taken apart, so their hash code cannot be found",
             hint=_declaration_hint(sources, classes),
@@ -127,7 +127,7 @@ def find_formula(key: Serializer, declared: HashFormula, sample: Sample, hint: s
     return _Search(key, unknown, declared, sample).run(hint)
 
 
-def sample_keys(sources: Sequence[EntrySource], key: Serializer, *, most: int = _MOST_KEYS) -> Sample:
+def sample_keys(sources: Sequence[KeyGroupReader], key: Serializer, *, most: int = _MOST_KEYS) -> Sample:
     """Return distinct keys of an operator; all keys if there are few.
 
     Raises
@@ -145,7 +145,7 @@ def sample_keys(sources: Sequence[EntrySource], key: Serializer, *, most: int = 
     return Sample(list(keys.values()), [group for group, _ in keys], max_parallelism)
 
 
-def _keys(source: EntrySource, hasher: KeyHasher) -> Iterator[tuple[Any, int, bytes]]:
+def _keys(source: KeyGroupReader, hasher: KeyHasher) -> Iterator[tuple[Any, int, bytes]]:
     header = source.header()
     for batch in source.batches(_SAMPLED):
         try:
@@ -159,7 +159,7 @@ def _keys(source: EntrySource, hasher: KeyHasher) -> Iterator[tuple[Any, int, by
             raise batch.locate(error).at(operator=source.context.operator) from None
 
 
-def _declaration_hint(sources: Sequence[EntrySource], classes: dict[str, Serializer]) -> str:
+def _declaration_hint(sources: Sequence[KeyGroupReader], classes: dict[str, Serializer]) -> str:
     """Return the hint that explains how to declare a hash code, or work without one."""
     name, serializer = next(iter(classes.items()))
     fields = ", ".join(class_fields(serializer))
@@ -267,7 +267,7 @@ class _Search:
         """Yield the fitting formulas of the key class; ``base`` has the conventions of the classes inside."""
         assert self.root is not None
         fields = class_fields(self.key)
-        hashed_fields = {name: hashed(field, base) for name, field in fields.items()}
+        hashed_fields = {name: hash_serializer(field, base) for name, field in fields.items()}
         tested_columns: set[bytes] = set()
         usable: list[str] = []
         for style in STYLES:

@@ -32,7 +32,7 @@ def check_deletion(metadata_file: str, error: BaseException | None = None) -> No
         Its ``_metadata`` is gone.
     """
     if metadata_file and is_deleted(metadata_file, grace_end()):
-        raise _deleted(metadata_file) from error
+        raise _is_deleted(metadata_file) from error
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def is_deleted(metadata_file: str, end: float) -> bool:
     return True
 
 
-def _deleted(metadata_file: str) -> CheckpointDeletedError:
+def _is_deleted(metadata_file: str) -> CheckpointDeletedError:
     folder = files.parent(metadata_file)
     if not _CHECKPOINT.fullmatch(folder.rpartition("/")[2]):
         return CheckpointDeletedError(f"{folder} was deleted while it was read", hint="read another snapshot")

@@ -109,7 +109,7 @@ def crc32c(data, start, end, tables):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _swapped(v):  # type: ignore[no-untyped-def]
+def _swap_bytes(v):  # type: ignore[no-untyped-def]
     r = np.uint64(0)
     for _ in range(8):
         r = r << np.uint64(8) | v & np.uint64(0xFF)
@@ -118,7 +118,7 @@ def _swapped(v):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _folded(a, b):  # type: ignore[no-untyped-def]
+def _fold(a, b):  # type: ignore[no-untyped-def]
     """Multiply to 128 bits and XOR the two halves."""
     half = np.uint64(32)
     a0, a1, b0, b1 = a & _LOW, a >> half, b & _LOW, b >> half
@@ -129,8 +129,8 @@ def _folded(a, b):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _mixed(data, p, secret, s):  # type: ignore[no-untyped-def]
-    return _folded(_u8(data, p) ^ _u8(secret, s), _u8(data, p + 8) ^ _u8(secret, s + 8))
+def _mix(data, p, secret, s):  # type: ignore[no-untyped-def]
+    return _fold(_u8(data, p) ^ _u8(secret, s), _u8(data, p + 8) ^ _u8(secret, s + 8))
 
 
 @jit
@@ -163,7 +163,7 @@ def _xxh3_short(data, p, n, secret):  # type: ignore[no-untyped-def]
         return h ^ h >> np.uint64(28)
     low = _u8(data, p) ^ _u8(secret, 24) ^ _u8(secret, 32)
     high = _u8(data, p + n - 8) ^ _u8(secret, 40) ^ _u8(secret, 48)
-    return _avalanche(np.uint64(n) + _swapped(low) + high + _folded(low, high))
+    return _avalanche(np.uint64(n) + _swap_bytes(low) + high + _fold(low, high))
 
 
 @jit
@@ -171,15 +171,15 @@ def _xxh3_middle(data, p, n, secret):  # type: ignore[no-untyped-def]
     acc = np.uint64(n) * _P64_1
     if n <= 128:
         for i in range((n - 1) // 32, -1, -1):
-            acc += _mixed(data, p + 16 * i, secret, 32 * i)
-            acc += _mixed(data, p + n - 16 * (i + 1), secret, 32 * i + 16)
+            acc += _mix(data, p + 16 * i, secret, 32 * i)
+            acc += _mix(data, p + n - 16 * (i + 1), secret, 32 * i + 16)
         return _avalanche(acc)
     for i in range(8):
-        acc += _mixed(data, p + 16 * i, secret, 16 * i)
+        acc += _mix(data, p + 16 * i, secret, 16 * i)
     acc = _avalanche(acc)
     for i in range(8, n // 16):
-        acc += _mixed(data, p + 16 * i, secret, 16 * (i - 8) + 3)
-    return _avalanche(acc + _mixed(data, p + n - 16, secret, 119))
+        acc += _mix(data, p + 16 * i, secret, 16 * (i - 8) + 3)
+    return _avalanche(acc + _mix(data, p + n - 16, secret, 119))
 
 
 @jit
@@ -214,7 +214,7 @@ def xxh3(data, start, end, secret, acc):  # type: ignore[no-untyped-def]
     _accumulate(acc, data, end - 64, secret, 121)
     h = np.uint64(n) * _P64_1
     for i in range(4):
-        h += _folded(acc[2 * i] ^ _u8(secret, 11 + 16 * i), acc[2 * i + 1] ^ _u8(secret, 19 + 16 * i))
+        h += _fold(acc[2 * i] ^ _u8(secret, 11 + 16 * i), acc[2 * i + 1] ^ _u8(secret, 19 + 16 * i))
     return _avalanche(h)
 
 

@@ -68,7 +68,7 @@ def put_part(data, start, stop, ambiguous, buf, o):  # type: ignore[no-untyped-d
 
 
 @inlined
-def _failed(negative, limit, end):  # type: ignore[no-untyped-def]
+def _fail(negative, limit, end):  # type: ignore[no-untyped-def]
     """Return the code for an unread entry: it needs more room, more data, or the serializers."""
     code = -negative
     if code == MORE_ROWS or code == MORE_BYTES or code == UNKNOWN_OPERATION:
@@ -210,7 +210,7 @@ def _read_section(data, limit, groups, programs, cursor, buf, rows, n):  # type:
             return np.int64(MORE_ROWS), n
         s, after = _read_entry(data, programs, state, group, stop, cursor, buf, rows, n)
         if s < 0:
-            return _failed(s, limit, end), n
+            return _fail(s, limit, end), n
         n = after
         cursor[POSITION] = s
         cursor[LEFT] -= 1

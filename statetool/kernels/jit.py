@@ -33,23 +33,23 @@ from statetool.kernels import kept
 _LOCK: Final = threading.RLock()
 
 
-class Allowance(NamedTuple):
+class InterpretBudget(NamedTuple):
     """Budget of a kernel for uncompiled calls: elements of the longest array of one call, CPU seconds of all calls together."""
 
     elements: float
     seconds: float
 
 
-NOTHING: Final = Allowance(-1, 0)
-EVERYTHING: Final = Allowance(float("inf"), float("inf"))
+NOTHING: Final = InterpretBudget(-1, 0)
+EVERYTHING: Final = InterpretBudget(float("inf"), float("inf"))
 #: Budgets if code would have to be compiled; if it would only be loaded, and numba imported first; and if numba, the slowest part, is
 #: imported.
-BEFORE_COMPILING: Final = Allowance(1 << 21, 0.5)
-BEFORE_LOADING: Final = Allowance(1 << 14, 0.05)
-WITH_NUMBA: Final = Allowance(1 << 11, 0.005)
+BEFORE_COMPILING: Final = InterpretBudget(1 << 21, 0.5)
+BEFORE_LOADING: Final = InterpretBudget(1 << 14, 0.05)
+WITH_NUMBA: Final = InterpretBudget(1 << 11, 0.005)
 
 
-def allowance(name: str) -> Allowance:
+def allowance(name: str) -> InterpretBudget:
     """Return the budget of a kernel for uncompiled calls in this process."""
     setting = os.environ.get("STATETOOL_JIT", "")
     if setting == "0" or importlib.util.find_spec("numba") is None:
@@ -71,7 +71,7 @@ class Kernel:
         self._seconds = 0.0
 
     @cached_property
-    def allowance(self) -> Allowance:
+    def allowance(self) -> InterpretBudget:
         """Budget of this kernel for uncompiled calls."""
         return allowance(self.name)
 

@@ -100,7 +100,7 @@ class Flagged:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class NonNullFlag:
     """A flag byte that always says "not null": the value writes its own null, which is not Java's."""
 
     value: Op
@@ -146,7 +146,7 @@ class Pojo:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EnumIndex:
     """i32 index into ``names`` (``EnumSerializer``), decoded as the name."""
 
     names: tuple[str, ...]
@@ -161,7 +161,7 @@ class EitherOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Flipped:
+class SignFlippedLong:
     """i64 with its sign bit flipped (timers, SortedLong)."""
 
 
@@ -355,7 +355,7 @@ class Graph:
 
 
 #: Operations with values of a fixed size.
-Sized = Fixed | Constant | Temporal | Choice | Flipped | SqlTimestamp | Clock | Epoch | FixedBytes
+Sized = Fixed | Constant | Temporal | EnumIndex | SignFlippedLong | SqlTimestamp | Clock | Epoch | FixedBytes
 #: Operations without parts, or with parts after a size in bytes, so that their end is known without the parts.
 Leaf = (
     Sized
@@ -375,7 +375,7 @@ Leaf = (
 Composite = (
     Struct
     | Flagged
-    | Present
+    | NonNullFlag
     | Repeated
     | Pairs
     | Masked
@@ -422,7 +422,7 @@ def children(op: Op) -> tuple[Op, ...]:
     match op:
         case Struct(parts=parts) | Masked(parts=parts) | Pojo(parts=parts):
             return parts
-        case Flagged(value=value) | Present(value=value) | Ttl(value) | StreamElement(value):
+        case Flagged(value=value) | NonNullFlag(value=value) | Ttl(value) | StreamElement(value):
             return (value,)
         case Repeated(element) | MaskedList(element):
             return (element,)

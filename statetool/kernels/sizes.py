@@ -40,7 +40,7 @@ def fixed_size(op: ir.Op) -> int | None:
             return 1 + padding if inner == padding else None
         case ir.Text() | ir.BigInt() | ir.BigDec() | ir.Counted() | ir.BinaryData() | ir.Framed():
             return None
-        case ir.Present() | ir.Repeated() | ir.Pairs() | ir.Masked() | ir.Pojo() | ir.EitherOf() | ir.Blocks():
+        case ir.NonNullFlag() | ir.Repeated() | ir.Pairs() | ir.Masked() | ir.Pojo() | ir.EitherOf() | ir.Blocks():
             return None
         case ir.Union() | ir.StreamElement() | ir.MaskedList() | ir.Rest() | ir.PerRecord() | ir.Graph():
             return None
@@ -55,9 +55,9 @@ def _size(op: ir.Sized) -> int:
             return size
         case ir.Temporal(kind):
             return TEMPORAL_SIZES[kind]
-        case ir.Choice():
+        case ir.EnumIndex():
             return 4
-        case ir.Flipped() | ir.Epoch():
+        case ir.SignFlippedLong() | ir.Epoch():
             return 8
         case ir.Clock(kind):
             return CLOCK_SIZES[kind]
@@ -88,7 +88,7 @@ def least_size(op: ir.Op) -> int:
             return 8 + least_size(value)
         case ir.Flagged(value, _, padding):
             return 1 + min(padding, least_size(value))
-        case ir.Present(value):
+        case ir.NonNullFlag(value):
             return 1 + least_size(value)
         case ir.EitherOf(left, right):
             return 1 + min(least_size(left), least_size(right))

@@ -116,7 +116,7 @@ def _emit_composite(op: ir.Composite, words: list[int]) -> None:
                 words[at] = FLAT_STRUCT
         case ir.Ttl(value):
             _emit_parts(STRUCT, [2], (ir.Fixed("i64"), value), words)
-        case ir.Present(value, flag):
+        case ir.NonNullFlag(value, flag):
             _emit_parts(FLAGGED, [1 - flag, -1], (value,), words)
         case ir.Flagged(value, null_flag, padding):
             _emit_parts(FLAGGED, [null_flag, padding], (value,), words)

@@ -19,8 +19,8 @@ from statetool.columns.coerce import list_parts, map_parts, struct_parts
 from statetool.columns.types import arrow_type
 from statetool.errors import EncodeError, StatetoolError
 from statetool.migration.choices import Change, Choices, Step
-from statetool.migration.leaves import Convert, constants_of, filled, leaf_change, same
-from statetool.migration.sides import NO_DEFAULT, Side
+from statetool.migration.leaves import Convert, constants_of, fill_default, leaf_change, same
+from statetool.migration.sides import NO_DEFAULT, TypeAtPath
 from statetool.serializers.base import Serializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.pojo import PojoSerializer
@@ -48,12 +48,12 @@ class Compiler:
 
     def value(self, old: Serializer, new: Serializer, path: str) -> Convert:
         """Compile the conversion of values."""
-        return self._any(Side.of(old), Side.of(new), path)
+        return self._any(TypeAtPath.of(old), TypeAtPath.of(new), path)
 
     def key(self, old: Serializer, new: Serializer, path: str) -> Convert:
         """Compile the conversion of the keys of a map. It refuses to merge two keys into one."""
         outer, self._is_key = self._is_key, True
-        convert = self._any(Side.of(old), Side.of(new), path)
+        convert = self._any(TypeAtPath.of(old), TypeAtPath.of(new), path)
         self._is_key = outer
         return convert
 
@@ -76,7 +76,7 @@ class Compiler:
         self.add_step(path, "impossible", text)
         return same
 
-    def _any(self, old: Side, new: Side, path: str) -> Convert:
+    def _any(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if why := old.unreadable or new.unreadable:
             return self.impossible(path, why)
         if old.only_text != new.only_text:
@@ -87,11 +87,11 @@ class Compiler:
             )
         match old.logical, new.logical:
             case TtlType(), TtlType():
-                return self._struct(_timed(old), _timed(new), path)
+                return self._struct(_with_timestamps(old), _with_timestamps(new), path)
             case TtlType(value), _:
                 self.add_step(path, "drop", "the times of last access", loses=True)
                 convert = self._any(_inner(old, value), new, path)
-                return lambda array: convert(_fields(array, _timed(old))["value"])
+                return lambda array: convert(_fields(array, _with_timestamps(old))["value"])
             case _, TtlType(value):
                 return self._with_ttl(old, _inner(new, value), path)
             case ListType(a), ListType(b):
@@ -102,7 +102,7 @@ class Compiler:
                 return self._struct(old, new, path)
         return self._leaf(old, new, path)
 
-    def _leaf(self, old: Side, new: Side, path: str) -> Convert:
+    def _leaf(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if old.logical == new.logical:
             return self._constants(old, new, path)
         leaf = leaf_change(old.logical, new.logical)
@@ -111,7 +111,7 @@ class Compiler:
         self.add_step(path, leaf.change, f"{old.type_name} to {new.type_name}", loses=leaf.change == "narrow")
         return leaf.convert
 
-    def _constants(self, old: Side, new: Side, path: str) -> Convert:
+    def _constants(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         """Compile the conversion of values of one type; for enums, with the new names of constants."""
         self._constants_at.add(path)
         names = dict(self.choices.constants.get(path, {}))
@@ -130,7 +130,7 @@ class Compiler:
             self.add_step(path, "narrow", f"{old.type_name} to {new.type_name}: other text is refused", loses=True)
         return constants_of(names) if names else same
 
-    def _with_ttl(self, old: Side, value: Side, path: str) -> Convert:
+    def _with_ttl(self, old: TypeAtPath, value: TypeAtPath, path: str) -> Convert:
         access = self.choices.last_access_ms
         if access is None:
             return self.impossible(path, "values get a time to live: say 'last_access_ms' in the plan")
@@ -141,7 +141,7 @@ class Compiler:
             [pa.repeat(stamp, len(array)), convert(array)], names=["last_access", "value"]
         )
 
-    def _list(self, old: Side, new: Side, a: LogicalType, b: LogicalType, path: str) -> Convert:
+    def _list(self, old: TypeAtPath, new: TypeAtPath, a: LogicalType, b: LogicalType, path: str) -> Convert:
         was_set, is_set = _is_set(old), _is_set(new)
         if is_set and not was_set:
             self.add_step(path, "narrow", "a list becomes a set: elements that are equal become one", loses=True)
@@ -155,11 +155,11 @@ class Compiler:
             if may_join:
                 check_distinct(counts, converted)
             offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-            return _spread(pa.ListArray.from_arrays(pa.array(offsets), converted), array)
+            return _spread_values(pa.ListArray.from_arrays(pa.array(offsets), converted), array)
 
         return lists
 
-    def _map(self, old: Side, new: Side, path: str) -> Convert:
+    def _map(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         assert isinstance(old.logical, MapType)
         assert isinstance(new.logical, MapType)
         outer, self._is_key = self._is_key, True
@@ -176,11 +176,11 @@ class Compiler:
                 check_distinct(counts, converted)
             entries = pa.StructArray.from_arrays([converted, value(values)], names=["key", "value"])
             offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-            return _spread(pa.ListArray.from_arrays(pa.array(offsets), entries), array)
+            return _spread_values(pa.ListArray.from_arrays(pa.array(offsets), entries), array)
 
         return maps
 
-    def _struct(self, old: Side, new: Side, path: str) -> Convert:
+    def _struct(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         assert isinstance(old.logical, StructType)
         assert isinstance(new.logical, StructType)
         before = {f.name: f.type for f in old.logical.fields}
@@ -205,11 +205,11 @@ class Compiler:
                 except StatetoolError as error:
                     raise error.inside(name) from error.__cause__
             converted = pa.StructArray.from_arrays(columns, names=list(makers)) if columns else present
-            return _spread(converted, array)
+            return _spread_values(converted, array)
 
         return structs
 
-    def _source(self, name: str, old: Side, new: Side, path: str) -> str | None:
+    def _source(self, name: str, old: TypeAtPath, new: TypeAtPath, path: str) -> str | None:
         """Return the old name of a field, ``None`` if the field is added."""
         assert isinstance(old.logical, StructType)
         before = [f.name for f in old.logical.fields]
@@ -226,7 +226,7 @@ class Compiler:
             return before[index] if index < len(before) and name != KIND_FIELD else None
         return next((a for a in new.aliases(name) if a in before), None)
 
-    def _unmapped(self, old: Side, new: Side, path: str) -> dict[str, str]:
+    def _unmapped(self, old: TypeAtPath, new: TypeAtPath, path: str) -> dict[str, str]:
         """Return the reasons why fields of a SQL row cannot be converted, by field, if only the user knows the mapping of fields.
 
         Fields of aggregate buffers have no names. If their types or their number changed, the query changed: COUNT and SUM may have
@@ -245,7 +245,7 @@ class Compiler:
             if f"{path}.{name}" not in chosen
         }
 
-    def _check_positions(self, old: Side, new: Side, sources: dict[str, str | None], path: str) -> None:
+    def _check_positions(self, old: TypeAtPath, new: TypeAtPath, sources: dict[str, str | None], path: str) -> None:
         """Add a step if numbered fields are matched by position and their count differs: other pairs of fields may be intended."""
         if not (_positional(old) and _positional(new)) or len(_names(old)) == len(_names(new)):
             return
@@ -257,7 +257,13 @@ class Compiler:
         self.add_step(path, "positions", text, loses=True)
 
     def _field(
-        self, field: Field, source: str | None, before: dict[str, LogicalType], old: Side, new: Side, path: str
+        self,
+        field: Field,
+        source: str | None,
+        before: dict[str, LogicalType],
+        old: TypeAtPath,
+        new: TypeAtPath,
+        path: str,
     ) -> _Make:
         field_path = f"{path}.{field.name}"
         if source is None:
@@ -272,7 +278,7 @@ class Compiler:
         convert = self._any(old.field(source, before[source]), new.field(field.name, field.type), field_path)
         return lambda fields, n: convert(fields[source])
 
-    def _added(self, field: Field, old: Side, new: Side, field_path: str) -> _Make:
+    def _added(self, field: Field, old: TypeAtPath, new: TypeAtPath, field_path: str) -> _Make:
         value = self.choices.fills.get(field_path, NO_DEFAULT)
         if field.name == KIND_FIELD:
             value = "+I"
@@ -284,14 +290,14 @@ class Compiler:
             self.impossible(field_path, "new, and has no default: say its value in the plan's 'fills'")
             return lambda fields, n: pa.nulls(n)
         try:
-            make = filled(value, arrow_type(field.type, EXACT))
+            make = fill_default(value, arrow_type(field.type, EXACT))
         except EncodeError as error:
             self.impossible(field_path, error.message)
             return lambda fields, n: pa.nulls(n)
         self.add_step(field_path, "add", f"new: {value!r}" if value is not None else "new: null")
         return lambda fields, n: make(n)
 
-    def _dropped(self, name: str, old: Side, path: str) -> None:
+    def _dropped(self, name: str, old: TypeAtPath, path: str) -> None:
         field_path = f"{path}.{name}"
         if self._is_key:
             self.impossible(field_path, "dropped from a key, so that two keys may become one")
@@ -300,7 +306,7 @@ class Compiler:
         else:
             self.add_step(field_path, "drop", "its values", loses=True)
 
-    def _classes(self, old: Side, new: Side, source: str) -> _Make:
+    def _classes(self, old: TypeAtPath, new: TypeAtPath, source: str) -> _Make:
         """Compile the names of the values' classes: the POJO class may be renamed."""
         assert isinstance(old.serializer, PojoSerializer)
         assert isinstance(new.serializer, PojoSerializer)
@@ -326,27 +332,27 @@ def check_distinct(counts: npt.NDArray[np.int64], keys: pa.Array) -> None:
             )
 
 
-def _class_field(side: Side) -> str | None:
+def _class_field(side: TypeAtPath) -> str | None:
     serializer = side.serializer
     return serializer.class_field if isinstance(serializer, PojoSerializer) and serializer.open else None
 
 
-def _is_set(side: Side) -> bool:
+def _is_set(side: TypeAtPath) -> bool:
     s = side.serializer
     return type(s).__name__ == "SetSerializer" or (isinstance(s, KryoSerializer) and s.type_class.endswith("Set"))
 
 
-def _names(side: Side) -> list[str]:
+def _names(side: TypeAtPath) -> list[str]:
     assert isinstance(side.logical, StructType)
     return [f.name for f in side.logical.fields if f.name != KIND_FIELD]
 
 
-def _positional(side: Side) -> bool:
+def _positional(side: TypeAtPath) -> bool:
     names = _names(side)
     return names in ([f"f{i}" for i in range(len(names))], [f"_{i + 1}" for i in range(len(names))])
 
 
-def _sql_fields(side: Side) -> dict[str, str]:
+def _sql_fields(side: TypeAtPath) -> dict[str, str]:
     """Return the types of the fields of a SQL row, empty for other types."""
     row = side.serializer
     if not isinstance(row, RowDataSerializer):
@@ -354,17 +360,17 @@ def _sql_fields(side: Side) -> dict[str, str]:
     return {name: str(replace(kind, nullable=True)) for name, kind in zip(row.names, row.sql, strict=True)}
 
 
-def _timed(side: Side) -> Side:
+def _with_timestamps(side: TypeAtPath) -> TypeAtPath:
     """Return the type of values with a time to live as a struct of last access and value."""
     assert isinstance(side.logical, TtlType)
-    return Side(StructType.of(last_access=_ACCESS, value=side.logical.value), side.serializer)
+    return TypeAtPath(StructType.of(last_access=_ACCESS, value=side.logical.value), side.serializer)
 
 
-def _inner(side: Side, value: LogicalType) -> Side:
-    return _timed(side).field("value", value)
+def _inner(side: TypeAtPath, value: LogicalType) -> TypeAtPath:
+    return _with_timestamps(side).field("value", value)
 
 
-def _fields(array: pa.Array, side: Side) -> dict[str, pa.Array]:
+def _fields(array: pa.Array, side: TypeAtPath) -> dict[str, pa.Array]:
     """Return the columns of a struct's fields by name. Timestamps keep their nanoseconds."""
     logical = side.logical
     assert isinstance(logical, StructType)
@@ -377,7 +383,7 @@ def _without_nulls(array: pa.Array) -> pa.Array:
     return array.filter(array.is_valid()) if array.null_count else array
 
 
-def _spread(converted: pa.Array, array: pa.Array) -> pa.Array:
+def _spread_values(converted: pa.Array, array: pa.Array) -> pa.Array:
     """Insert the nulls of ``array`` into the converted values."""
     if not array.null_count:
         return converted

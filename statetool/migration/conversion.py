@@ -11,27 +11,27 @@ from statetool.columns.arrays import as_numpy, is_valid
 from statetool.columns.decode import decode_column
 from statetool.columns.encode import measure
 from statetool.columns.pieces import Bytes, Chain, Elements, Encoded, Flagged, Int64s, Joined, Piece, Ranges, pack
-from statetool.columns.values import StateShape, check_filled, decode_framed, map_values, split_joined
+from statetool.columns.values import StateLayout, check_filled, decode_framed, map_values, split_joined
 from statetool.entries.keys import split_keys
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.projections import with_projections
-from statetool.formats.state_meta import StateMeta, read_m6
+from statetool.formats.state_meta import StateMetaInfo, read_m6
 from statetool.io.cursor import Cursor
 from statetool.kernels.program import Pairs
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import EXACT, Compiler, check_distinct
 from statetool.migration.leaves import Convert, same
-from statetool.saving.streams.keyed import shown_bytes
-from statetool.saving.streams.measured import MeasuredEntries
+from statetool.saving.streams.keyed import key_to_text
+from statetool.saving.streams.measured_entries import MeasuredEntries
 from statetool.serializers.table import snapshot_reader
 from statetool.types import MapType
 from statetool.types.declared import TypeContext
 
 
 @lru_cache(maxsize=256)
-def parse_meta(raw: bytes, types: TypeContext) -> StateMeta:
+def parse_meta(raw: bytes, types: TypeContext) -> StateMetaInfo:
     """Parse the bytes of :func:`~statetool.entries.joined_headers.meta_bytes`. Equal bytes give the same serializers."""
     reader = snapshot_reader(types)
     c = Cursor(raw)
@@ -48,20 +48,22 @@ class Compiled:
     value: Convert
 
 
-def compile_state(old: StateMeta, new: StateMeta, compiler: Compiler) -> Compiled:
+def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) -> Compiled:
     """Compile the conversion of a state's map keys and values. The compiler records the steps."""
     if old.kind == "broadcast":
         old_key, new_key = (m.serializers["KEY_SERIALIZER"] for m in (old, new))
         return Compiled(compiler.key(old_key, new_key, "map_key"), compiler.value(old.value, new.value, "map_value"))
     if old.kind in ("union", "list") and old.namespace is None:
         return Compiled(same, compiler.value(old.value, new.value, "element"))
-    before, after = StateShape(old), StateShape(new)
+    before, after = StateLayout(old), StateLayout(new)
     if before.declared is not None or after.declared is not None:
         compiler.impossible("value", "states of Python jobs")
         return Compiled(same, same)
     if before.framed_bytes or after.framed_bytes:
         opaque = old.value if before.framed_bytes else new.value
-        compiler.impossible("value", opaque.what_is_missing or f"what is inside of {opaque.type_name} is not known")
+        compiler.impossible(
+            "value", opaque.missing_declaration_hint or f"what is inside of {opaque.type_name} is not known"
+        )
         return Compiled(same, same)
     if before.kind == "map":
         assert before.user_key is not None
@@ -73,7 +75,7 @@ def compile_state(old: StateMeta, new: StateMeta, compiler: Compiler) -> Compile
 
 
 @lru_cache(maxsize=256)
-def _compiled(old: bytes, old_types: TypeContext, conversion: TypeConversion) -> Compiled:
+def _compile(old: bytes, old_types: TypeContext, conversion: TypeConversion) -> Compiled:
     return compile_state(parse_meta(old, old_types), conversion.meta, Compiler(conversion.choices))
 
 
@@ -94,12 +96,12 @@ class TypeConversion:
     choices: Choices
 
     @property
-    def meta(self) -> StateMeta:
+    def meta(self) -> StateMetaInfo:
         """The new description."""
         return parse_meta(self.after, self.types)
 
     @property
-    def old(self) -> StateMeta:
+    def old(self) -> StateMetaInfo:
         """The description in the base."""
         return parse_meta(self.before, self.before_types)
 
@@ -109,7 +111,7 @@ class TypeConversion:
             return self._entries(header, batch)
         except StatetoolError as error:
             i = self._first_failing(header, batch)
-            key = shown_bytes(header.key, bytes(batch.data[batch.key[i] : batch.key_end[i]]))
+            key = key_to_text(header.key, bytes(batch.data[batch.key[i] : batch.key_end[i]]))
             error.message = f"{error.message}, in the value of key {key}"
             raise batch.locate(error).at(state=self.meta.name) from error.__cause__
 
@@ -127,8 +129,8 @@ class TypeConversion:
 
     def _entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
         old = next(m for m in header.states if m.name == self.old.name)
-        compiled = _compiled(self.before, self.before_types, self)
-        before, after = StateShape(old), StateShape(self.meta)
+        compiled = _compile(self.before, self.before_types, self)
+        before, after = StateLayout(old), StateLayout(self.meta)
         keys: Piece = Ranges(batch.data, batch.key, batch.key_end - batch.key)
         data, pos, end = batch.data, batch.value, batch.value_end
         if before.kind == "map":
@@ -159,7 +161,7 @@ class TypeConversion:
             raise error.at(state=self.meta.name, offset=None) from error.__cause__
 
     def _elements(self, data: Bytes, starts: Int64s, ends: Int64s) -> Encoded:
-        compiled = _compiled(self.before, self.before_types, self)
+        compiled = _compile(self.before, self.before_types, self)
         old, new = self.old, self.meta
         if old.kind != "broadcast":
             return pack(measure(new.value, compiled.value(decode_framed(old.value, data, starts, ends, EXACT))))

@@ -114,7 +114,7 @@ def constants_of(names: dict[str, str]) -> Convert:
     return convert
 
 
-def filled(value: Any, kind: pa.DataType) -> Callable[[int], pa.Array]:
+def fill_default(value: Any, kind: pa.DataType) -> Callable[[int], pa.Array]:
     """Return a function from a number of rows to a column that repeats the value.
 
     Raises

@@ -16,11 +16,11 @@ from statetool.compatibility.states import Job, check_elements, check_keyed
 from statetool.compatibility.verdicts import Level
 from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
 from statetool.migration.compiling import Compiler
 from statetool.migration.conversion import TypeConversion, compile_state
-from statetool.migration.text import parsed_state
+from statetool.migration.text import parse_state
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -252,14 +252,14 @@ def plan_migration(old: Inventory, new: Inventory) -> MigrationPlan:
         successor = new_operators.get(operator.state.operator_id)
         if successor is None:
             continue
-        refused += _refused(operator, successor)
+        refused += _refusal(operator, successor)
         states += _migrations(operator, successor)
     return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused))
 
 
 def _state_pairs(
     old: OperatorInventory, new: OperatorInventory
-) -> Iterator[tuple[Literal["keyed", "operator"], StateMeta, StateMeta]]:
+) -> Iterator[tuple[Literal["keyed", "operator"], StateMetaInfo, StateMetaInfo]]:
     for name, (_, meta) in old.keyed_states.items():
         if name in new.keyed_states and meta.kind != "timers":
             yield "keyed", meta, new.keyed_states[name][1]
@@ -300,7 +300,7 @@ def _migration(uid: str, scope: Literal["keyed", "operator"], conversion: TypeCo
     )
 
 
-def _stays(before: StateMeta, after: StateMeta, old: OperatorInventory, new: OperatorInventory) -> bool:
+def _stays(before: StateMetaInfo, after: StateMetaInfo, old: OperatorInventory, new: OperatorInventory) -> bool:
     """Return True if Flink reads the values of a state without migration."""
     kryo = old.types.kryo != new.types.kryo and any(
         isinstance(part, KryoSerializer) for s in before.serializers.values() for part in all_parts(s)
@@ -316,17 +316,17 @@ def _stays(before: StateMeta, after: StateMeta, old: OperatorInventory, new: Ope
     return resolution.level in _UNCHANGED and not resolution.warnings
 
 
-def _refused(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
+def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
     """Yield the differences that cannot be migrated."""
     if old.keyed.key is not None and new.keyed.key is not None:
         resolution = resolve(old.keyed.key, new.keyed.key)
         if resolution.level not in _UNCHANGED:
             yield f"{old.label}: keys: {resolution.reason}"
     for _, before, after in _state_pairs(old, new):
-        yield from _refused_state(f"{old.label}.{before.name}", before, after)
+        yield from _refusal_of_state(f"{old.label}.{before.name}", before, after)
 
 
-def _refused_state(name: str, before: StateMeta, after: StateMeta) -> Iterator[str]:
+def _refusal_of_state(name: str, before: StateMetaInfo, after: StateMetaInfo) -> Iterator[str]:
     if before.kind != after.kind or before.backend_type != after.backend_type:
         yield f"{name}: a {before.kind} state became a {after.kind} state, or one of another API"
     elif before.namespace is not None and after.namespace is not None:
@@ -351,7 +351,7 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
     states = []
     refused = [str(text) for text in record.get("refused", ())]
     for entry in record["states"]:
-        written = parsed_state(entry)
+        written = parse_state(entry)
         operator = inventory.operator(written.uid)
         metas = (
             {n: m for n, (_, m) in operator.keyed_states.items()}
@@ -371,7 +371,7 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
             types=types,
             choices=written.choices,
         )
-        differs = list(_refused_state(f"{operator.label}.{written.state}", metas[written.state], conversion.meta))
+        differs = list(_refusal_of_state(f"{operator.label}.{written.state}", metas[written.state], conversion.meta))
         refused += [text for text in differs if text not in refused]
         if not differs:
             states.append(_migration(operator.label, written.scope, conversion))

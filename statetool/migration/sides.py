@@ -27,7 +27,7 @@ NO_DEFAULT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class TypeAtPath:
     """A type at one path of a value. ``schema`` is its Avro schema, ``named`` has the schemas that it refers to by name."""
 
     logical: LogicalType
@@ -36,7 +36,7 @@ class Side:
     named: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, serializer: Serializer) -> Side:
+    def of(cls, serializer: Serializer) -> TypeAtPath:
         """Return the side of a serializer. A serializer that only adds null to another has the side of the other."""
         serializer = unwrap(serializer)
         while len(children := serializer.children()) == 1 and children[0][1].logical == serializer.logical:
@@ -44,7 +44,7 @@ class Side:
         if isinstance(serializer, AvroSerializer):
             schema = json.loads(serializer.schema_json)
             named = named_schemas(schema)
-            return cls(serializer.logical, None, _resolved(schema, named), named)
+            return cls(serializer.logical, None, _resolve(schema, named), named)
         return cls(serializer.logical, serializer)
 
     @property
@@ -62,8 +62,8 @@ class Side:
     def unreadable(self) -> str:
         """Reason why values cannot be converted, empty if they can."""
         s = self.serializer
-        if s is not None and (isinstance(s, OpaqueSerializer) or (s.framed_only and not s.children())):
-            return s.what_is_missing or f"what is inside of {s.type_name} is not known"
+        if s is not None and (isinstance(s, OpaqueSerializer) or (s.needs_frame and not s.children())):
+            return s.missing_declaration_hint or f"what is inside of {s.type_name} is not known"
         if (
             self.schema is not None
             and self.logical == Scalar("binary")
@@ -95,24 +95,24 @@ class Side:
         """Whether an added part may be null."""
         return not isinstance(self.serializer, TupleSerializer)
 
-    def part(self, index: int, logical: LogicalType) -> Side:
+    def part(self, index: int, logical: LogicalType) -> TypeAtPath:
         """Return the element of a list, or the key (0) or value (1) of a map."""
         if self.schema is not None:
             node = self.schema.get("items", self.schema.get("values")) if isinstance(self.schema, dict) else None
             if index == 0 and isinstance(self.schema, dict) and "values" in self.schema:
-                return Side(logical)
-            return Side(logical, None, _resolved(node, self.named), self.named)
+                return TypeAtPath(logical)
+            return TypeAtPath(logical, None, _resolve(node, self.named), self.named)
         return self._child(index, logical)
 
-    def field(self, name: str, logical: LogicalType) -> Side:
+    def field(self, name: str, logical: LogicalType) -> TypeAtPath:
         """Return a field of a struct."""
         if self.schema is not None:
             entry = self._entry(name)
-            return Side(logical, None, None if entry is None else _resolved(entry["type"], self.named), self.named)
+            return TypeAtPath(logical, None, None if entry is None else _resolve(entry["type"], self.named), self.named)
         if self.serializer is None:
-            return Side(logical)
+            return TypeAtPath(logical)
         child = dict(self.serializer.children()).get(name)
-        return Side(logical) if child is None or child.logical != logical else Side.of(child)
+        return TypeAtPath(logical) if child is None or child.logical != logical else TypeAtPath.of(child)
 
     def aliases(self, name: str) -> tuple[str, ...]:
         """Return the older names of a field in an Avro schema."""
@@ -140,11 +140,11 @@ class Side:
         fields = self.schema.get("fields", ()) if isinstance(self.schema, dict) else ()
         return next((f for f in fields if f["name"] == name), None)
 
-    def _child(self, index: int, logical: LogicalType) -> Side:
+    def _child(self, index: int, logical: LogicalType) -> TypeAtPath:
         children = () if self.serializer is None else self.serializer.children()
         if index < len(children) and unwrap(children[index][1]).logical == logical:
-            return Side.of(children[index][1])
-        return Side(logical)
+            return TypeAtPath.of(children[index][1])
+        return TypeAtPath(logical)
 
 
 def _zero(logical: LogicalType) -> Any:
@@ -160,7 +160,7 @@ def _avro_default(entry: Mapping[str, Any], logical: LogicalType, named: Mapping
     """Return the default of a field as a value of its column: Avro's JSON stores bytes as text, and times in the schema's unit."""
     if "default" not in entry:
         return NO_DEFAULT
-    return _avro_value(entry["default"], _resolved(entry["type"], named), logical, named)
+    return _avro_value(entry["default"], _resolve(entry["type"], named), logical, named)
 
 
 def _avro_value(value: Any, schema: Any, logical: LogicalType, named: Mapping[str, Any]) -> Any:
@@ -173,10 +173,10 @@ def _avro_value(value: Any, schema: Any, logical: LogicalType, named: Mapping[st
             values = {f.name: _avro_default(with_values[f.name], f.type, named) for f in fields}
             return NO_DEFAULT if any(v is NO_DEFAULT for v in values.values()) else values
         case ListType(element) if isinstance(value, list):
-            elements = [_avro_value(v, _resolved(schema["items"], named), element, named) for v in value]
+            elements = [_avro_value(v, _resolve(schema["items"], named), element, named) for v in value]
             return NO_DEFAULT if any(v is NO_DEFAULT for v in elements) else elements
         case MapType(_, part) if isinstance(value, dict):
-            elements = [_avro_value(v, _resolved(schema["values"], named), part, named) for v in value.values()]
+            elements = [_avro_value(v, _resolve(schema["values"], named), part, named) for v in value.values()]
             return NO_DEFAULT if any(v is NO_DEFAULT for v in elements) else list(zip(value, elements, strict=True))
         case TimestampType(unit="ns") if isinstance(value, int):
             return dict(zip(("timestamp", "nanos"), divmod(value, 1000), strict=True))
@@ -206,13 +206,13 @@ def _is_named(schema: Any) -> bool:
     return isinstance(schema, dict) and "name" in schema
 
 
-def _resolved(schema: Any, named: Mapping[str, Any]) -> Any:
+def _resolve(schema: Any, named: Mapping[str, Any]) -> Any:
     """Return the schema that a name refers to; for a nullable type, the type without null."""
     if isinstance(schema, list):
         branches = [branch for branch in schema if branch != "null"]
-        return _resolved(branches[0], named) if len(branches) == 1 else schema
+        return _resolve(branches[0], named) if len(branches) == 1 else schema
     if isinstance(schema, str):
         return named.get(schema, schema)
     if isinstance(schema, dict) and isinstance(schema.get("type"), dict | list):
-        return _resolved(schema["type"], named)
+        return _resolve(schema["type"], named)
     return schema

@@ -62,7 +62,7 @@ def _state_record(state: StateMigration) -> dict[str, Any]:
     }
 
 
-def parsed_state(entry: Any) -> WrittenState:
+def parse_state(entry: Any) -> WrittenState:
     """Parse the entry of a state in a plan.
 
     Raises

@@ -34,10 +34,10 @@ def html(value: Any) -> Html:
 def element(tag: str, *children: Any, **attributes: Any) -> Html:
     """Return an element; ``class_`` is the attribute ``class``, and attributes that are ``None`` are left out."""
     written = "".join(f' {name.rstrip("_")}="{html(value)}"' for name, value in attributes.items() if value is not None)
-    return Html(f"<{tag}{written}>{joined(children)}</{tag}>")
+    return Html(f"<{tag}{written}>{join_html(children)}</{tag}>")
 
 
-def joined(parts: Iterable[Any]) -> Html:
+def join_html(parts: Iterable[Any]) -> Html:
     """Return the parts, concatenated."""
     return Html("".join(map(html, parts)))
 
@@ -45,7 +45,7 @@ def joined(parts: Iterable[Any]) -> Html:
 def table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
     """Return a table, which scrolls independently if the page is narrow."""
     head = element("tr", *(element("th", name) for name in names))
-    body = joined(element("tr", *map(_cell, row)) for row in rows)
+    body = join_html(element("tr", *map(_cell, row)) for row in rows)
     return element("div", element("table", element("thead", head), element("tbody", body)), class_="scroll")
 
 

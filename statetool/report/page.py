@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from statetool.errors import StatetoolError, several
 from statetool.report import sections, sizes, times
 from statetool.report.facts import Facts
-from statetool.report.markup import Html, element, html, joined
+from statetool.report.markup import Html, element, html, join_html
 from statetool.report.numbers import count, moment, size
 from statetool.report.style import STYLE
 
@@ -27,8 +27,8 @@ def page(facts: Facts) -> str:
     contents = list(_sections(facts))
     title = f"{facts.path}: snapshot report"
     links = element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in contents))
-    body = joined(element("section", element("h2", name), inner, id=anchor) for anchor, name, inner in contents)
-    head = joined(
+    body = join_html(element("section", element("h2", name), inner, id=anchor) for anchor, name, inner in contents)
+    head = join_html(
         [
             Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
             Html(f'<meta http-equiv="Content-Security-Policy" content="{html(_POLICY)}">'),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from statetool.errors import several
-from statetool.report.markup import Html, element, joined, table
+from statetool.report.markup import Html, element, join_html, table
 from statetool.report.numbers import count
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def findings(verification: Verification) -> Html:
     ]
     if verification.problems:
         parts.append(records(verification.problems, _PROBLEMS, "severity"))
-    return joined(parts)
+    return join_html(parts)
 
 
 def unread(states: Iterable[StateInfo], reasons: Sequence[str]) -> Html:
@@ -70,7 +70,7 @@ def unread(states: Iterable[StateInfo], reasons: Sequence[str]) -> Html:
     rows = [s for s in states if not s.readable]
     shown = records(rows, ("operator", "name", "reason", "scope", "kind")) if rows else ""
     about = element("p", "Only the bytes of these are known. Whether something is wrong with them was not checked:")
-    return joined([shown, about, element("ul", *(element("li", r) for r in reasons))]) if reasons else Html("")
+    return join_html([shown, about, element("ul", *(element("li", r) for r in reasons))]) if reasons else Html("")
 
 
 def verdicts(check: Check, against: str) -> Html:
@@ -84,7 +84,7 @@ def verdicts(check: Check, against: str) -> Html:
     warnings = element("ul", *(element("li", w) for w in check.warnings), class_="warn") if check.warnings else ""
     about = element("p", f"Against {against}", class_="soft")
     top = element("p", element("strong", word(check.verdict)), f": {check.reason}" if check.reason else "")
-    return joined(
+    return join_html(
         [about, top, warnings, table(("operator", "state", "verdict", "reason", "what to do"), rows) if rows else ""]
     )
 
@@ -103,7 +103,7 @@ def differences(answer: Differences, against: str) -> Html:
         shown += [element("h3", "What they say of states"), records(answer.structure, _STRUCTURE, "severity")]
     if answer.unread:
         shown += [element("h3", "Not compared"), element("ul", *(element("li", reason) for reason in answer.unread))]
-    return joined(shown)
+    return join_html(shown)
 
 
 def connections(answer: Connections) -> Html:
@@ -120,4 +120,4 @@ def connections(answer: Connections) -> Html:
         shown += [element("h3", "Splits in readers and enumerators"), table(names, rows)]
     if answer.sinks:
         shown += [element("h3", "Sinks"), records(answer.sinks, _SINKS)]
-    return joined(shown)
+    return join_html(shown)

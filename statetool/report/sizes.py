@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from statetool.errors import StatetoolError
 from statetool.report import charts
-from statetool.report.markup import Html, element, joined, table
+from statetool.report.markup import Html, element, join_html, table
 from statetool.report.numbers import count, share, size, size_text
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def operators(operator_rows: Sequence[OperatorRow], statistics: Answer[Statistic
     for o in sorted(operator_rows, key=_bytes, reverse=True):
         m = measured.get(o.operator)
         counts = () if m is None else (count(m.entries), count(m.keys), share(m.snappy_ratio))
-        name = joined([o.operator, element("div", o.name, class_="soft") if o.name not in ("", o.operator) else ""])
+        name = join_html([o.operator, element("div", o.name, class_="soft") if o.name not in ("", o.operator) else ""])
         finished = " (finished)" if o.fully_finished else ""
         rows.append(
             (name, f"{o.parallelism}{finished}", o.max_parallelism, size(_bytes(o)), charts.bar(_bytes(o), most), *counts, o.operator_id)
@@ -73,7 +73,7 @@ def key_groups(statistics: Statistics) -> Html:
             values = [group_bytes[g] for g in range(operator.max_parallelism)]
             chart = charts.heat_map(values, lambda a, b, n: f"{_range('key group', a, b)}: {n:,} bytes")
             maps += [element("h3", operator.operator), element("p", words, class_="soft"), chart]
-    return joined(maps)
+    return join_html(maps)
 
 
 def _range(name: str, first: int, last: int) -> str:
@@ -118,7 +118,7 @@ def largest(statistics: Statistics) -> Html:
         ]
         names = ("largest", "state", "key", "key group", "subtask", "length", "bytes")
         parts.append(element("details", element("summary", operator), table(names, rows)))
-    return joined(parts)
+    return join_html(parts)
 
 
 def distribution(statistics: Statistics) -> Html:
@@ -128,7 +128,7 @@ def distribution(statistics: Statistics) -> Html:
     for operator, of_operator in groupby(statistics.rows("distribution"), key=lambda r: r.operator):
         rows = [_sizes(list(of_state)) for _, of_state in groupby(of_operator, key=lambda r: (r.state, r.what))]
         parts.append(element("details", element("summary", operator), table(names, rows)))
-    return joined(parts)
+    return join_html(parts)
 
 
 def _sizes(rows: Sequence[DistributionRow]) -> tuple[Any, ...]:

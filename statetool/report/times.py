@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from statetool.errors import several
 from statetool.report import charts
-from statetool.report.markup import Html, element, joined, table
+from statetool.report.markup import Html, element, join_html, table
 from statetool.report.numbers import between, change, count, moment, size
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def timers(statistics: Statistics) -> Html:
         parts.append(
             element("p", "Whether timers of event time are overdue depends on the job's watermark.", class_="soft")
         )
-    return joined(parts)
+    return join_html(parts)
 
 
 def ages(statistics: Statistics) -> Html:
@@ -56,7 +56,7 @@ def ages(statistics: Statistics) -> Html:
             element("p", f"{several(total.count, 'value')}{expired}", class_="soft"),
             table(("accessed last", "values", ""), rows),
         ]
-    return joined(parts)
+    return join_html(parts)
 
 
 def growth(growth_rows: Sequence[GrowthRow]) -> Html:
@@ -85,7 +85,7 @@ def growth(growth_rows: Sequence[GrowthRow]) -> Html:
         for added_bytes, operator, state, sizes in sorted(rows, key=lambda r: -abs(r[0]))
     ]
     without = ", ".join(f"{operator}.{state}" for operator, state in unread)
-    return joined(
+    return join_html(
         [
             element("p", f"Without what could not be read in each: {without}", class_="warn") if unread else "",
             table(("checkpoint", "path", "bytes of states", "", "more than before"), checkpoints),

@@ -11,7 +11,7 @@ from typing import Final
 
 from statetool.errors import UnsupportedError
 from statetool.formats.keyed.header import CURRENT_VERSION
-from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.saving.versions import RELEASES, Target
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -43,7 +43,7 @@ _SCALA: Final = "org.apache.flink.api.scala."
 _LEGACY_UNTIL: Final = "1.16"
 
 
-def check_available(key: Serializer | None, metas: Iterable[StateMeta], target: Target) -> None:
+def check_available(key: Serializer | None, metas: Iterable[StateMetaInfo], target: Target) -> None:
     """Refuse serializers that the target release does not have.
 
     Raises

@@ -30,7 +30,7 @@ _SHARED_SCOPE: Final = 1
 
 
 @dataclass(slots=True)
-class Carrier:
+class FileCarrier:
     """Copies the files of operators and rewrites their handles.
 
     Parameters
@@ -114,7 +114,7 @@ def flink_uri(directory: str) -> str:
     return f"file:{files.canonical(directory)}" if files.is_local(directory) else directory.rstrip("/")
 
 
-def referenced(operator: OperatorState, resolve: Resolve) -> OperatorState:
+def find_references(operator: OperatorState, resolve: Resolve) -> OperatorState:
     """Return an operator whose handles name its files by absolute path."""
 
     def absolute(handle: StreamHandle) -> StreamHandle:

@@ -16,7 +16,7 @@ from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.saving.available import check_available, check_proxy
-from statetool.saving.carry import Carrier, referenced
+from statetool.saving.carry import FileCarrier, find_references
 from statetool.saving.composition import Composition, Runner
 from statetool.saving.overlap import check_outside
 from statetool.saving.plan import PlannedOperator, plan_composition
@@ -24,7 +24,7 @@ from statetool.saving.publish import Publication, StagedFile, Staging
 from statetool.saving.streams.keyed import CANONICAL_TAG
 from statetool.saving.streams.output import NewStream
 from statetool.saving.uids import change_uids, id_and_uid
-from statetool.saving.versions import Target, fitted
+from statetool.saving.versions import Target, convert_metadata
 from statetool.snapshot.inventory import Inventory
 
 
@@ -53,23 +53,23 @@ def write_composition(
     unchanged, planned = plan_composition(composition, runner, release)
     _check_ids(composition, unchanged, planned)
     skeleton = _metadata(composition, [*unchanged, *(p.old for p in planned if p.old is not None)])
-    fitted(skeleton, release, properties=savepoint_properties())
+    convert_metadata(skeleton, release, properties=savepoint_properties())
     _check_serializers(composition, skeleton, planned, release)
     with Publication(target, take_over=take_over) as publication:
         staging = publication.staging
         staged: list[StagedFile] = []
-        carried = {o.operator_id: o for o in _carried(composition, skeleton.operators, runner, staging, staged)}
+        carried = {o.operator_id: o for o in _carry(composition, skeleton.operators, runner, staging, staged)}
         results = iter(runner.run([job for p in planned for job in p.jobs], staging))
         for p in planned:
             # Finished subtasks hold no state: they have neither keys nor tables.
             finished = {s.index for s in p.old.subtasks if s.finished} if p.old is not None else set()
             streams = [stream for _ in p.jobs for stream in next(results) if stream.subtask not in finished]
             staged += [s.file for s in streams if s.file is not None]
-            written = _written(p, None if p.old is None else carried[p.old.operator_id], streams)
+            written = _write(p, None if p.old is None else carried[p.old.operator_id], streams)
             carried[written.operator_id] = written
         operators = list(carried.values())
         metadata = _with_uids(composition, _metadata(composition, operators))
-        metadata = fitted(metadata, release, properties=savepoint_properties())
+        metadata = convert_metadata(metadata, release, properties=savepoint_properties())
         metadata_file = publication.commit(write_metadata(metadata), staged)
     base = None if composition.base is None else composition.base.metadata
     if base is None or metadata.checkpoint_id < base.checkpoint_id or not metadata.checkpoint_id:
@@ -162,7 +162,7 @@ def _check_serializers(
             raise error.at(operator=p.uid) from None
 
 
-def _carried(
+def _carry(
     composition: Composition,
     operators: Sequence[OperatorState],
     runner: Runner,
@@ -173,14 +173,14 @@ def _carried(
     if composition.base is None:
         return list(operators)
     if composition.reference:
-        return [referenced(o, composition.base.resolve) for o in operators]
-    carrier = Carrier(composition.base.resolve, staging.target)
+        return [find_references(o, composition.base.resolve) for o in operators]
+    carrier = FileCarrier(composition.base.resolve, staging.target)
     carrier.copy(operators, lambda streams: runner.copy_all(streams, staging))
     staged += carrier.staged.values()
     return [carrier.carried(o) for o in operators]
 
 
-def _written(planned: PlannedOperator, old: OperatorState | None, streams: Sequence[NewStream]) -> OperatorState:
+def _write(planned: PlannedOperator, old: OperatorState | None, streams: Sequence[NewStream]) -> OperatorState:
     subtasks = {} if old is None else {s.index: s for s in old.subtasks}
     if not streams and old is None:
         subtasks = {i: SubtaskState(index=i) for i in range(planned.parallelism)}

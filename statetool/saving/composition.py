@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from statetool.columns.pieces import Bytes, Encoded
     from statetool.formats.keyed.entries import EntryBatch, Int64s
     from statetool.formats.keyed.header import KeyedHeader
-    from statetool.formats.state_meta import StateMeta
+    from statetool.formats.state_meta import StateMetaInfo
     from statetool.formats.stream import Stream
     from statetool.hashing.formulas import HashFormula
-    from statetool.saving.bootstrap import ElementBootstrap, ElementRecipe, KeyedBootstrap, KeyedRecipe, Table
+    from statetool.saving.bootstrap import ElementBootstrap, ElementEncoder, KeyedBootstrap, RowEncoder, TableSchema
     from statetool.saving.streams.elements import ElementStreams
-    from statetool.saving.streams.keyed import KeptEntries, KeyedStreams
+    from statetool.saving.streams.keyed import CarriedEntries, KeyedStreams
     from statetool.saving.streams.output import NewStream
     from statetool.snapshot.inventory import Inventory
     from statetool.types.declared import TypeContext
@@ -30,7 +30,7 @@ class StateConversion(Protocol):
     """Conversion of the values of a carried state to another type; picklable."""
 
     @property
-    def meta(self) -> StateMeta:
+    def meta(self) -> StateMetaInfo:
         """Return the new description of the state, under its old name."""
         ...
 
@@ -126,7 +126,7 @@ class Composition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamJob:
+class StreamWriteTask:
     """Keyed state or operator state of one operator: its new streams, and the entries to shuffle to them.
 
     Attributes
@@ -138,8 +138,8 @@ class StreamJob:
     """
 
     streams: Streams
-    tables: tuple[tuple[Any, KeyedRecipe | ElementRecipe], ...] = ()
-    kept: tuple[KeptEntries, ...] = ()
+    tables: tuple[tuple[Any, RowEncoder | ElementEncoder], ...] = ()
+    kept: tuple[CarriedEntries, ...] = ()
 
 
 class Runner(Protocol):
@@ -150,11 +150,11 @@ class Runner(Protocol):
         """Return the default parallelism of new operators."""
         ...
 
-    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
+    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
         """Return the schemas of a bootstrap's tables and its timer services."""
         ...
 
-    def run(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
+    def run(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
         """Write the streams of each job."""
         ...
 

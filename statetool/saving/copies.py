@@ -10,7 +10,7 @@ from statetool.formats.metadata import SnapshotMetadata, write_metadata
 from statetool.formats.stream import Stream
 from statetool.io import files
 from statetool.io.listing import stat
-from statetool.saving.carry import Carrier
+from statetool.saving.carry import FileCarrier
 from statetool.saving.publish import Publication
 from statetool.snapshot.locate import METADATA_NAME, Locator
 from statetool.snapshot.operator import OperatorInventory
@@ -63,7 +63,7 @@ class Copying:
 
     def __init__(self, inventory: Inventory, target: str) -> None:
         self._metadata = inventory.metadata
-        self._carrier = Carrier(inventory.resolve, target)
+        self._carrier = FileCarrier(inventory.resolve, target)
         streams = self._carrier.plan(self._metadata.operators)
         # Inline state stays in the metadata. Only the paths differ in length.
         self.plan: Final = SnapshotCopy(

@@ -20,19 +20,19 @@ from statetool.io.threads import in_threads
 from statetool.saving.bootstrap import (
     SERVICE_COLUMNS,
     ElementBootstrap,
-    ElementRecipe,
+    ElementEncoder,
     KeyedBootstrap,
-    KeyedRecipe,
-    Table,
-    checked_services,
+    RowEncoder,
+    TableSchema,
+    check_services,
     table_entries,
 )
 from statetool.saving.bootstrap.portions import BATCH_ROWS, TablesInPortions, comes_in_portions
-from statetool.saving.composition import StreamJob
+from statetool.saving.composition import StreamWriteTask
 from statetool.saving.publish import StagedFile, Staging
 from statetool.saving.streams.keyed import KeyedStreams
 from statetool.saving.streams.output import NewStream
-from statetool.saving.streams.runs import PackedRun, Segments, Spill, dealt
+from statetool.saving.streams.runs import PackedRun, Segments, Spill, deal_run
 
 if TYPE_CHECKING:
     from statetool.saving.composition import Streams
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MEMORY_BYTES: Final = 64 << 20
 Progress: TypeAlias = Callable[[int], object]
-_Recipe: TypeAlias = KeyedRecipe | ElementRecipe
+_Recipe: TypeAlias = RowEncoder | ElementEncoder
 #: Work that runs concurrently: a function that makes batches of entries, and the stored bytes that it reads.
 _Work: TypeAlias = tuple[Callable[[], Iterable[EntryBatch]], int]
 
@@ -65,19 +65,19 @@ class LocalRunner:
     def parallelism(self) -> int:
         return 1
 
-    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
+    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
         """Return the schemas of a bootstrap's tables and its timer services."""
         table = _table(bootstrap.data)
         if isinstance(bootstrap, ElementBootstrap) or bootstrap.timers is None:
-            return Table(schema=table.schema)
+            return TableSchema(schema=table.schema)
         timers = _table(bootstrap.timers)
-        return Table(schema=table.schema, timers=timers.schema, services=services_of(timers))
+        return TableSchema(schema=table.schema, timers=timers.schema, services=services_of(timers))
 
-    def run(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
+    def run(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
         """Write the streams of each job, one job after the other."""
         return [self._run(job, staging) for job in jobs]
 
-    def _run(self, job: StreamJob, staging: Staging) -> list[NewStream]:
+    def _run(self, job: StreamWriteTask, staging: Staging) -> list[NewStream]:
         streams = job.streams
         with Spill() as spill:
             if isinstance(streams, KeyedStreams):
@@ -87,10 +87,10 @@ class LocalRunner:
             return list(in_threads(write, streams.subtasks, self.threads))
 
     def _elements(
-        self, spill: Spill, streams: ElementStreams, job: StreamJob, staging: Staging
+        self, spill: Spill, streams: ElementStreams, job: StreamWriteTask, staging: Staging
     ) -> Callable[[int], NewStream]:
         """Partition the elements of tables, and return the function that writes the stream of a subtask."""
-        self._deal(spill, streams.prefix, _encoded(_batches(job.tables)), self.threads)
+        self._deal(spill, streams.prefix, _encode(_batches(job.tables)), self.threads)
         segments = spill.segments()
 
         def write(subtask: int) -> NewStream:
@@ -100,21 +100,21 @@ class LocalRunner:
         return write
 
     def _keyed(
-        self, spill: Spill, streams: KeyedStreams, job: StreamJob, staging: Staging
+        self, spill: Spill, streams: KeyedStreams, job: StreamWriteTask, staging: Staging
     ) -> Callable[[int], NewStream]:
         """Partition carried entries and those of small tables.
 
         Return the function that writes the stream of a subtask, large tables included.
         """
         subtasks = max(1, len(streams.subtasks))
-        large: list[tuple[pa.Table, KeyedRecipe]] = []
-        small: list[tuple[pa.Table, KeyedRecipe]] = []
+        large: list[tuple[pa.Table, RowEncoder]] = []
+        small: list[tuple[pa.Table, RowEncoder]] = []
         for data, recipe in job.tables:
-            assert isinstance(recipe, KeyedRecipe)
+            assert isinstance(recipe, RowEncoder)
             (large if comes_in_portions(_table(data), subtasks) else small).append((_table(data), recipe))
         rows = TablesInPortions(large, streams.max_parallelism, self.threads)
         kept = ((entries.batches, entries.size_bytes) for entries in job.kept)
-        self._deal(spill, streams.prefix, chain(kept, _encoded(_batches(small))), self.threads)
+        self._deal(spill, streams.prefix, chain(kept, _encode(_batches(small))), self.threads)
         others = spill.segments()
         gatherer = streams.gatherer(self._memory_bytes)
         threads = max(1, self.threads // subtasks)
@@ -122,18 +122,18 @@ class LocalRunner:
         def fits(numbers: range) -> bool:
             return not len(others.within(numbers)) and rows.size_bytes(numbers) <= self._memory_bytes
 
-        def gathered(numbers: range) -> PackedRun | None:
+        def gather(numbers: range) -> PackedRun | None:
             entries = rows.entries(numbers)
-            return None if entries is None else gatherer.gathered(entries)
+            return None if entries is None else gatherer.gather(entries)
 
         def portions(subtask: int) -> Iterator[Segments | PackedRun]:
             for in_memory, ranges in groupby(rows.cut(streams.numbers(subtask)), fits):
                 if in_memory:
-                    yield from filter(None, in_threads(gathered, ranges, threads, ahead=1))
+                    yield from filter(None, in_threads(gather, ranges, threads, ahead=1))
                     continue
                 for own in ranges:
                     with Spill() as of_rows:
-                        self._deal(of_rows, streams.prefix, _encoded(rows.batches(own)), threads)
+                        self._deal(of_rows, streams.prefix, _encode(rows.batches(own)), threads)
                         yield others.within(own).beside(of_rows.segments())
 
         return lambda subtask: streams.write(subtask, portions(subtask), staging, self._memory_bytes)
@@ -142,7 +142,7 @@ class LocalRunner:
         def deal(work: tuple[int, _Work]) -> None:
             place, (batches, size) = work
             for batch in batches():
-                spill.add(dealt(batch, prefix), place)
+                spill.add(deal_run(batch, prefix), place)
             self._progress(size)
 
         for _ in in_threads(deal, enumerate(work), threads):
@@ -170,7 +170,7 @@ def _batches(tables: Iterable[tuple[Any, _Recipe]]) -> Iterator[tuple[_Recipe, p
     return ((recipe, rows) for data, recipe in tables for rows in _table(data).to_batches(BATCH_ROWS))
 
 
-def _encoded(batches: Iterable[tuple[_Recipe, pa.RecordBatch]]) -> Iterator[_Work]:
+def _encode(batches: Iterable[tuple[_Recipe, pa.RecordBatch]]) -> Iterator[_Work]:
     for recipe, rows in batches:
         yield partial(table_entries, recipe, rows), 0
 
@@ -182,7 +182,7 @@ def services_of(timers: pa.Table) -> tuple[tuple[str | None, str | None], ...]:
         rows = timers.select(names).group_by(names).aggregate([]).to_pylist() if names else [{}]
     except UnicodeDecodeError as e:
         raise EncodeError(f"a string that is not valid UTF-8 in {' or '.join(names)}: {e.object!r}") from e
-    return checked_services(rows)
+    return check_services(rows)
 
 
 def _table(data: Any) -> pa.Table:

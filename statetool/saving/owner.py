@@ -27,7 +27,7 @@ def describe_owner() -> bytes:
 
 def is_running(marker: bytes, write_id: str) -> bool | None:
     """Return True if the process of a write is still running; ``None`` if this process cannot tell."""
-    owner = _parsed(marker)
+    owner = _parse(marker)
     if owner.get("host") != _host() or not isinstance(owner.get("pid"), int) or os.name != "posix":
         return None
     pid, started = owner["pid"], owner.get("started")
@@ -44,11 +44,11 @@ def is_running(marker: bytes, write_id: str) -> bool | None:
 
 def name_owner(marker: bytes) -> str:
     """Return the phrase for the process of a write in messages, empty if the marker does not name one."""
-    owner = _parsed(marker)
+    owner = _parse(marker)
     return f"process {owner['pid']} on {owner['name']}" if {"pid", "name"} <= owner.keys() else ""
 
 
-def _parsed(marker: bytes) -> dict[str, Any]:
+def _parse(marker: bytes) -> dict[str, Any]:
     try:
         owner = json.loads(marker)
     except (ValueError, RecursionError):

@@ -11,16 +11,16 @@ from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.metadata.handles import ByteStreamHandle
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.formulas import HashFormula, user_classes
 from statetool.hashing.prove import prove_hashes
-from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, Table
+from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, TableSchema
 from statetool.saving.bootstrap.release import for_release
 from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
-from statetool.saving.composition import Composition, OperatorChange, Runner, StateConversion, StreamJob
+from statetool.saving.composition import Composition, OperatorChange, Runner, StateConversion, StreamWriteTask
 from statetool.saving.streams.elements import element_streams
-from statetool.saving.streams.keyed import KeptEntries
+from statetool.saving.streams.keyed import CarriedEntries
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.serializers.avro import AvroSerializer
@@ -31,7 +31,7 @@ from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 #: Minimum similarity (of ``nearest``) at which a name may be a typo for another.
 _TYPING_ERROR: Final = 0.7
-DescribedTables: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, Table]]
+DescribedTables: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, TableSchema]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +50,11 @@ class PlannedOperator:
     max_parallelism: int
     parallelism: int
     old: OperatorState | None
-    keyed: StreamJob | None
-    elements: StreamJob | None
+    keyed: StreamWriteTask | None
+    elements: StreamWriteTask | None
 
     @property
-    def jobs(self) -> tuple[StreamJob, ...]:
+    def jobs(self) -> tuple[StreamWriteTask, ...]:
         """Return the jobs that write the operator."""
         return tuple(job for job in (self.keyed, self.elements) if job is not None)
 
@@ -147,7 +147,7 @@ def _plan_change(
         )
     plan = _Plan(operator.label, change, tables, max_parallelism, parallelism, composition.inline_bytes)
     plan.check_names(operator)
-    moves = moved(old, max_parallelism, parallelism)
+    moves = needs_move(old, max_parallelism, parallelism)
     # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves).
     drops_raw = moves or _drops_raw_timers(operator, plan.gone | change.renames.keys())
     writes_keyed = moves or change.canonical or plan.touches(operator.keyed_states)
@@ -188,11 +188,11 @@ class _Plan:
     inline_bytes: int
 
     @property
-    def keyed_tables(self) -> list[tuple[KeyedBootstrap, Table]]:
+    def keyed_tables(self) -> list[tuple[KeyedBootstrap, TableSchema]]:
         return [(b, t) for b, t in self.tables if isinstance(b, KeyedBootstrap)]
 
     @property
-    def element_tables(self) -> list[tuple[ElementBootstrap, Table]]:
+    def element_tables(self) -> list[tuple[ElementBootstrap, TableSchema]]:
         return [(b, t) for b, t in self.tables if isinstance(b, ElementBootstrap)]
 
     @property
@@ -239,15 +239,15 @@ class _Plan:
         python = tuple(p for b, _ in self.keyed_tables for p in python_states(b))
         return replace(types, python=(*types.python, *python)) if python else types
 
-    def keyed(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamJob | None:
+    def keyed(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamWriteTask | None:
         """Plan the keyed state; ``None`` if there is none."""
         header, gone, renames = None, self.gone, self.change.renames
         if operator is not None:
             header = operator.keyed.joined_header(raw=moves, without=gone)
         if header is not None:
             base = NOTHING_DECLARED if operator is None else operator.types
-            metas = _converted(header, base, self.change.conversions)
-            header = replace(header, states=tuple(_renamed(m, renames) for m in metas))
+            metas = _convert_states(header, base, self.change.conversions)
+            header = replace(header, states=tuple(_rename_state(m, renames) for m in metas))
         if not self.keyed_tables and not (header is not None and header.states):
             return None
         job = keyed_job(
@@ -266,7 +266,7 @@ class _Plan:
         ids = {old: new_ids[new] for old, new in renames.items() if new in new_ids}
         ids |= {name: i for name, i in new_ids.items() if name not in renames.values()}
         kept = (
-            KeptEntries(
+            CarriedEntries(
                 source=s,
                 ids=ids,
                 max_parallelism=self.max_parallelism,
@@ -277,7 +277,7 @@ class _Plan:
         )
         return replace(job, kept=tuple(kept))
 
-    def elements(self, operator: OperatorInventory | None) -> StreamJob | None:
+    def elements(self, operator: OperatorInventory | None) -> StreamWriteTask | None:
         """Plan the operator state; ``None`` if there is none."""
         streams = element_streams(
             operator,
@@ -294,10 +294,10 @@ class _Plan:
         if streams is None:
             return None
         recipes = element_recipes(streams, (b for b, _ in self.element_tables), self.parallelism)
-        return StreamJob(streams=streams, tables=recipes)
+        return StreamWriteTask(streams=streams, tables=recipes)
 
     def planned(
-        self, old: OperatorState | None, keyed: StreamJob | None, elements: StreamJob | None
+        self, old: OperatorState | None, keyed: StreamWriteTask | None, elements: StreamWriteTask | None
     ) -> PlannedOperator:
         return PlannedOperator(
             uid=self.label,
@@ -345,9 +345,9 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
     return declared
 
 
-def _converted(
+def _convert_states(
     header: KeyedHeader, base: TypeContext, conversions: Mapping[str, StateConversion]
-) -> tuple[StateMeta, ...]:
+) -> tuple[StateMetaInfo, ...]:
     """Return the descriptions of a header's states, with the new descriptions of converted states.
 
     Raises
@@ -367,7 +367,7 @@ def _converted(
     return tuple(conversions[m.name].meta if m.name in conversions else m for m in header.states)
 
 
-def _renamed(meta: StateMeta, renames: Mapping[str, str]) -> StateMeta:
+def _rename_state(meta: StateMetaInfo, renames: Mapping[str, str]) -> StateMetaInfo:
     return replace(meta, name=renames[meta.name]) if meta.name in renames else meta
 
 
@@ -390,7 +390,7 @@ def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> boo
     return True
 
 
-def moved(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:
+def needs_move(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:
     """Return True if keys move to other key groups, or key groups to other subtasks."""
     return (max_parallelism, parallelism) != (operator.max_parallelism, operator.parallelism)
 
@@ -406,7 +406,7 @@ def check_moves(
         Key groups or subtasks change, and the operator has in-flight data, custom raw state, or finished subtasks.
     """
     state = operator.state
-    if not moved(state, max_parallelism, parallelism):
+    if not needs_move(state, max_parallelism, parallelism):
         return
     stops = "stop the job with a savepoint (flink stop) and use that: it holds no such data"
     for other in metadata.operators:

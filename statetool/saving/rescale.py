@@ -12,7 +12,7 @@ from statetool.formats.metadata.handles import streams_of
 from statetool.hashing.formulas import HashFormula
 from statetool.hashing.prove import KeyProof, prove_hashes
 from statetool.saving.composition import OperatorChange
-from statetool.saving.plan import check_moves, moved
+from statetool.saving.plan import check_moves, needs_move
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.options import whole_number
@@ -119,7 +119,7 @@ def plan_rescale(
             refusals.append(error.at(operator=operator.label))
             row = _row(operator, number, new, "refused", problem=str(error))
         rows.append(row)
-        if moved(operator.state, number, new):
+        if needs_move(operator.state, number, new):
             changes[operator_id] = OperatorChange(max_parallelism=number, parallelism=new, formula=formula)
     return RescalePlan(tuple(rows), changes, tuple(refusals))
 
@@ -144,7 +144,7 @@ def _plan_operator(
     operator: OperatorInventory, max_parallelism: int, parallelism: int, declared: HashFormula
 ) -> tuple[RescaleRow, HashFormula | None]:
     old = operator.state
-    raw = moved(old, max_parallelism, parallelism)
+    raw = needs_move(old, max_parallelism, parallelism)
     header = operator.keyed.joined_header(raw=raw)
     keys_move, proof = "no", KeyProof()
     if header is not None and max_parallelism != old.max_parallelism:

@@ -82,7 +82,7 @@ def change_uids(metadata: SnapshotMetadata, changes: Mapping[str, str]) -> Snaps
             raise OptionError(f"{old!r} and {wanted[operator.operator_id][0]!r} are the same operator")
         wanted[operator.operator_id] = (old, new)
     operators = tuple(
-        _renamed(o, wanted[o.operator_id][1], metadata.version) if o.operator_id in wanted else o
+        _rename_operator(o, wanted[o.operator_id][1], metadata.version) if o.operator_id in wanted else o
         for o in metadata.operators
     )
     owner: dict[str, OperatorState] = {}
@@ -101,7 +101,7 @@ def id_and_uid(name: str) -> tuple[str, str]:
     return (name.lower(), "") if _OPERATOR_ID.fullmatch(name) else (operator_id_for_uid(name), name)
 
 
-def _renamed(operator: OperatorState, new: str, version: int) -> OperatorState:
+def _rename_operator(operator: OperatorState, new: str, version: int) -> OperatorState:
     operator_id, uid = id_and_uid(new)
     return replace(operator, operator_id=operator_id, uid=uid if version >= _NAMED_VERSION else "")
 

@@ -78,7 +78,7 @@ def parse_release(flink_version: str | None, *, default: int = WIDEST) -> Target
     return Target(short, *RELEASES[short])
 
 
-def fitted(metadata: SnapshotMetadata, target: Target, *, properties: bytes) -> SnapshotMetadata:
+def convert_metadata(metadata: SnapshotMetadata, target: Target, *, properties: bytes) -> SnapshotMetadata:
     """Return metadata converted to the version of a target.
 
     Parameters
@@ -94,7 +94,7 @@ def fitted(metadata: SnapshotMetadata, target: Target, *, properties: bytes) -> 
     for operator in metadata.operators:
         _check(operator, target)
     version = target.metadata_version
-    operators = tuple(_channels_fitted(o, version) for o in metadata.operators)
+    operators = tuple(_convert_channels(o, version) for o in metadata.operators)
     new_properties = (metadata.properties or properties) if version >= 4 else b""
     return replace(metadata, version=version, operators=operators, properties=new_properties)
 
@@ -146,7 +146,7 @@ def _handle_tags(handle: Handle) -> Iterator[int]:
         yield 15
 
 
-def _channels_fitted(operator: OperatorState, version: int) -> OperatorState:
+def _convert_channels(operator: OperatorState, version: int) -> OperatorState:
     return replace(
         operator,
         subtasks=tuple(

@@ -13,7 +13,7 @@ from statetool.serializers.basic import STRING
 from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.composite import (
     CompositeSerializer,
-    behind_flag,
+    after_flag,
     check_last,
     composite,
     inside,
@@ -106,9 +106,9 @@ class GenericArraySerializer(CompositeSerializer):
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:
-        if self.framed_only:
+        if self.needs_frame:
             return PerRecord(self.decode)
-        return or_per_record(Repeated(behind_flag(self.nested[0], 0)), self.decode)
+        return or_per_record(Repeated(after_flag(self.nested[0], 0)), self.decode)
 
 
 class _ConfigNamedArraySerializer(GenericArraySerializer):

@@ -60,10 +60,10 @@ class _Hasher:
             case av.EnumType(symbols=symbols):
                 return symbols.index(value)
             case av.FixedType():
-                return hash_chain(_signed(value), start=1)
+                return hash_chain(_signed_bytes(value), start=1)
             case av.DecimalValue():
-                raw = _encoded(kind, value)
-                return hash_chain(_signed(raw), start=1) if kind.size is not None else _buffer_hash(raw[4:])
+                raw = _encode(kind, value)
+                return hash_chain(_signed_bytes(raw), start=1) if kind.size is not None else _buffer_hash(raw[4:])
             case av.Leaf():
                 return self.leaf(kind, value)
         raise UnsupportedError(
@@ -104,22 +104,22 @@ class _Hasher:
             case "bytes":
                 return _buffer_hash(value)
             case "string":
-                return hash_chain(_signed(value.encode("utf-8")), start=self.text_start)
-        raw = _encoded(kind, value)
+                return hash_chain(_signed_bytes(value.encode("utf-8")), start=self.text_start)
+        raw = _encode(kind, value)
         number = int.from_bytes(raw, "big", signed=True)
         return number if len(raw) == 4 else hash_long(number)
 
 
-def _signed(raw: bytes) -> Iterable[int]:
+def _signed_bytes(raw: bytes) -> Iterable[int]:
     return (b - 256 if b > 127 else b for b in raw)
 
 
 def _buffer_hash(raw: bytes) -> int:
     """``ByteBuffer.hashCode``: from the last byte to the first."""
-    return hash_chain(_signed(raw[::-1]), start=1)
+    return hash_chain(_signed_bytes(raw[::-1]), start=1)
 
 
-def _encoded(kind: av.AvroType, value: Any) -> bytes:
+def _encode(kind: av.AvroType, value: Any) -> bytes:
     out = Output()
     kind.encode(out, value)
     return bytes(out)

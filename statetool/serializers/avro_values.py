@@ -260,7 +260,7 @@ class EnumType(AvroType):
         self.name = name
         self.symbols = symbols
         self.logical = Scalar("string")
-        self.op = ir.Choice(symbols)
+        self.op = ir.EnumIndex(symbols)
 
     def decode(self, c: Cursor) -> str:
         index = c.i4()

@@ -163,16 +163,16 @@ class Serializer(ABC):
         raise UnsupportedError(f"no part of {self.type_name} can be replaced")
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         """Return True if the end of a value cannot be found, so that it is only readable if it fills a frame."""
         return False
 
     @property
-    def what_is_missing(self) -> str:
+    def missing_declaration_hint(self) -> str:
         """Hint for the user on how to decode values that stay bytes, empty if nothing helps."""
-        return next((m for _, child in self.children() if (m := child.what_is_missing)), "")
+        return next((m for _, child in self.children() if (m := child.missing_declaration_hint)), "")
 
-    def shown_as(self, kind: JavaType) -> Serializer:
+    def with_java_type(self, kind: JavaType) -> Serializer:
         """Return the serializer for values of a declared Java type; only Kryo's decodes more with it."""
         return self
 

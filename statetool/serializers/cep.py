@@ -203,7 +203,7 @@ class NfaSerializer(PartsSerializer):
         return Scalar("null")
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return False
 
     def decode(self, c: Cursor) -> Any:

@@ -16,7 +16,7 @@ from statetool.kernels.sizes import MAX_EMPTY_ELEMENTS
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import (
     CompositeSerializer,
-    behind_flag,
+    after_flag,
     check_last,
     composite,
     inside,
@@ -67,7 +67,7 @@ class ListSerializer(CompositeSerializer):
         return hash_chain((hash_or_zero(self.nested[0], item) for item in value), start=1)
 
     def program(self) -> Op:
-        if self.framed_only:
+        if self.needs_frame:
             return PerRecord(self.decode)
         return or_per_record(Repeated(self.nested[0].program()), self.decode)
 
@@ -96,9 +96,9 @@ class SetSerializer(ListSerializer):
         return to_int32(sum(hash_or_zero(self.nested[0], item) for item in value))
 
     def program(self) -> Op:
-        if self.framed_only:
+        if self.needs_frame:
             return PerRecord(self.decode)
-        return or_per_record(Repeated(behind_flag(self.nested[0], 1)), self.decode)
+        return or_per_record(Repeated(after_flag(self.nested[0], 1)), self.decode)
 
 
 class MapSerializer(CompositeSerializer):
@@ -150,9 +150,9 @@ class MapSerializer(CompositeSerializer):
 
     def program(self) -> Op:
         key, value = self.nested
-        if self.framed_only:
+        if self.needs_frame:
             return PerRecord(self.decode)
-        return or_per_record(Pairs(key.program(), behind_flag(value, 1)), self.decode)
+        return or_per_record(Pairs(key.program(), after_flag(value, 1)), self.decode)
 
 
 class NullAwareMapSerializer(MapSerializer):
@@ -168,9 +168,9 @@ class NullAwareMapSerializer(MapSerializer):
 
     def program(self) -> Op:
         key, value = self.nested
-        if self.framed_only:
+        if self.needs_frame:
             return PerRecord(self.decode)
-        return or_per_record(Pairs(Flagged(key.program(), null_flag=1), behind_flag(value, 1)), self.decode)
+        return or_per_record(Pairs(Flagged(key.program(), null_flag=1), after_flag(value, 1)), self.decode)
 
 
 class WrapperSerializer(CompositeSerializer):

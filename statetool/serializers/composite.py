@@ -14,7 +14,7 @@ from typing import Any
 from statetool.errors import EncodeError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Flagged, Op, Present
+from statetool.kernels.program import Flagged, NonNullFlag, Op
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import (
     COMPOSITE_MAGIC,
@@ -42,7 +42,7 @@ class CompositeSerializer(Serializer):
         self.outer_version = outer_version
         self.outer = outer
         self.nested = nested
-        self._framed_only = any(part.framed_only for part in nested)
+        self._framed_only = any(part.needs_frame for part in nested)
 
     def children(self) -> tuple[tuple[str, Serializer], ...]:
         return tuple(zip(self.steps, self.nested, strict=True))
@@ -70,7 +70,7 @@ class CompositeSerializer(Serializer):
         """Append the outer payload."""
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return self._framed_only
 
     def write_payload(self, out: Output) -> None:
@@ -81,10 +81,10 @@ class CompositeSerializer(Serializer):
         write_nested(out, self.nested)
 
 
-def behind_flag(part: Serializer, null_flag: int) -> Op:
+def after_flag(part: Serializer, null_flag: int) -> Op:
     """Return the program of a part after a null flag; if ``None`` represents an object, the flag never means null."""
     if part.none_is_value:
-        return Present(part.program(), 1 - null_flag)
+        return NonNullFlag(part.program(), 1 - null_flag)
     return Flagged(part.program(), null_flag=null_flag)
 
 
@@ -134,10 +134,10 @@ def check_last(c: Cursor, part: Serializer, *, last: bool) -> None:
     UnknownSerializerError
         ``part`` only ends at the end of its frame, and something would follow it.
     """
-    if part.framed_only and not last:
+    if part.needs_frame and not last:
         raise UnknownSerializerError(
             f"the end of a value of {part.type_name} cannot be found, and more follows it",
-            hint=part.what_is_missing
+            hint=part.missing_declaration_hint
             or "values of this type can be read only where they end a frame; on_error='keep_raw' keeps the bytes",
         ).at(offset=c.offset)
 

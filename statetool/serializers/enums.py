@@ -12,7 +12,7 @@ from statetool.errors import EncodeError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaArray, JavaEnum, read_java_stream
 from statetool.io.output import Output
-from statetool.kernels.program import Choice, Op, PerRecord
+from statetool.kernels.program import EnumIndex, Op, PerRecord
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import LogicalType, Scalar
@@ -51,7 +51,7 @@ class EnumSerializer(Serializer):
         out.i4(self._id_of[value])
 
     def program(self) -> Op:
-        return Choice(self.names) if self.ids == tuple(range(len(self.names))) else PerRecord(self.decode)
+        return EnumIndex(self.names) if self.ids == tuple(range(len(self.names))) else PerRecord(self.decode)
 
     def write_payload(self, out: Output) -> None:
         out.utf(self.enum_class)

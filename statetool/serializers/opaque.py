@@ -25,7 +25,7 @@ class OpaqueSerializer(Serializer):
         self.missing = missing
 
     @property
-    def what_is_missing(self) -> str:
+    def missing_declaration_hint(self) -> str:
         return self.missing
 
     @property
@@ -41,7 +41,7 @@ class OpaqueSerializer(Serializer):
         return c.take(c.left)
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return True
 
     def program(self) -> Op:

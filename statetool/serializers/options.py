@@ -70,11 +70,11 @@ def _optional_type(part: Serializer) -> LogicalType:
     return StructType.of(value=part.logical) if part.none_is_value else part.logical
 
 
-def _wrapped(part: Serializer, value: Any) -> Any:
+def _wrap(part: Serializer, value: Any) -> Any:
     return (value,) if part.none_is_value else value
 
 
-def _unwrapped(part: Serializer, value: Any) -> Any:
+def _unwrap(part: Serializer, value: Any) -> Any:
     return sequence(value, part.type_name, 1)[0] if part.none_is_value else value
 
 
@@ -97,7 +97,7 @@ class OptionSerializer(CompositeSerializer):
         start = c.pos
         if not c.bool():
             return None
-        value = _wrapped(self.nested[0], self.nested[0].decode(c))
+        value = _wrap(self.nested[0], self.nested[0].decode(c))
         if value is None:
             raise c.fail("Some(null) cannot be told from None", pos=start)
         return value
@@ -105,13 +105,13 @@ class OptionSerializer(CompositeSerializer):
     def encode(self, out: Output, value: Any) -> None:
         out.bool(value is not None)
         if value is not None:
-            self.nested[0].encode(out, _unwrapped(self.nested[0], value))
+            self.nested[0].encode(out, _unwrap(self.nested[0], value))
 
     def hash_code(self, value: Any) -> int:
         """``productHash`` of Scala 2.12; for None, the hash of its name."""
         if value is None:
             return 2433880
-        return scala_product_hash([scala_hash(self.nested[0], _unwrapped(self.nested[0], value))])
+        return scala_product_hash([scala_hash(self.nested[0], _unwrap(self.nested[0], value))])
 
     def program(self) -> Op:
         if self.nested[0].nullable and not self.nested[0].none_is_value:
@@ -141,7 +141,7 @@ class EitherSerializer(CompositeSerializer):
         start = c.pos
         side = self.read_side(c)
         with inside(self.steps[side]):
-            value = _wrapped(self.nested[side], self.nested[side].decode(c))
+            value = _wrap(self.nested[side], self.nested[side].decode(c))
         if value is None:
             raise c.fail(f"a null inside {self.steps[side]} cannot be told from the other side", pos=start)
         return (value, None) if side == 0 else (None, value)
@@ -150,7 +150,7 @@ class EitherSerializer(CompositeSerializer):
         side = self._side(value)
         self.write_side(out, side)
         with inside(self.steps[side]):
-            self.nested[side].encode(out, _unwrapped(self.nested[side], value[side]))
+            self.nested[side].encode(out, _unwrap(self.nested[side], value[side]))
 
     def _side(self, value: Any) -> int:
         if sum(v is not None for v in sequence(value, "choice of two", 2)) != 1:
@@ -175,7 +175,7 @@ class ScalaEitherSerializer(EitherSerializer):
     def hash_code(self, value: Any) -> int:
         """``productHash`` of Scala 2.12, of ``Left`` or ``Right``."""
         side = self._side(value)
-        return scala_product_hash([scala_hash(self.nested[side], _unwrapped(self.nested[side], value[side]))])
+        return scala_product_hash([scala_hash(self.nested[side], _unwrap(self.nested[side], value[side]))])
 
 
 class ConfigEitherSerializer(EitherSerializer):

@@ -61,13 +61,13 @@ class PojoSerializer(Serializer):
 
     def _settle_columns(self) -> None:
         self._others = dict(self.others)
-        self._framed_only = any(part.framed_only for _, part in self.children())
+        self._framed_only = any(part.needs_frame for _, part in self.children())
         self._columns = self._merged_columns()
         self.class_field = _CLASS_FIELD
         while self.class_field in self._columns:
             self.class_field = f"_{self.class_field}"
 
-    def adopt(self, other: PojoSerializer) -> bool:
+    def add_subclasses(self, other: PojoSerializer) -> bool:
         """Add subclasses from another subtask's snapshot of the same class; call ``settle`` afterwards.
 
         Returns
@@ -86,7 +86,7 @@ class PojoSerializer(Serializer):
             self._maps = (fields, registered, (*others, *(e for e in other._maps[2] if e.name in added_names)))
         return bool(added)
 
-    def settle(self, *, changed: bool) -> bool:
+    def finalize(self, *, changed: bool) -> bool:
         """Sort the subclasses, so that their order does not depend on the subtask that saw them first, and rebuild the columns.
 
         Parameters
@@ -122,7 +122,7 @@ class PojoSerializer(Serializer):
         return (*self.fields, *self.registered, *self.others)
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return self._framed_only
 
     @property
@@ -246,7 +246,7 @@ class PojoSerializer(Serializer):
                 serializer.encode(out, row[self._name_for(cls, "value", serializer.logical)])
 
     def program(self) -> Op:
-        if self.open or self.framed_only or any(part.none_is_value for _, part in self.fields):
+        if self.open or self.needs_frame or any(part.none_is_value for _, part in self.fields):
             return PerRecord(self.decode)
         return Pojo(tuple(n for n, _ in self.fields), tuple(s.program() for _, s in self.fields))
 
@@ -319,7 +319,7 @@ def _with_declared_types(
     """Give fields written by Kryo the types that the user declared: a snapshot says ``List``, without an element type."""
     declared = types.find(pojo_class)
     kinds = dict(declared.fields) if declared is not None else {}
-    return tuple((n, s.shown_as(kinds[n]) if n in kinds else s) for n, s in fields)
+    return tuple((n, s.with_java_type(kinds[n]) if n in kinds else s) for n, s in fields)
 
 
 def _read_legacy(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:

@@ -201,7 +201,7 @@ def declared_in_python(name: str, serializers: Mapping[str, Serializer], context
         binders = [binder for kind in declared.types for binder in _in_thread_mode(kind, context.unsafe_pickle)]
         fits = True
     else:
-        binders = [_coded(kind, declared, context.unsafe_pickle) for kind in declared.types]
+        binders = [_coder_binder(kind, declared, context.unsafe_pickle) for kind in declared.types]
         fits = is_map == (declared.kind == "map")
     if not fits or arrays != len(binders):
         raise OptionError(
@@ -239,7 +239,7 @@ def _fitting_descriptor(is_map: bool) -> str:
 _Binder: TypeAlias = Callable[[Serializer], Serializer]
 
 
-def _coded(kind: PythonType, declared: PythonState, unsafe_pickle: bool) -> _Binder:
+def _coder_binder(kind: PythonType, declared: PythonState, unsafe_pickle: bool) -> _Binder:
     coder, many = coder_of(kind, unsafe_pickle=unsafe_pickle), declared.kind == "list"
     return lambda array: PythonSerializer(array, BareSerializer(array, kind, coder), many=many)
 

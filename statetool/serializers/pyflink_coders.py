@@ -121,7 +121,7 @@ def coder_of(kind: PythonType, *, unsafe_pickle: bool) -> Coder:
     if kind.name in _OF_PYFLINK:
         return _OF_PYFLINK[kind.name]
     if kind.name == "PICKLED_BYTE_ARRAY":
-        return Coder(Scalar("string"), _unpickled, refuse_pickle, None) if unsafe_pickle else _BYTES
+        return Coder(Scalar("string"), _unpickle, refuse_pickle, None) if unsafe_pickle else _BYTES
     if kind.name == "PRIMITIVE_ARRAY" and kind.args[0].name == "BYTE":
         return _BYTES
     parts = [coder_of(a, unsafe_pickle=unsafe_pickle) for a in kind.args]
@@ -166,7 +166,7 @@ def _create_row(names: list[str] | None, values: tuple[Any, ...], kind: int | No
     return {**dict(zip(named, values, strict=True)), KIND_FIELD: ROW_KINDS[kind or 0]}
 
 
-def _unpickled(c: Cursor) -> str:
+def _unpickle(c: Cursor) -> str:
     return unpickle(c.bytes4("pickle"))
 
 

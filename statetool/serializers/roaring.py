@@ -93,7 +93,7 @@ def bitmap_bytes(ints: Iterable[int]) -> bytes:
         A number is not a 32-bit int.
     """
     containers: dict[int, list[int]] = {}
-    for v in sorted({_unsigned(v) for v in ints}):
+    for v in sorted({_to_unsigned(v) for v in ints}):
         containers.setdefault(v >> 16, []).append(v & 0xFFFF)
     bodies = [_container(low) for low in containers.values()]
     head = struct.pack("<II", _PLAIN, len(containers))
@@ -103,7 +103,7 @@ def bitmap_bytes(ints: Iterable[int]) -> bytes:
     return head + heads + b"".join(struct.pack("<I", s) for s in starts if bodies) + b"".join(bodies)
 
 
-def _unsigned(value: int) -> int:
+def _to_unsigned(value: int) -> int:
     if not -(1 << 31) <= value < 1 << 31:
         raise EncodeError(f"{value} in a bitmap of 32-bit ints")
     return value & 0xFFFFFFFF

@@ -100,7 +100,7 @@ class RowSerializer(CompositeSerializer):
         return super().key_forms(_whole_row(self, value))
 
     def program(self) -> Op:
-        if self.framed_only:
+        if self.needs_frame:
             return PerRecord(self.decode)
         return Masked(self.steps, tuple(s.program() for s in self.nested), self.row_kind)
 

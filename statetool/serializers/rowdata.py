@@ -107,7 +107,7 @@ def _raw_format(sql: SqlType, part: Serializer | None) -> fmt.SlotFormat:
     else:
         inner = serializer_of_class(sql.serializer)
     # Data views of accumulators are RAW values of a serializer that writes null as one byte; this byte distinguishes them from "no value".
-    if inner is None or inner.logical == Scalar("null") or (inner.framed_only and not inner.children()):
+    if inner is None or inner.logical == Scalar("null") or (inner.needs_frame and not inner.children()):
         return fmt.RawFormat(None, Scalar("binary"))
     return fmt.RawFormat(inner, inner.logical)
 
@@ -357,7 +357,7 @@ class RawValueSerializer(CompositeSerializer):
     steps = ("value",)
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         """Return False: the size determines the end of a value, whatever it contains."""
         return False
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError, FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Constant, Fixed, Flipped, Op, PerRecord, Struct, Ttl
+from statetool.kernels.program import Constant, Fixed, Op, PerRecord, SignFlippedLong, Struct, Ttl
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence, sum_of_lengths
 from statetool.serializers.simple import SimpleType, simple_readers
@@ -99,9 +99,9 @@ class TimerSerializer(CompositeSerializer):
 
     def program(self) -> Op:
         key, namespace = self.nested
-        if key.framed_only:
+        if key.needs_frame:
             return PerRecord(self.decode)
-        return Struct(("timestamp", *self.steps), (Flipped(), key.program(), namespace.program()))
+        return Struct(("timestamp", *self.steps), (SignFlippedLong(), key.program(), namespace.program()))
 
 
 class TtlSerializer(CompositeSerializer):
@@ -167,8 +167,8 @@ class TtlAwareSerializer(Serializer):
         return changed
 
     @property
-    def framed_only(self) -> bool:
-        return self.wrapped.framed_only
+    def needs_frame(self) -> bool:
+        return self.wrapped.needs_frame
 
     @property
     def type_name(self) -> str:

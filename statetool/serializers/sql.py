@@ -19,11 +19,11 @@ from statetool.kernels.program import (
     COMPACT_FRACTION,
     Counted,
     Fixed,
-    Flipped,
     MaskedList,
     Op,
     PerRecord,
     Repeated,
+    SignFlippedLong,
     SqlDecimal,
     SqlTimestamp,
     Struct,
@@ -209,7 +209,7 @@ class LinkedListSerializer(CompositeSerializer):
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:
-        if self.framed_only:
+        if self.needs_frame:
             return PerRecord(self.decode)
         element = self.nested[0].program()
         return or_per_record(MaskedList(element) if self.outer else Repeated(element), self.decode)
@@ -329,7 +329,7 @@ TYPES: Final = (
         encode=_encode_text, hash_code=lambda v: hash_binary(v.encode("utf-8")),
     ),
     SimpleType(
-        name="SortedLong", logical=Scalar("int64"), length=8, op=Flipped(), decode=_decode_sorted_long,
+        name="SortedLong", logical=Scalar("int64"), length=8, op=SignFlippedLong(), decode=_decode_sorted_long,
         encode=_encode_sorted_long,
     ),
     SimpleType(

@@ -50,7 +50,7 @@ def sql_snapshot(sql: SqlType, form: StreamForm) -> bytes:
     return bytes(out)
 
 
-def fitted(serializer: Serializer, release: tuple[int, int] | None) -> Serializer:
+def fit_to_release(serializer: Serializer, release: tuple[int, int] | None) -> Serializer:
     """Return a declared serializer with its snapshots in the form of a release.
 
     Only serializers made by :func:`sql_serializer` are rewritten, at any depth inside others.
@@ -79,7 +79,7 @@ def fitted(serializer: Serializer, release: tuple[int, int] | None) -> Serialize
     if not serializer.replaceable:
         return serializer
     for step, part in serializer.children():
-        fitted_part = fitted(part, release)
+        fitted_part = fit_to_release(part, release)
         if fitted_part is not part:
             serializer = serializer.with_child(step, fitted_part)
     return serializer

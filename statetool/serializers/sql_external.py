@@ -37,7 +37,7 @@ class ExternalSerializer(WrapperSerializer):
             sql = parse_logical_type(tree.fields.get("logicalType") if isinstance(tree, JavaObject) else None)
         except UnsupportedError:
             return
-        self.internal = typed(self.nested[0], sql)
+        self.internal = with_names(self.nested[0], sql)
 
     @property
     def replaceable(self) -> bool:
@@ -75,7 +75,7 @@ class ExternalSerializer(WrapperSerializer):
         return self.internal.program()
 
 
-class TypedSerializer(Serializer):
+class NamedFieldsSerializer(Serializer):
     """Serializer with the same bytes and plain values as another one, but another logical type."""
 
     def __init__(self, part: Serializer, logical: LogicalType) -> None:
@@ -103,7 +103,7 @@ class TypedSerializer(Serializer):
         return self.part.program()
 
 
-class TimeSerializer(TypedSerializer):
+class TimeSerializer(NamedFieldsSerializer):
     """``TIME``: i32 millis of day, decoded to nanoseconds."""
 
     def decode(self, c: Cursor) -> int:
@@ -116,20 +116,20 @@ class TimeSerializer(TypedSerializer):
         return Clock("millis")
 
 
-def typed(part: Serializer, sql: SqlType) -> Serializer:
+def with_names(part: Serializer, sql: SqlType) -> Serializer:
     """Return the internal serializer with the field names and the logical type that only the data type provides."""
     logical = part.logical
     if isinstance(part, RowDataSerializer) and len(sql.parts) == len(part.names):
         return part.with_names([name for name, _ in sql.parts])
     if isinstance(part, TimestampDataSerializer) and sql.root == "TIMESTAMP_LTZ":
         assert isinstance(logical, TimestampType)
-        return TypedSerializer(part, TimestampType(logical.unit, zoned=True, digits=logical.digits))
+        return NamedFieldsSerializer(part, TimestampType(logical.unit, zoned=True, digits=logical.digits))
     if logical == Scalar("int32") and sql.root == "DATE":
-        return TypedSerializer(part, DateType())
+        return NamedFieldsSerializer(part, DateType())
     if logical == Scalar("int32") and sql.root == "TIME":
         return TimeSerializer(part, Scalar("time"))
     if logical == Scalar("int64") and sql.root == "INTERVAL DAY TO SECOND":
-        return TypedSerializer(part, Scalar("day_interval"))
+        return NamedFieldsSerializer(part, Scalar("day_interval"))
     return part
 
 

@@ -137,18 +137,18 @@ class SqlType:
             case "ROW":
                 return f"ROW<{', '.join(self._fields())}>"
             case "STRUCTURED":
-                return f"STRUCTURED<{', '.join([_quoted(self.class_name), *self._fields()])}>"
+                return f"STRUCTURED<{', '.join([_quote(self.class_name), *self._fields()])}>"
             case "DISTINCT":
                 name = ".".join(f"`{n}`" for n in (self.user.identifier if self.user and self.user.identifier else ()))
                 return f"DISTINCT<{name}, {self.parts[0][1]}>"
             case "RAW":
-                return f"RAW({_quoted(self.class_name)}, {_quoted(self.serializer)})"
+                return f"RAW({_quote(self.class_name)}, {_quote(self.serializer)})"
         return self.root
 
     def _fields(self) -> list[str]:
         descriptions = self.descriptions or (None,) * len(self.parts)
         return [
-            f"{_name(n)} {t}" + ("" if description is None else f" {_quoted(description)}")
+            f"{_name(n)} {t}" + ("" if description is None else f" {_quote(description)}")
             for (n, t), description in zip(self.parts, descriptions, strict=True)
         ]
 
@@ -165,7 +165,7 @@ def _name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 

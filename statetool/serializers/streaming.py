@@ -24,7 +24,7 @@ from statetool.kernels.program import (
     or_per_record,
 )
 from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.composite import CompositeSerializer, behind_flag, composite, inside, read_null, sequence
+from statetool.serializers.composite import CompositeSerializer, after_flag, composite, inside, read_null, sequence
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import Field, ListType, LogicalType, Scalar, StructType
 
@@ -117,7 +117,7 @@ class StreamElementSerializer(CompositeSerializer):
                 self.nested[0].encode(out, inner)
 
     def program(self) -> Op:
-        return PerRecord(self.decode) if self.framed_only else StreamElement(self.nested[0].program(), ELEMENTS)
+        return PerRecord(self.decode) if self.needs_frame else StreamElement(self.nested[0].program(), ELEMENTS)
 
 
 class BufferEntrySerializer(CompositeSerializer):
@@ -222,7 +222,7 @@ class TraversableSerializer(CompositeSerializer):
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:
-        return or_per_record(Repeated(behind_flag(self.nested[0], 0)), self.decode)
+        return or_per_record(Repeated(after_flag(self.nested[0], 0)), self.decode)
 
 
 # ---- without parts ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.pojo import PojoSerializer
 
 
-def learn(mine: Serializer, other: Serializer) -> bool:
+def merge_subclasses(mine: Serializer, other: Serializer) -> bool:
     """Add to a serializer the subclasses in another subtask's serializer of the same state.
 
     Returns
@@ -29,11 +29,11 @@ def _learn_nested(mine: Serializer, other: Serializer) -> tuple[bool, bool]:
     if isinstance(mine, PojoSerializer) and isinstance(other, PojoSerializer):
         if mine.pojo_class != other.pojo_class:
             return False, False
-        learned = mine.adopt(other)
+        learned = mine.add_subclasses(other)
     theirs = dict(other.children())
     inner = [_learn_nested(child, theirs[step]) for step, child in mine.children() if step in theirs]
     learned |= any(added for added, _ in inner)
     rewritten = any(nested_rewritten for _, nested_rewritten in inner)
     if isinstance(mine, PojoSerializer):
-        rewritten = mine.settle(changed=learned or rewritten)
+        rewritten = mine.finalize(changed=learned or rewritten)
     return learned, rewritten

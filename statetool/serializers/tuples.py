@@ -84,7 +84,7 @@ class TupleSerializer(CompositeSerializer):
         return hash_chain(hashes[1:], start=hashes[0]) if hashes else 0
 
     def program(self) -> Op:
-        if any(part.framed_only for part in self.nested[:-1]):
+        if any(part.needs_frame for part in self.nested[:-1]):
             return PerRecord(self.decode)
         return Struct(self.steps, tuple(s.program() for s in self.nested))
 

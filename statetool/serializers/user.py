@@ -14,9 +14,9 @@ from statetool.io.java_stream import take_java_stream
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
+from statetool.serializers.data_output import FLINK_VALUES, DataOutputSerializer
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
-from statetool.serializers.written import FLINK_VALUES, WrittenSerializer
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import skeleton
 
@@ -30,11 +30,11 @@ class UserTypeSerializer(Serializer):
         self.interface = interface
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return True
 
     @property
-    def what_is_missing(self) -> str:
+    def missing_declaration_hint(self) -> str:
         return f"{skeleton(self.type_class)}, in the order of its write method"
 
     @property
@@ -70,11 +70,11 @@ class KnownValueSerializer(UserTypeSerializer):
         self.length = spec.length if "CopyableValueSerializer" in name else -1
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return False
 
     @property
-    def what_is_missing(self) -> str:
+    def missing_declaration_hint(self) -> str:
         return ""
 
     @property
@@ -105,7 +105,7 @@ def _user_type(interface: str) -> SnapshotClass:
             return KnownValueSerializer(name, version, type_class, FLINK_VALUES[type_class])
         declared = reader.types.find(type_class)
         if declared is not None and declared.kind == "record":
-            return WrittenSerializer(name, version, declared, reader.types, interface)
+            return DataOutputSerializer(name, version, declared, reader.types, interface)
         return UserTypeSerializer(name, version, type_class, interface)
 
     return SnapshotClass(read, (1, 2))

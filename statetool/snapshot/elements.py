@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from statetool.entries.form import Surroundings
+from statetool.entries.form import OperatorReadContext
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.metadata import OperatorState
 from statetool.formats.operator_state import OperatorHeader, read_header_before, read_operator_header
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
 from statetool.formats.subclasses import learn_states, may_differ
 from statetool.io.cursor import Cursor
@@ -56,7 +56,7 @@ class ElementStream:
 class ElementInventory:
     """The operator state of one operator."""
 
-    def __init__(self, state: OperatorState, around: Surroundings) -> None:
+    def __init__(self, state: OperatorState, around: OperatorReadContext) -> None:
         self._state = state
         self._around = around
 
@@ -100,9 +100,9 @@ class ElementInventory:
             yield elements, header
 
     @cached_property
-    def states(self) -> Mapping[str, StateMeta]:
+    def states(self) -> Mapping[str, StateMetaInfo]:
         """States by name."""
-        states: dict[str, StateMeta] = {}
+        states: dict[str, StateMetaInfo] = {}
         for _, header in self.headers():
             for meta in header.states:
                 states.setdefault(meta.name, meta)

@@ -7,14 +7,21 @@ from dataclasses import replace
 from functools import cached_property
 
 from statetool.entries import forms
-from statetool.entries.form import TARGET_BYTES, EntrySource, KeyedContext, KeyedPlace, StoredState, Surroundings
+from statetool.entries.form import (
+    TARGET_BYTES,
+    KeyedContext,
+    KeyedHandleRef,
+    KeyGroupReader,
+    OperatorReadContext,
+    StoredState,
+)
 from statetool.entries.headers import learn_all
 from statetool.entries.joined_headers import join_headers
 from statetool.entries.raw_timers import is_own_state
 from statetool.errors import FormatError, OptionError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata import OperatorState
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.subclasses import learn_header
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
@@ -24,7 +31,7 @@ from statetool.snapshot.needed_headers import needed_headers
 class KeyedInventory:
     """The keyed state of one operator."""
 
-    def __init__(self, state: OperatorState, around: Surroundings) -> None:
+    def __init__(self, state: OperatorState, around: OperatorReadContext) -> None:
         self._state = state
         self._around = around
 
@@ -38,7 +45,7 @@ class KeyedInventory:
             No format reads handles of this kind.
         """
         places = [
-            KeyedPlace(subtask=s.index, handle=s.managed_keyed)
+            KeyedHandleRef(subtask=s.index, handle=s.managed_keyed)
             for s in self._state.subtasks
             if s.managed_keyed is not None
         ]
@@ -50,9 +57,9 @@ class KeyedInventory:
         return tuple(stored)
 
     @cached_property
-    def _raw(self) -> tuple[list[StoredState], list[KeyedPlace]]:
+    def _raw(self) -> tuple[list[StoredState], list[KeyedHandleRef]]:
         places = [
-            KeyedPlace(subtask=s.index, handle=s.raw_keyed, raw=True)
+            KeyedHandleRef(subtask=s.index, handle=s.raw_keyed, raw=True)
             for s in self._state.subtasks
             if s.raw_keyed is not None
         ]
@@ -87,9 +94,9 @@ class KeyedInventory:
                 yield stored.header()
 
     @cached_property
-    def states(self) -> Mapping[str, tuple[KeyedHeader, StateMeta]]:
+    def states(self) -> Mapping[str, tuple[KeyedHeader, StateMetaInfo]]:
         """States (and timers) by name, with the header of the first subtask that has each."""
-        states: dict[str, tuple[KeyedHeader, StateMeta]] = {}
+        states: dict[str, tuple[KeyedHeader, StateMetaInfo]] = {}
         for header in self.headers():
             learn_all(header, self.descriptions, self._around.types)
             for meta in header.states:
@@ -145,7 +152,7 @@ class KeyedInventory:
         groups: Collection[int] | None = None,
         raw: bool = False,
         target_bytes: int = TARGET_BYTES,
-    ) -> list[EntrySource]:
+    ) -> list[KeyGroupReader]:
         """Return sources of all entries, each of about ``target_bytes``.
 
         Parameters

@@ -11,13 +11,13 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
-from statetool.entries.form import Surroundings
+from statetool.entries.form import OperatorReadContext
 from statetool.errors import NO_FINDING, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.channel_state import Channel, channels_of
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState
 from statetool.formats.metadata.handles import StreamHandle
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
 from statetool.serializers.base import Serializer
 from statetool.snapshot.elements import ElementInventory
@@ -55,7 +55,7 @@ class OperatorInventory:
         self.types = types
         self._locator = locator
         self._given_key = given_key
-        around = Surroundings(
+        around = OperatorReadContext(
             operator=self.label,
             max_parallelism=state.max_parallelism,
             types=types,
@@ -96,12 +96,12 @@ class OperatorInventory:
             raise error.at(operator=self.label, file=self._locator.metadata_file) from None
 
     @property
-    def keyed_states(self) -> Mapping[str, tuple[KeyedHeader, StateMeta]]:
+    def keyed_states(self) -> Mapping[str, tuple[KeyedHeader, StateMetaInfo]]:
         """Keyed states (and timers) by name, with the header of the first subtask that has each."""
         return self.keyed.states
 
     @property
-    def operator_states(self) -> Mapping[str, StateMeta]:
+    def operator_states(self) -> Mapping[str, StateMetaInfo]:
         """Operator states by name."""
         return self.elements.states
 
@@ -129,12 +129,12 @@ class OperatorInventory:
                 raise self.unread[scope]
 
     @property
-    def listed_keyed(self) -> Mapping[str, tuple[KeyedHeader, StateMeta]]:
+    def listed_keyed(self) -> Mapping[str, tuple[KeyedHeader, StateMetaInfo]]:
         """:attr:`keyed_states`, empty if they cannot be listed."""
         return _NO_STATES if "keyed" in self.unread else self.keyed_states
 
     @property
-    def listed_elements(self) -> Mapping[str, StateMeta]:
+    def listed_elements(self) -> Mapping[str, StateMetaInfo]:
         """:attr:`operator_states`, empty if they cannot be listed."""
         return _NO_STATES if "operator" in self.unread else self.operator_states
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from statetool.formats.naming import types_to_declare
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.pyflink import what_to_declare
 from statetool.serializers.runtime import TtlSerializer
@@ -57,7 +57,7 @@ def unread_info(operator: str, scope: Literal["keyed", "operator"], reason: str)
 
 def state_info(
     operator: str,
-    meta: StateMeta,
+    meta: StateMetaInfo,
     scope: Literal["keyed", "operator"],
     *,
     key: Serializer | None = None,
@@ -92,8 +92,8 @@ def state_info(
 
 
 def _opaque_reasons(serializer: Serializer) -> Iterable[str]:
-    if serializer.framed_only:
-        missing = "" if serializer.children() else serializer.what_is_missing
+    if serializer.needs_frame:
+        missing = "" if serializer.children() else serializer.missing_declaration_hint
         yield f"{serializer.type_name}: {missing}" if missing else serializer.type_name
     for _, child in serializer.children():
         yield from _opaque_reasons(child)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from statetool.errors import FormatError
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer
 from statetool.serializers.cep import EVENT_ID, NFA_STATE, NODE_ID, LockableSerializer
 from statetool.serializers.cep import NODES as NODE_TYPES
@@ -37,7 +37,7 @@ MERGED: Final = ("merging-window-set", "session-window-mapping")
 CONTENTS: Final = ("window-contents", "window-aggs")
 
 
-def views_of(keyed: Mapping[str, StateMeta], elements: Mapping[str, StateMeta]) -> tuple[str, ...]:
+def views_of(keyed: Mapping[str, StateMetaInfo], elements: Mapping[str, StateMetaInfo]) -> tuple[str, ...]:
     """Return the operator's views, out of :data:`VIEWS`, based on its keyed and operator states.
 
     A state counts if it has the name and the structure that Flink gives it. A state with another structure is user state, or damaged.
@@ -53,7 +53,7 @@ def views_of(keyed: Mapping[str, StateMeta], elements: Mapping[str, StateMeta]) 
     return tuple(name for name in VIEWS if present[name])
 
 
-def check_view(view: str, names: Collection[str], keyed: Mapping[str, StateMeta]) -> None:
+def check_view(view: str, names: Collection[str], keyed: Mapping[str, StateMetaInfo]) -> None:
     """Check that the states of a subtask form a view, like those of the subtask that the view was detected in.
 
     Parameters
@@ -75,16 +75,16 @@ def check_view(view: str, names: Collection[str], keyed: Mapping[str, StateMeta]
         )
 
 
-def _is_queue(meta: StateMeta | None) -> bool:
+def _is_queue(meta: StateMetaInfo | None) -> bool:
     """Return True if a state is a map of times to lists of events (bytes if the end of an event cannot be determined)."""
     return meta is not None and [s.logical for s in meta.parts[:1]] == [Scalar("int64")]
 
 
-def _have_one_namespace(metas: Sequence[StateMeta]) -> bool:
+def _have_one_namespace(metas: Sequence[StateMetaInfo]) -> bool:
     return len({str(m.namespace.logical) for m in metas if m.namespace is not None}) == 1
 
 
-def _has_shared_buffer(keyed: Mapping[str, StateMeta]) -> bool:
+def _has_shared_buffer(keyed: Mapping[str, StateMetaInfo]) -> bool:
     events = keyed[EVENTS].parts if EVENTS in keyed else ()
     nodes = next((keyed[name].parts for name in NODES if name in keyed), ())
     if not (events and nodes and all(isinstance(parts[1], LockableSerializer) for parts in (events, nodes))):
@@ -93,13 +93,13 @@ def _has_shared_buffer(keyed: Mapping[str, StateMeta]) -> bool:
     return events[0].logical == EVENT_ID.logical and nodes[0].logical == NODE_ID and node.logical in NODE_TYPES
 
 
-def _pairs_windows(meta: StateMeta) -> bool:
+def _pairs_windows(meta: StateMetaInfo) -> bool:
     """Return True if a state pairs windows, either in a list of pairs or in a map."""
     windows = meta.parts if meta.kind == "map" else [s for pair in meta.parts for _, s in pair.children()]
-    return len(windows) == 2 and all(is_window(s) and not s.framed_only for s in windows)
+    return len(windows) == 2 and all(is_window(s) and not s.needs_frame for s in windows)
 
 
-def window_states(keyed: Mapping[str, StateMeta]) -> list[str]:
+def window_states(keyed: Mapping[str, StateMetaInfo]) -> list[str]:
     """Return the names of the states whose namespace is a window."""
     return [n for n, m in keyed.items() if m.kind != "timers" and m.namespace is not None and is_window(m.namespace)]
 

@@ -38,11 +38,11 @@ def _wrap(module: ModuleType) -> None:
         return
 
     @wraps(convert)
-    def converted(*args: Any, **kwargs: Any) -> Exception:
+    def convert_error(*args: Any, **kwargs: Any) -> Exception:
         error = convert(*args, **kwargs)
         return own_error(str(error)) or error
 
-    setattr(module, _CONVERT, converted)
+    setattr(module, _CONVERT, convert_error)
 
 
 def own_error(text: str) -> StatetoolError | None:

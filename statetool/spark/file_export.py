@@ -138,7 +138,7 @@ def _write_split(staging: str, style: FileStyle, by: str | None, split: Split) -
     names = []
     rows = 0
 
-    def counted() -> Batches:
+    def count_batches() -> Batches:
         nonlocal rows
         for batch in read_checked(split, row_bytes=None):
             rows += batch.num_rows
@@ -146,7 +146,7 @@ def _write_split(staging: str, style: FileStyle, by: str | None, split: Split) -
 
     # Rows of a key group are adjacent, so that one file is open at a time; otherwise there would only be more files.
     with writing(staging):
-        for value, parts in groupby(_parts(counted(), by), key=lambda part: part[0]):
+        for value, parts in groupby(_parts(count_batches(), by), key=lambda part: part[0]):
             folder = "" if by is None else f"{by}={value}/"
             names.append(_write_file(fs, root, folder, style, (batch for _, batch in parts)))
     return names, rows
@@ -195,7 +195,7 @@ def parquet_style(schema: pa.Schema, codec: str) -> FileStyle:
     """Return the style of Parquet files for a table without folders, with the metadata of Spark's files: types and calendar."""
     import pyspark
 
-    stored = _stored(pa.RecordBatch.from_pylist([], schema=schema)).schema
+    stored = _to_storable(pa.RecordBatch.from_pylist([], schema=schema)).schema
     described = {
         "org.apache.spark.version": pyspark.__version__,
         "org.apache.spark.sql.parquet.row.metadata": spark_schema(stored).json(),
@@ -203,7 +203,7 @@ def parquet_style(schema: pa.Schema, codec: str) -> FileStyle:
     return FileStyle("parquet", partial(_write_parquet, codec, described))
 
 
-def _stored(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _to_storable(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch with structs without fields as the text ``{}``: keys of SQL operators that have one group for all rows."""
     arrays = [pa.array(["{}"] * len(c)) if _is_empty(c.type) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
@@ -212,10 +212,10 @@ def _stored(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _write_parquet(codec: str, described: dict[str, str], out: Any, batches: Batches) -> None:
     import pyarrow.parquet as pq
 
-    first = _stored(next(batches))
+    first = _to_storable(next(batches))
     schema = first.schema.with_metadata(described)
     with pq.ParquetWriter(out, schema, compression=codec) as writer:
-        for group in _groups(chain([first], map(_stored, batches))):
+        for group in _groups(chain([first], map(_to_storable, batches))):
             table = pa.Table.from_batches(group).replace_schema_metadata(described)
             writer.write_table(table, row_group_size=max(1, table.num_rows))
 

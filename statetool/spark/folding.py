@@ -81,8 +81,8 @@ def _newest(frame: Any, key: Sequence[str]) -> Any:
     """
     from pyspark.sql import functions as f
 
-    last = frame.groupBy(*map(_quoted, key)).agg(
-        f.max_by(f.struct(*map(_quoted, frame.columns)), _ID).alias("_last"),
+    last = frame.groupBy(*map(_quote, key)).agg(
+        f.max_by(f.struct(*map(_quote, frame.columns)), _ID).alias("_last"),
         f.when(
             f.count(f.lit(1)) > f.count_distinct(_ID),
             f.raise_error(f.lit(f"key={list(key)} does not tell the rows of the table apart: name more columns")),
@@ -140,10 +140,10 @@ def _fold_files(frame: Any, target: str, key: Sequence[str], _: FoldFormat) -> N
 
 def _without(table: Any, changed: Any, key: Sequence[str]) -> Any:
     """Return the rows of a table that are not among the changed ones; keys may have nulls."""
-    other = changed.select(*(changed[_quoted(name)].alias(f"_{i}") for i, name in enumerate(key)))
+    other = changed.select(*(changed[_quote(name)].alias(f"_{i}") for i, name in enumerate(key)))
     same_key = None
     for i, name in enumerate(key):
-        same_column = table[_quoted(name)].eqNullSafe(other[f"_{i}"])
+        same_column = table[_quote(name)].eqNullSafe(other[f"_{i}"])
         same_key = same_column if same_key is None else same_key & same_column
     return table.join(other, same_key, "left_anti")
 
@@ -192,15 +192,15 @@ def merge_statement(target: str, view: str, key: Sequence[str], columns: Sequenc
     return "\n".join(
         [
             f"MERGE INTO {target} t USING {view} s",
-            "ON " + " AND ".join(f"t.{_quoted(n)} <=> s.{_quoted(n)}" for n in key),
+            "ON " + " AND ".join(f"t.{_quote(n)} <=> s.{_quote(n)}" for n in key),
             f"WHEN MATCHED AND {deleted} THEN DELETE",
-            "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"t.{_quoted(n)} = s.{_quoted(n)}" for n in every),
-            f"WHEN NOT MATCHED AND NOT ({deleted}) THEN INSERT ({', '.join(map(_quoted, every))})"
-            f" VALUES ({', '.join(f's.{_quoted(n)}' for n in every)})",
+            "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"t.{_quote(n)} = s.{_quote(n)}" for n in every),
+            f"WHEN NOT MATCHED AND NOT ({deleted}) THEN INSERT ({', '.join(map(_quote, every))})"
+            f" VALUES ({', '.join(f's.{_quote(n)}' for n in every)})",
             *(["WHEN NOT MATCHED BY SOURCE THEN DELETE"] if whole else []),
         ]
     )
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"

@@ -88,10 +88,10 @@ def scan_frame(spark: Any, scan: TableScan) -> Any:
     """Return a planned table as a DataFrame that is read by tasks, one partition per split."""
     check_workers(spark)
     read = reader(scan.splits, row_limit(spark))
-    return numbers(spark, len(scan.splits)).mapInArrow(read, spark_schema(scan.schema))
+    return split_ids_frame(spark, len(scan.splits)).mapInArrow(read, spark_schema(scan.schema))
 
 
-def numbers(spark: Any, count: int, *, one_task: bool = False) -> Any:
+def split_ids_frame(spark: Any, count: int, *, one_task: bool = False) -> Any:
     """Return a DataFrame of the numbers of splits, each in a separate partition unless they are for one task."""
     return spark.range(0, count, 1, 1 if one_task else max(1, count))
 

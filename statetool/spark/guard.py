@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from statetool.columns.arrays import as_numpy, is_valid
-from statetool.columns.batches import bounded
+from statetool.columns.batches import split_to_limits
 from statetool.columns.python_values import as_python, number_of
 from statetool.errors import DecodeError, UnsupportedError
 from statetool.tables.read import read_split
@@ -26,11 +26,13 @@ _LARGER: Final = "raise spark.executor.memory (spark.driver.memory on one machin
 
 
 def read_checked(split: Split, *, row_bytes: int | None) -> Iterator[pa.RecordBatch]:
-    """Read a split as :func:`checked` does; ``row_bytes`` is ``None`` if the rows are not for a JVM."""
-    return checked(read_split(split), file=split.file, operator=split.spec.operator, row_bytes=row_bytes)
+    """Read a split as :func:`reject_unsupported_rows` does; ``row_bytes`` is ``None`` if the rows are not for a JVM."""
+    return reject_unsupported_rows(
+        read_split(split), file=split.file, operator=split.spec.operator, row_bytes=row_bytes
+    )
 
 
-def checked(
+def reject_unsupported_rows(
     batches: Iterator[pa.RecordBatch],
     *,
     file: str | None = None,
@@ -66,7 +68,7 @@ def checked(
 
 def _check_rows(batch: pa.RecordBatch, row_bytes: int, operator: str | None) -> None:
     """Refuse a row above the limit; only batches above the limit are checked."""
-    for part in bounded(batch, max_rows=batch.num_rows, max_bytes=row_bytes):
+    for part in split_to_limits(batch, max_rows=batch.num_rows, max_bytes=row_bytes):
         if part.num_rows == 1 and part.nbytes > row_bytes:
             raise _too_large(part, row_bytes).at(operator=operator)
 

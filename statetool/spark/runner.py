@@ -24,23 +24,23 @@ from statetool.formats.stream import Stream
 from statetool.saving.bootstrap import (
     SERVICE_COLUMNS,
     ElementBootstrap,
-    ElementRecipe,
+    ElementEncoder,
     KeyedBootstrap,
-    KeyedRecipe,
-    Table,
-    checked_services,
+    RowEncoder,
+    TableSchema,
+    check_services,
     table_entries,
 )
-from statetool.saving.composition import StreamJob
+from statetool.saving.composition import StreamWriteTask
 from statetool.saving.local import LocalRunner, write_empty
 from statetool.saving.publish import StagedFile, Staging
-from statetool.saving.streams.keyed import KeptEntries
+from statetool.saving.streams.keyed import CarriedEntries
 from statetool.saving.streams.output import NewStream
-from statetool.saving.streams.runs import PackedRun, Spill, cuts, dealt, order_of_groups, packed
-from statetool.spark.frames import local_limit, numbers
+from statetool.saving.streams.runs import PackedRun, Spill, cuts, deal_run, order_of_groups, pack_run
+from statetool.spark.frames import local_limit, split_ids_frame
 from statetool.spark.schema import arrow_schema, spark_schema
 from statetool.spark.session import default_parallelism
-from statetool.spark.tables import arrow_frame, collected, map_in_arrow
+from statetool.spark.tables import arrow_frame, collect_rows, map_in_arrow
 from statetool.spark.tasks import RESULT, result_batch, run_tasks
 from statetool.spark.workers import begin_task
 
@@ -80,17 +80,17 @@ class SparkRunner:
         """Default parallelism of operators: that of the session."""
         return default_parallelism(self.spark)
 
-    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
+    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
         """Return the schemas of a bootstrap's tables; timers are read once to find their services."""
         schema = arrow_schema(self._frame(bootstrap.data))
         if isinstance(bootstrap, ElementBootstrap) or bootstrap.timers is None:
-            return Table(schema=schema)
+            return TableSchema(schema=schema)
         timers = self._frame(bootstrap.timers)
         names = [n for n in SERVICE_COLUMNS if n in timers.columns]
         rows = [r.asDict() for r in timers.select(*names).distinct().collect()] if names else [{}]
-        return Table(schema=schema, timers=arrow_schema(timers), services=checked_services(rows))
+        return TableSchema(schema=schema, timers=arrow_schema(timers), services=check_services(rows))
 
-    def run(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
+    def run(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
         """Write the streams of all jobs: small jobs on the driver, the others in tasks."""
         sizes = [size_here(job) for job in jobs]
         if sum(s for s in sizes if s is not None) > local_limit(self.spark):
@@ -99,7 +99,7 @@ class SparkRunner:
         in_tasks = iter(self._run_tasks([j for j, s in zip(jobs, sizes, strict=True) if s is None], staging))
         return [next(in_tasks if size is None else on_driver) for size in sizes]
 
-    def _run_tasks(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
+    def _run_tasks(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
         """Write the streams of jobs in one shuffle; a slot is the index of a subtask among those of all jobs."""
         streams = [job.streams for job in jobs]
         firsts = list(accumulate((max(s.subtasks, default=-1) + 1 for s in streams), initial=0))
@@ -109,8 +109,8 @@ class SparkRunner:
         frames = self._frames_of_runs(jobs, streams_by_slot)
         if slots and frames:
             partitions = min(slots, max(_LEAST_PARTITIONS, 4 * self.parallelism))
-            runs = _shuffled(reduce(lambda a, b: a.unionAll(b), frames), partitions)
-            for row in collected(runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT))):
+            runs = _shuffle(reduce(lambda a, b: a.unionAll(b), frames), partitions)
+            for row in collect_rows(runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT))):
                 result = pickle.loads(row.result)
                 if isinstance(result, StatetoolError):
                     raise result
@@ -122,15 +122,17 @@ class SparkRunner:
             of_job.sort(key=lambda s: s.subtask)
         return written
 
-    def _frames_of_runs(self, jobs: Sequence[StreamJob], streams_by_slot: Sequence[tuple[int, Streams]]) -> list[Any]:
+    def _frames_of_runs(
+        self, jobs: Sequence[StreamWriteTask], streams_by_slot: Sequence[tuple[int, Streams]]
+    ) -> list[Any]:
         """Return DataFrames of the runs of base entries, and of each table."""
         frames = []
         tasks = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
         slots = [first + n for first, s in streams_by_slot for n in s.kept_bytes]
         if tasks or slots:
             pickled = [pickle.dumps(task) for task in tasks]  # a task unpickles only its own entries
-            dealer = _kept_dealer(streams_by_slot, pickled, slots)
-            frames.append(numbers(self.spark, len(tasks) + bool(slots)).mapInArrow(dealer, spark_schema(_RUNS)))
+            dealer = _carried_dealer(streams_by_slot, pickled, slots)
+            frames.append(split_ids_frame(self.spark, len(tasks) + bool(slots)).mapInArrow(dealer, spark_schema(_RUNS)))
         tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
         for number, (i, data, recipe) in enumerate(tables, start=1):
             first, streams = streams_by_slot[i]
@@ -155,7 +157,7 @@ class SparkRunner:
         return data
 
 
-def size_here(job: StreamJob) -> int | None:
+def size_here(job: StreamWriteTask) -> int | None:
     """Return the bytes that a job reads; ``None`` if it reads a DataFrame."""
     tables = [data for data, _ in job.tables]
     if not all(isinstance(data, pa.Table) for data in tables):
@@ -164,9 +166,9 @@ def size_here(job: StreamJob) -> int | None:
     return sum(k.size_bytes for k in job.kept) + sum(job.streams.kept_bytes.values()) + of_tables
 
 
-def tasks_by_size(kept: Sequence[tuple[int, KeptEntries]]) -> list[list[tuple[int, int, KeptEntries]]]:
+def tasks_by_size(kept: Sequence[tuple[int, CarriedEntries]]) -> list[list[tuple[int, int, CarriedEntries]]]:
     """Distribute ``(job, base entries)`` to tasks of about the same size, as ``(index among all, job, base entries)``."""
-    tasks: list[list[tuple[int, int, KeptEntries]]] = []
+    tasks: list[list[tuple[int, int, CarriedEntries]]] = []
     bytes_left = 0
     for place, (index, entries) in enumerate(kept):
         if bytes_left <= 0:
@@ -177,7 +179,7 @@ def tasks_by_size(kept: Sequence[tuple[int, KeptEntries]]) -> list[list[tuple[in
     return tasks
 
 
-def _shuffled(runs: Any, partitions: int) -> Any:
+def _shuffle(runs: Any, partitions: int) -> Any:
     """Move the runs of each slot into one partition: evenly if this Spark version can, otherwise by hash."""
     if hasattr(runs, "repartitionById"):
         from pyspark.sql import functions as f
@@ -187,7 +189,7 @@ def _shuffled(runs: Any, partitions: int) -> Any:
 
 
 def _table_dealer(
-    streams: Streams, recipe: KeyedRecipe | ElementRecipe, first: int, number: int
+    streams: Streams, recipe: RowEncoder | ElementEncoder, first: int, number: int
 ) -> Callable[[Rows], Rows]:
     """Return the task function that converts rows of a table to runs."""
 
@@ -202,7 +204,7 @@ def _table_dealer(
     return run
 
 
-def _kept_dealer(
+def _carried_dealer(
     streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence[bytes], slots: Sequence[int]
 ) -> Callable[[Rows], Rows]:
     """Return the task function that converts entry numbers to runs; the number after the last gives one empty run per slot."""
@@ -234,21 +236,28 @@ def _runs(streams: Streams, first: int, place: int, batches: Iterable[EntryBatch
 
 def _batch_of_runs(slots: Sequence[int], place: int, packed_columns: Sequence[tuple[Any, Any, Any]]) -> pa.RecordBatch:
     n = len(slots)
-    numbers, starts, data = (as_binary([columns[i] for columns in packed_columns]) for i in range(3))
+    split_ids_frame, starts, data = (as_binary([columns[i] for columns in packed_columns]) for i in range(3))
     places = as_arrow(np.full(n, place, dtype=np.int64))
-    arrays = [as_arrow(np.array(slots, dtype=np.int32)), places, numbers, starts, data, pa.nulls(n, pa.binary())]
+    arrays = [
+        as_arrow(np.array(slots, dtype=np.int32)),
+        places,
+        split_ids_frame,
+        starts,
+        data,
+        pa.nulls(n, pa.binary()),
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=_RUNS)
 
 
 def _small_runs(batch: EntryBatch, streams: Streams) -> Iterator[PackedRun]:
     """Pack entries so that no key group is much larger than a row should be."""
-    run = dealt(batch, streams.prefix)
+    run = deal_run(batch, streams.prefix)
     large = np.flatnonzero(np.diff(run.starts) > _RUN_BYTES)
     if not len(large):
         yield run
         return
     for piece in cuts(batch, order_of_groups(batch.group, batch.state), batch.group, _RUN_BYTES):
-        yield packed(batch, piece, streams.prefix)
+        yield pack_run(batch, piece, streams.prefix)
 
 
 def _or_error(batches: Rows) -> Rows:
@@ -266,7 +275,7 @@ def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) 
         begin_task()
         try:
             with Spill() as spill:
-                slots = _spilled(batches, spill)
+                slots = _spill(batches, spill)
                 segments = spill.segments()
                 for slot in slots:
                     index = max(i for i, (first, s) in enumerate(streams_by_slot) if first <= slot and len(s.subtasks))
@@ -279,7 +288,7 @@ def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) 
     return run
 
 
-def _spilled(batches: Rows, spill: Spill) -> list[int]:
+def _spill(batches: Rows, spill: Spill) -> list[int]:
     """Write runs to local disk and return their slots."""
     slots: set[int] = set()
     for slot, place, groups, starts, data, error in chain.from_iterable(_values(b) for b in batches):
@@ -301,7 +310,7 @@ def _spilled(batches: Rows, spill: Spill) -> list[int]:
 def _values(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     columns = [batch.column(i) for i in range(len(_RUNS))]
     for i in range(batch.num_rows):
-        slot, place, numbers, starts, data, error = (c[i] for c in columns)
+        slot, place, split_ids_frame, starts, data, error = (c[i] for c in columns)
         yield (
-            slot.as_py(), place.as_py(), numbers.as_buffer(), starts.as_buffer(), data.as_buffer(), error.as_py()
+            slot.as_py(), place.as_py(), split_ids_frame.as_buffer(), starts.as_buffer(), data.as_buffer(), error.as_py()
         )  # fmt: skip

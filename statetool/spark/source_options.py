@@ -61,7 +61,7 @@ class SnapshotOptions:
         return Inventory(self.path, rebase=self.rebase, uids=self.uids, types=self.types)
 
 
-def given_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+def normalize_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
     """Return options by their names in ``known``.
 
     Raises
@@ -120,7 +120,7 @@ class SourceOptions:
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        texts = given_options(options, STATE_OPTIONS)
+        texts = normalize_options(options, STATE_OPTIONS)
         self._snapshot = SnapshotOptions.parse(texts)
         self._operators = tuple(texts[o] for o in _OPERATOR if texts.get(o))
         self.request = ScanRequest.from_options({n: t for n, t in texts.items() if n in REQUEST_OPTIONS})

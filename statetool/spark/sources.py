@@ -50,7 +50,7 @@ from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
 from statetool.spark.guard import read_checked
 from statetool.spark.pruning import allowed_keys
 from statetool.spark.schema import spark_schema
-from statetool.spark.source_options import METADATA_OPTIONS, SnapshotOptions, SourceOptions, given_options
+from statetool.spark.source_options import METADATA_OPTIONS, SnapshotOptions, SourceOptions, normalize_options
 from statetool.spark.streaming import CheckpointsReader, CheckpointStream, CheckpointTable, is_root
 from statetool.spark.table_source import parse_source
 from statetool.tables.metadata import metadata_schema, metadata_table
@@ -150,7 +150,7 @@ class FlinkStateMetadataSource(DataSource):
 
     @property
     def _known_options(self) -> dict[str, str]:
-        return given_options(self.options, METADATA_OPTIONS)
+        return normalize_options(self.options, METADATA_OPTIONS)
 
     @property
     def _table(self) -> str:

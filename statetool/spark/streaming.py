@@ -38,7 +38,7 @@ from statetool.directories.heads import SnapshotHead
 from statetool.errors import CheckpointDeletedError, OptionError, SnapshotNotFoundError, UnsupportedError, warn
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
-from statetool.spark.guard import checked, read_checked
+from statetool.spark.guard import read_checked, reject_unsupported_rows
 from statetool.spark.source_options import STATE_OPTIONS, SourceOptions
 from statetool.tables.option_text import by_known_names
 from statetool.tables.scan import TableScan, scan_table
@@ -284,7 +284,7 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return
     unit = partition.unit
     if isinstance(unit, ChangeUnit):
-        batches = checked(changes(unit), operator=unit.spec.operator, row_bytes=partition.row_bytes)
+        batches = reject_unsupported_rows(changes(unit), operator=unit.spec.operator, row_bytes=partition.row_bytes)
     else:
         batches = read_checked(unit, row_bytes=partition.row_bytes)
         if partition.changes is not None:

@@ -17,7 +17,7 @@ _BATCH_ROWS: Final = 65_536
 #: Batches are combined for a task until they have this many rows or bytes.
 _TASK_ROWS: Final = 10_000
 _TASK_BYTES: Final = 32 << 20
-#: Session settings for the size of batches that its JVM passes to Python, with the values that :func:`collected` sets.
+#: Session settings for the size of batches that its JVM passes to Python, with the values that :func:`collect_rows` sets.
 _BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": 128,
     "spark.sql.execution.arrow.maxBytesPerBatch": (1 << 31) - 1,
@@ -59,12 +59,12 @@ def arrow_frame(spark: Any, table: pa.Table) -> Any:
     schema = spark_schema(exact.schema)
     if has_data_sources() and not any(_holds_variants(field.type) for field in exact.schema):
         # Spark does not support slices of nested arrays with nulls. After a stream round trip, they are not slices.
-        return spark.createDataFrame(pa.ipc.open_stream(_packed(exact)).read_all(), schema)
+        return spark.createDataFrame(pa.ipc.open_stream(_pack(exact)).read_all(), schema)
     if not exact.num_rows:
         return spark.createDataFrame([], schema)
-    rows = [(_packed(exact.slice(i, _BATCH_ROWS)),) for i in range(0, exact.num_rows, _BATCH_ROWS)]
+    rows = [(_pack(exact.slice(i, _BATCH_ROWS)),) for i in range(0, exact.num_rows, _BATCH_ROWS)]
     packed = spark.createDataFrame(rows, "batches BINARY")
-    return packed.mapInArrow(_unpacked, schema)
+    return packed.mapInArrow(_unpack, schema)
 
 
 def _holds_variants(kind: pa.DataType) -> bool:
@@ -78,12 +78,12 @@ def map_in_arrow(frame: Any, task: Callable[[Iterator[pa.RecordBatch]], Iterator
     names = list(frame.columns)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return task(_with_names(batch, names) for batch in _joined(batches))
+        return task(_with_names(batch, names) for batch in _join_batches(batches))
 
     return frame.toDF(*(f"c{i}" for i in range(len(names)))).mapInArrow(run, schema)
 
 
-def collected(frame: Any) -> list[Any]:
+def collect_rows(frame: Any) -> list[Any]:
     """Return the rows of a DataFrame whose tasks receive rows from the JVM, in batches of few rows.
 
     Spark 4.3 limits a batch to 64 MiB, so the JVM measures the batch again after each row, which takes a third of the time per row. Batches
@@ -119,7 +119,7 @@ def _is_more(setting: str | None, most: int) -> bool:
     return setting is None or (setting.lstrip("-").isdecimal() and not 0 < int(setting) <= most)
 
 
-def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _join_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Combine small batches: each costs the kernels as much as some hundred rows."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
@@ -157,7 +157,7 @@ def _kind_of_spark(kind: pa.DataType) -> pa.DataType:
     return _WIDER.get(kind, kind)
 
 
-def _packed(table: pa.Table) -> bytes:
+def _pack(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         # Spark requires a batch, and a table without rows may have none.
@@ -167,7 +167,7 @@ def _packed(table: pa.Table) -> bytes:
     return packed
 
 
-def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for packed in batch.column(0):
             yield from pa.ipc.open_stream(packed.as_buffer())

@@ -59,7 +59,7 @@ def run_tasks(
                 yield number, error
 
     count = min(len(items), tasks or len(items))
-    run = _queried if is_remote(spark) else _run
+    run = _run_by_query if is_remote(spark) else _run
     results = dict(run(spark, called, len(items), count))
     for result in results.values():
         if isinstance(result, StatetoolError):
@@ -93,7 +93,7 @@ def _workers_of_queries(spark: Any) -> Iterator[None]:
         environment.pop(_SHORT, None)
 
 
-def _queried(spark: Any, called: Called, size: int, tasks: int) -> list[tuple[int, Any]]:
+def _run_by_query(spark: Any, called: Called, size: int, tasks: int) -> list[tuple[int, Any]]:
     """Run tasks on indexes by a query: a Spark Connect server supports nothing else."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ _ACCESS: Final = "__statetool_last_access_"
 _DIGITS: Final = {t.ByteType: 3, t.ShortType: 5, t.IntegerType: 10, t.LongType: 19}
 
 
-def expressed(
+def apply_expressions(
     frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str], companions: Collection[str]
 ) -> Any:
     """Return keys and changed columns.
@@ -58,10 +58,10 @@ def _select_changed(
     visible = frame
     inside = {n for n in timed if f"value{COMPANION}" in frame.schema[n].dataType.names}
     for name in timed:
-        column = _quoted(name)
+        column = _quote(name)
         visible = visible.withColumn(_ACCESS + name, f.col(column)).withColumn(name, f.col(f"{column}.value"))
         if name in inside:
-            visible = visible.withColumn(f"{name}{COMPANION}", f.col(f"{_quoted(_ACCESS + name)}.value{COMPANION}"))
+            visible = visible.withColumn(f"{name}{COMPANION}", f.col(f"{_quote(_ACCESS + name)}.value{COMPANION}"))
     stamps = (t.TimestampType, t.TimestampNTZType)
     outside = {n for n in frame.columns if isinstance(frame.schema[n].dataType, stamps)}
     nanos = {f"{n}{COMPANION}": n for n in outside | inside if f"{n}{COMPANION}" in visible.columns}
@@ -77,22 +77,22 @@ def _select_changed(
                 hint=f"give {companion} too: {companion!r} keeps them, '0' drops them",
             )
     columns_of = nanos | kept
-    change = {columns_of[n]: _quoted(columns_of[n]) for n in change if n in columns_of} | dict(change)
+    change = {columns_of[n]: _quote(columns_of[n]) for n in change if n in columns_of} | dict(change)
     # Scales stay, except for numbers that need more digits. An existing state stays, even with a null that it can hold.
     for companion, name in kept.items():
         if name in change and companion not in change:
-            told = f"({change[name]}) IS NOT NULL OR {_quoted(companion)}"
-            change[companion] = told if companion.endswith(PRESENT) else _quoted(companion)
+            told = f"({change[name]}) IS NOT NULL OR {_quote(companion)}"
+            change[companion] = told if companion.endswith(PRESENT) else _quote(companion)
     expressions: dict[str, Any] = {name: _conditional(name, sql, where) for name, sql in change.items()}
     for name in (n for n in timed if n in change):
-        with_access = _quoted(_ACCESS + name)
+        with_access = _quote(_ACCESS + name)
         value = f.expr(expressions[name])
         members = [f.col(f"{with_access}.last_access").alias("last_access"), value.alias("value")]
         if name in inside:
             members.append(f.expr(expressions.pop(f"{name}{COMPANION}")).cast("int").alias(f"value{COMPANION}"))
         expressions[name] = f.when(value.isNotNull() | f.col(with_access).isNotNull(), f.struct(*members))
     keys = [n for n in ("key", f"key{COMPANION}", f"key{SCALE}", "key_group") if n in frame.columns]
-    key_columns = [f.col(_quoted(n)) for n in keys]
+    key_columns = [f.col(_quote(n)) for n in keys]
     columns = [(f.expr(c) if isinstance(c, str) else c).alias(n) for n, c in expressions.items()]
     result = visible.select(*key_columns, *columns)
     if where is not None:
@@ -127,9 +127,9 @@ def _holds(new: t.DataType, old: t.DataType) -> bool:
 
 
 def _conditional(name: str, sql: str, where: str | None) -> str:
-    return sql if where is None else f"CASE WHEN ({where}) THEN ({sql}) ELSE {_quoted(name)} END"
+    return sql if where is None else f"CASE WHEN ({where}) THEN ({sql}) ELSE {_quote(name)} END"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     escaped = name.replace("`", "``")
     return f"`{escaped}`"

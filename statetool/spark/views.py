@@ -16,7 +16,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 
 from statetool.io.threads import in_threads
-from statetool.spark.frames import is_small, local_limit, numbers, plan_for_tasks, reader, row_limit
+from statetool.spark.frames import is_small, local_limit, plan_for_tasks, reader, row_limit, split_ids_frame
 from statetool.spark.schema import spark_schema
 from statetool.spark.workers import check_workers
 from statetool.tables.request import ScanRequest
@@ -55,7 +55,7 @@ def _create(spark: Any, name: str, scan: TableScan, *, one_task: bool) -> None:
     A small table is read in one task followed by a shuffle, so that it is read completely before a LIMIT begins. A LIMIT that is satisfied
     early would stop the worker while it reads, and the next query would start another one.
     """
-    frame = numbers(spark, len(scan.splits), one_task=one_task).mapInArrow(
+    frame = split_ids_frame(spark, len(scan.splits), one_task=one_task).mapInArrow(
         reader(scan.splits, row_limit(spark)), spark_schema(scan.schema)
     )
     (frame.repartition(1) if one_task else frame).createOrReplaceTempView(name)
@@ -83,7 +83,7 @@ def _catalog_of(spark: Any) -> Callable[..., None]:
 
     @cache
     def source(count: int, one_task: bool) -> tuple[Any, Any]:
-        """Return the plan of :func:`~statetool.spark.frames.numbers`: the first one takes a session a third of a second to analyze."""
+        """Return the plan of :func:`~statetool.spark.frames.split_ids_frame`: the first one takes a session a third of a second to analyze."""
         plan = numbers_of.apply(0, count, 1, 1 if one_task else max(1, count))
         return plan, plan.output()
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from statetool.errors import FormatError, OptionError
 from statetool.formats.operator_id import operator_id_for_uid
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.naming import rows_of
 from statetool.serializers.rowdata import RowDataSerializer
 from statetool.sql_plans.accumulators import accumulator_names
@@ -142,7 +142,7 @@ class CompiledPlan:
             + "; ids of nodes go on with each plan that a session compiles",
         )
 
-    def columns(self, node: int, states: Iterable[StateMeta]) -> dict[str, list[str]]:
+    def columns(self, node: int, states: Iterable[StateMetaInfo]) -> dict[str, list[str]]:
         """Return names for the rows of an operator, in the form of ``columns=``.
 
         Raises
@@ -168,7 +168,7 @@ class _Node:
         self.spec = spec
         self.inputs = inputs
 
-    def columns(self, states: Iterable[StateMeta]) -> dict[str, list[str]]:
+    def columns(self, states: Iterable[StateMetaInfo]) -> dict[str, list[str]]:
         names: dict[str, list[str]] = {}
         key = self._key()
         if key is not None and _distinct_in_spark(key):
@@ -178,7 +178,7 @@ class _Node:
                 names.update(self._state_columns(meta))
         return names
 
-    def _state_columns(self, meta: StateMeta) -> Iterator[tuple[str, list[str]]]:
+    def _state_columns(self, meta: StateMetaInfo) -> Iterator[tuple[str, list[str]]]:
         rows = [(path, row) for path, row in rows_of(meta.value) if isinstance(row, RowDataSerializer)]
         kinds = self._row_kinds(meta.name, len(rows))
         if len(rows) > len(kinds):

@@ -22,7 +22,7 @@ def row_names(row_type: Any) -> list[str]:
     while at < len(row_type):
         letter = row_type[at]
         if letter == "`":
-            name, at = _quoted(row_type, at)
+            name, at = _read_quoted(row_type, at)
             if depth == 0 and expects_name:
                 names.append(name)
             expects_name = False
@@ -40,7 +40,7 @@ def row_names(row_type: Any) -> list[str]:
     return names
 
 
-def _quoted(text: str, at: int) -> tuple[str, int]:
+def _read_quoted(text: str, at: int) -> tuple[str, int]:
     """Return the backquoted name at ``at`` (a backquote in it is doubled), and the position after it."""
     name = ""
     at += 1

@@ -42,11 +42,11 @@ def _since(last: GrowthRow | None, row: GrowthRow) -> GrowthRow:
     if last is None:
         return row
     return replace(
-        row, entries_added=_added(last.entries, row.entries), bytes_added=_added(last.size_bytes, row.size_bytes)
+        row, entries_added=_growth(last.entries, row.entries), bytes_added=_growth(last.size_bytes, row.size_bytes)
     )
 
 
-def _added(before: int | None, after: int | None) -> int | None:
+def _growth(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else after - before
 
 

@@ -73,7 +73,7 @@ def restore_rows(
     for parallelism in dict.fromkeys((today, min(wished or today, max_parallelism))):
         reads = [_Reads() for _ in range(parallelism)]
         for stored in keyed:
-            _keyed(stored, reads, max_parallelism)
+            _keyed_links(stored, reads, max_parallelism)
         _elements(operator, reads)
         for subtask, subtask_reads in enumerate(reads):
             yield RestoreRow(
@@ -88,7 +88,7 @@ def restore_rows(
             )
 
 
-def _keyed(stored: StoredState, reads: list[_Reads], max_parallelism: int) -> None:
+def _keyed_links(stored: StoredState, reads: list[_Reads], max_parallelism: int) -> None:
     groups = list(stored.key_groups())
     streams = list(streams_of(stored.place.handle))
     files = [s.path for s in streams if not isinstance(s, ByteStreamHandle)]

@@ -12,21 +12,21 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from statetool.columns.values import StateShape, big_endian, split_list
-from statetool.entries.form import EntryRequest, EntrySource
+from statetool.columns.values import StateLayout, big_endian, split_list
+from statetool.entries.form import EntryRequest, KeyGroupReader
 from statetool.entries.keys import SplitKeys, split_keys
 from statetool.errors import UNREAD, StatetoolError
 from statetool.formats.compression import packed_size
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.keys import decode_key
 from statetool.kernels import program as ir
 from statetool.kernels.arrays import Positions
 from statetool.kernels.sizes import fixed_size
 from statetool.statistics.extremes import Extreme, extreme, largest, top
 from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, count_spans, size_classes
-from statetool.types.shown import shown
+from statetool.types.display import display_value
 
 _KEY, _VALUE, _LENGTH = range(3)
 #: The counts of each state and key group.
@@ -39,7 +39,7 @@ _SIGN: Final = np.int64(-(1 << 63))
 class MeasureTask:
     """Measurement of one task; picklable. ``most`` of the largest items are kept; times count from ``now_ms``."""
 
-    source: EntrySource
+    source: KeyGroupReader
     operator: str
     most: int
     now_ms: int
@@ -120,12 +120,12 @@ def measure(task: MeasureTask) -> Measured:
         Damaged bytes; with operator, file, offset and key group if known.
     """
     try:
-        return _measured(task)
+        return _measure(task)
     except UNREAD as error:
         return Measured.of(task.source.subtask, task.source.group_sizes(), unread=str(error.at(operator=task.operator)))
 
 
-def _measured(task: MeasureTask) -> Measured:
+def _measure(task: MeasureTask) -> Measured:
     meter = _Meter(task)
     request = EntryRequest(whole_keys=meter.measured.keys_known)
     for batch in task.source.batches(request):
@@ -143,10 +143,10 @@ class _Meter:
         self.task = task
         self.header = header = task.source.header()
         self.groups = np.array(sorted(task.source.group_sizes()), dtype=np.int64)
-        self.shapes = {i: StateShape(m) for i, m in enumerate(header.states) if m.kind != "timers"}
+        self.shapes = {i: StateLayout(m) for i, m in enumerate(header.states) if m.kind != "timers"}
         names = tuple(m.name for m in header.states)
         self.measured = Measured.of(
-            task.source.subtask, task.source.group_sizes(), states=names, keys_known=not header.key.framed_only
+            task.source.subtask, task.source.group_sizes(), states=names, keys_known=not header.key.needs_frame
         )
 
     def add(self, batch: EntryBatch) -> None:
@@ -233,7 +233,7 @@ class _Meter:
 
     # ---- values -------------------------------------------------------------------------------
 
-    def values(self, state: int, meta: StateMeta, entries: EntryBatch, keys: SplitKeys | None) -> None:
+    def values(self, state: int, meta: StateMetaInfo, entries: EntryBatch, keys: SplitKeys | None) -> None:
         shape, name = self.shapes[state], meta.name
         start, end = (entries.key, entries.key_end) if keys is None else (keys.key, keys.key_end)
         size = entries.value_end - entries.value
@@ -250,7 +250,7 @@ class _Meter:
             self.keep("list", name, entries, size, lists[0], entries.group, start, end)
         self.ages(name, shape, entries, lists)
 
-    def lists(self, shape: StateShape, entries: EntryBatch) -> tuple[Positions, Positions] | None:
+    def lists(self, shape: StateLayout, entries: EntryBatch) -> tuple[Positions, Positions] | None:
         """Return the lengths of lists and the starts of their elements; ``None`` for other states, and for framed bytes, whose elements
         have no recorded ends.
         """
@@ -269,7 +269,7 @@ class _Meter:
     # ---- times --------------------------------------------------------------------------------
 
     def ages(
-        self, name: str, shape: StateShape, entries: EntryBatch, lists: tuple[Positions, Positions] | None
+        self, name: str, shape: StateLayout, entries: EntryBatch, lists: tuple[Positions, Positions] | None
     ) -> None:
         """Count the times of last access, the first bytes of values with TTL."""
         if not isinstance(shape.element.program(), ir.Ttl):
@@ -286,7 +286,7 @@ class _Meter:
             times.expired = int((access <= self.task.now_ms - self.task.ttl_ms).sum())
         self.put(self.measured.ages, name, times)
 
-    def times_of_timers(self, meta: StateMeta, entries: EntryBatch) -> None:
+    def times_of_timers(self, meta: StateMetaInfo, entries: EntryBatch) -> None:
         """Count timers by firing time: each begins with its time, the sign bit flipped."""
         fires = big_endian(entries.data, entries.key) ^ _SIGN
         # Timers of unbounded windows are at the largest time: a difference to it would overflow.
@@ -317,7 +317,7 @@ class _Meter:
         """Return a key as text, or its bytes in hex if it cannot be decoded."""
         key = self.header.key
         try:
-            return shown(decode_key(key, np.frombuffer(raw, dtype=np.uint8), 0, len(raw)), key.logical)
+            return display_value(decode_key(key, np.frombuffer(raw, dtype=np.uint8), 0, len(raw)), key.logical)
         except StatetoolError:
             return f"0x{raw.hex()}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.errors import StatetoolError, UnsupportedError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.serializers.base import Serializer, blame
@@ -12,7 +12,7 @@ from statetool.serializers.pyflink import PYTHON_STATE
 class decoding:
     """Add the state's name, the location and suspect declarations to errors in decoding a batch."""
 
-    def __init__(self, name: str, batch: EntryBatch, key: Serializer, shape: StateShape | None = None) -> None:
+    def __init__(self, name: str, batch: EntryBatch, key: Serializer, shape: StateLayout | None = None) -> None:
         self.name = name
         self.batch = batch
         self.serializers = (key, *(() if shape is None else shape.serializers))

@@ -14,21 +14,21 @@ from statetool.columns.arrays import as_arrow
 from statetool.columns.batches import row_runs
 from statetool.columns.decode import as_data, decode_column
 from statetool.columns.types import arrow_type
-from statetool.columns.values import check_filled, decode_framed, kept_elements, salvage, unreadable
+from statetool.columns.values import check_filled, decode_framed, salvage, unexpired_elements, unreadable
 from statetool.errors import DecodeError, FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
 from statetool.formats.keyed.entries import Region, locate
 from statetool.formats.naming import named_state
 from statetool.formats.operator_state import OperatorHeader, read_header_before, read_operator_header
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import OpenStream
 from statetool.formats.subclasses import learn_states
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import Bytes, Positions
 from statetool.kernels.program import Pairs
 from statetool.serializers.base import Serializer, blame
-from statetool.serializers.ends import undescribed
 from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.value_ends import undescribed_error
 from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE, Columns, Undecoded, raw_column
 from statetool.tables.splits import ElementSplit
 from statetool.types import LogicalType, MapType
@@ -37,14 +37,14 @@ from statetool.types.options import ReadOptions
 _WINDOW_BYTES: Final = 8 << 20
 
 
-def element_serializer(meta: StateMeta) -> Serializer:
+def element_serializer(meta: StateMetaInfo) -> Serializer:
     """Return the serializer of a list element or broadcast value. It reads bytes if the end of an element cannot be determined."""
     if unreadable(meta.value, tail=meta.kind != "broadcast"):
         return OpaqueSerializer(b"", meta.value.type_name)
     return meta.value
 
 
-def element_columns(meta: StateMeta) -> list[tuple[str, LogicalType]]:
+def element_columns(meta: StateMetaInfo) -> list[tuple[str, LogicalType]]:
     """Return the columns of an operator state's table."""
     columns = [("value", element_serializer(meta).logical)]
     if meta.kind == "broadcast":
@@ -82,14 +82,14 @@ def _windows(split: ElementSplit) -> Iterator[tuple[Positions, Positions]]:
 
 
 def _decode_window(
-    f: OpenStream, split: ElementSplit, header: OperatorHeader, meta: StateMeta, starts: Positions, ends: Positions
+    f: OpenStream, split: ElementSplit, header: OperatorHeader, meta: StateMetaInfo, starts: Positions, ends: Positions
 ) -> tuple[int, Columns]:
     base = int(starts[0])
     region = f.read_at(base, int(ends[-1]) - base)
     raw: memoryview | bytes = region
     pos, end = starts - base, ends - base
     if header.compressed:
-        raw, start_of = _uncompressed(region, base=split.stream.start + base)
+        raw, start_of = _uncompress(region, base=split.stream.start + base)
         try:
             pos = np.array([start_of[p] for p in pos.tolist()], dtype=np.int64)
         except KeyError as e:
@@ -103,7 +103,7 @@ def _decode_window(
         raise locate(error, (place,), split.stream.file) from None
 
 
-def _uncompressed(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]]:
+def _uncompress(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]]:
     """Return the uncompressed bytes of all chunks, and the start of each chunk in these bytes by its offset in the region."""
     start_of, chunks, size = {}, [], 0
     for chunk in read_chunks(region, base=base):
@@ -113,7 +113,9 @@ def _uncompressed(region: memoryview, *, base: int) -> tuple[bytes, dict[int, in
     return b"".join(chunks), start_of
 
 
-def _decode(meta: StateMeta, data: Bytes, pos: Positions, end: Positions, options: ReadOptions) -> tuple[int, Columns]:
+def _decode(
+    meta: StateMetaInfo, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+) -> tuple[int, Columns]:
     if meta.kind == "broadcast":
         return _decode_broadcast(meta, data, pos, end, options)
     element = element_serializer(meta)
@@ -127,14 +129,14 @@ def _decode(meta: StateMeta, data: Bytes, pos: Positions, end: Positions, option
         values, bad = salvage(decode, len(pos), arrow_type(element.logical, options))
         undecoded: Undecoded = {i: {meta.name: bytes(data[pos[i] : end[i]])} for i in bad}
         columns = [("value", element.logical, values), (UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos)))]
-    kept = kept_elements(element, data, pos, end, options)
+    kept = unexpired_elements(element, data, pos, end, options)
     if kept is not None:
         columns = [(name, logical, array.filter(as_arrow(kept))) for name, logical, array in columns]
     return len(columns[0][2]), columns
 
 
 def _decode_broadcast(
-    meta: StateMeta, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+    meta: StateMetaInfo, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> tuple[int, Columns]:
     """Decode an i4 count n, then n keys and values. If that fails, ``keep_raw`` returns one row with the bytes of all entries."""
     if len(pos) != 1:
@@ -148,7 +150,7 @@ def _decode_broadcast(
         keys, values = column.keys, column.items
     except StatetoolError as error:
         if options.on_error != "keep_raw":
-            raise undescribed(error, partial(_skip_entries, key, value), data, pos, end) from None
+            raise undescribed_error(error, partial(_skip_entries, key, value), data, pos, end) from None
         keys, values = (pa.nulls(1, arrow_type(t, options)) for t in (key.logical, value.logical))
         undecoded[0] = {meta.name: bytes(data[pos[0] : end[0]])}
     columns: Columns = [("key", key.logical, keys), ("value", value.logical, values)]

@@ -26,7 +26,7 @@ def equal_keys(
     operator: OperatorInventory, key: Serializer, wanted: Collection[bytes]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
     """Return the bytes and key groups of an operator's keys that equal one of the given encoded keys."""
-    values = {_comparable(_decoded(key, raw), key.logical) for raw in wanted}
+    values = {_comparable(_decode(key, raw), key.logical) for raw in wanted}
     hasher = KeyHasher(key)
     found: dict[bytes, None] = {}
     groups: set[int] = set()
@@ -44,7 +44,7 @@ def equal_keys(
     return tuple(found), frozenset(groups)
 
 
-def _decoded(key: Serializer, raw: bytes) -> Any:
+def _decode(key: Serializer, raw: bytes) -> Any:
     return decode_key(key, np.frombuffer(raw, dtype=np.uint8), 0, len(raw))
 
 

@@ -89,14 +89,14 @@ def _columns(element: Serializer, records: Records, channel: Channel, options: R
     heads, tails = [records.head] if records.head else [], [records.tail] if records.tail else []
     n = len(heads) + len(pos) + len(tails)
 
-    def padded(array: pa.Array) -> pa.Array:
+    def pad(array: pa.Array) -> pa.Array:
         return pa.concat_arrays([pa.nulls(len(heads), array.type), array, pa.nulls(len(tails), array.type)])
 
     columns: Columns = [
         (name, Scalar("int32"), as_arrow(np.full(n, getattr(channel, name), dtype=np.int32))) for name in _PLACE
     ]
     assert isinstance(element.logical, StructType)
-    columns += [(n, kind, padded(a)) for n, kind, a in struct_columns(column, element.logical, options)]
+    columns += [(n, kind, pad(a)) for n, kind, a in struct_columns(column, element.logical, options)]
     parts = [*heads, *(None for _ in range(len(pos))), *tails]
     columns.append((PART, Scalar("binary"), pa.array(parts, type=pa.binary())))
     return n, columns

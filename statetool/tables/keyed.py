@@ -19,17 +19,17 @@ from statetool.columns.arrays import as_arrow, is_valid
 from statetool.columns.batches import row_runs
 from statetool.columns.companions import column_arrays, column_fields
 from statetool.columns.decode import decode_column
-from statetool.columns.leaves import bitmap, offsets_of, spread
+from statetool.columns.leaves import bitmap, offsets_of, spread_values
 from statetool.columns.types import arrow_type, struct_columns
 from statetool.columns.values import (
-    StateShape,
+    StateLayout,
     check_filled,
     decode_framed,
-    kept_elements,
-    kept_map_values,
     map_values,
     salvage,
     split_list,
+    unexpired_elements,
+    unexpired_map_values,
 )
 from statetool.entries.keys import SplitKeys
 from statetool.entries.selection import StateSelection
@@ -38,7 +38,7 @@ from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.naming import named_header
-from statetool.formats.state_meta import StateMeta, check_timers
+from statetool.formats.state_meta import StateMetaInfo, check_timers
 from statetool.kernels.arrays import Positions
 from statetool.kernels.walk import match_range
 from statetool.tables.decoding import decoding
@@ -105,9 +105,9 @@ class KeyedTable:
         self.selection = StateSelection(header, states)
         self.ids = {m.name: i for i, m in self.selection.metas.items()}
         self.metas = {m.name: m for m in self.selection.metas.values()}
-        self.shapes = {name: StateShape(meta) for name, meta in self.metas.items() if meta.kind != "timers"}
+        self.shapes = {name: StateLayout(meta) for name, meta in self.metas.items() if meta.kind != "timers"}
 
-    def split(self, batch: EntryBatch, meta: StateMeta) -> tuple[EntryBatch, SplitKeys]:
+    def split(self, batch: EntryBatch, meta: StateMetaInfo) -> tuple[EntryBatch, SplitKeys]:
         """Return a state's entries that pass the key filter, with the components of their keys."""
         entries, keys = self.selection.split(batch, self.ids[meta.name])
         if self.keys is None:
@@ -169,7 +169,7 @@ class KeyedTable:
         return columns
 
     def column(
-        self, shape: StateShape, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
+        self, shape: StateLayout, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
     ) -> pa.Array:
         """Return a state's column over ``n`` rows. ``rows`` is the row of each entry."""
         if shape.kind == "map" and shape.user_key is not None:
@@ -183,7 +183,7 @@ class KeyedTable:
         kind = shape.column_type(self.options)
         if isinstance(kind, PresentType):
             values = pa.StructArray.from_arrays([values], fields=list(arrow_type(kind, self.options)))
-        return spread(values, valid)
+        return spread_values(values, valid)
 
     def guarded(self, decode: Callable[[slice], pa.Array], n: int, logical: LogicalType) -> tuple[pa.Array, list[int]]:
         """Decode ``n`` values. With ``keep_raw``, also return the indexes of values that cannot be decoded."""
@@ -191,13 +191,13 @@ class KeyedTable:
             return decode(slice(0, n)), []
         return salvage(decode, n, arrow_type(logical, self.options))
 
-    def values(self, shape: StateShape, entries: EntryBatch, pos: Positions, end: Positions) -> pa.Array:
+    def values(self, shape: StateLayout, entries: EntryBatch, pos: Positions, end: Positions) -> pa.Array:
         """Decode complete values, including comma-separated lists."""
         if shape.kind != "list" or shape.framed_bytes:
             return decode_framed(shape.element, entries.data, pos, end, self.options)
         counts, starts, ends = split_list(shape, entries.data, pos, end)
         elements = decode_framed(shape.item, entries.data, starts, ends, self.options)
-        kept = kept_elements(shape.item, entries.data, starts, ends, self.options)
+        kept = unexpired_elements(shape.item, entries.data, starts, ends, self.options)
         if kept is not None:
             owner = np.repeat(np.arange(len(counts)), counts)
             elements, counts = elements.filter(as_arrow(kept)), np.bincount(owner[kept], minlength=len(counts))
@@ -206,7 +206,7 @@ class KeyedTable:
         return pa.ListArray.from_arrays(as_arrow(offsets), elements, type=kind)
 
     def map_column(
-        self, shape: StateShape, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
+        self, shape: StateLayout, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
     ) -> pa.Array:
         """Assemble the map of each key from its entries."""
         assert shape.user_key is not None
@@ -228,7 +228,7 @@ class KeyedTable:
             name = f"{shape.name}[{bytes(entries.data[start[i] : stop[i]]).hex()}]"
             undecoded.setdefault(int(rows[i]), {})[name] = bytes(entries.data[pos[i] : end[i]])
         valid = counts > 0
-        kept = kept_map_values(shape.element, entries.data, pos, end, self.options)
+        kept = unexpired_map_values(shape.element, entries.data, pos, end, self.options)
         if null_keys:
             kept = np.ones(len(rows), dtype=np.bool_) if kept is None else kept
             kept[null_keys] = False
@@ -241,7 +241,7 @@ class KeyedTable:
         return pa.Array.from_buffers(kind, n, [bitmap(valid), pa.py_buffer(offsets)], children=[pairs])
 
     def user_keys(
-        self, shape: StateShape, entries: EntryBatch, start: Positions, stop: Positions
+        self, shape: StateLayout, entries: EntryBatch, start: Positions, stop: Positions
     ) -> tuple[pa.Array, list[int]]:
         """Decode user keys of map entries, and return them with the indexes of those that cannot be decoded."""
         serializer = shape.user_key
@@ -253,7 +253,7 @@ class KeyedTable:
         )
 
     def map_values(
-        self, shape: StateShape, entries: EntryBatch, pos: Positions, end: Positions
+        self, shape: StateLayout, entries: EntryBatch, pos: Positions, end: Positions
     ) -> tuple[pa.Array, list[int]]:
         """Decode values of map entries, and return them with the indexes of those that cannot be decoded."""
         return self.guarded(
@@ -277,7 +277,7 @@ class KeyedTable:
             for run in row_runs(sizes):
                 yield self.long_run(shape, meta, entries, keys, items.of(run))
 
-    def items(self, shape: StateShape, entries: EntryBatch) -> _Items:
+    def items(self, shape: StateLayout, entries: EntryBatch) -> _Items:
         """Return the rows of the long form: elements of lists, entries of maps, or complete values."""
         pos, end = entries.value, entries.value_end
         entry_of = np.arange(len(entries), dtype=np.int64)
@@ -300,7 +300,7 @@ class KeyedTable:
         return _Items(source, first, last, index, good[source])
 
     def long_run(
-        self, shape: StateShape, meta: StateMeta, entries: EntryBatch, keys: SplitKeys, items: _Items
+        self, shape: StateLayout, meta: StateMetaInfo, entries: EntryBatch, keys: SplitKeys, items: _Items
     ) -> tuple[int, npt.NDArray[np.int64], Columns]:
         """Decode a run of rows of the long form."""
         data, name, pos, end = entries.data, shape.name, items.pos, items.end
@@ -313,7 +313,7 @@ class KeyedTable:
             for i in bad:
                 undecoded.setdefault(i, {})[f"{name}.map_key"] = bytes(data[start[i] : stop[i]])
             values, bad = self.map_values(shape, entries, pos, end)
-            kept = kept_map_values(shape.element, data, pos, end, self.options)
+            kept = unexpired_map_values(shape.element, data, pos, end, self.options)
         else:
             if items.index is not None and items.told_apart is not None:
                 columns.append(("list_index", Scalar("int64"), as_arrow(items.index, mask=~items.told_apart)))
@@ -322,15 +322,15 @@ class KeyedTable:
                 len(pos),
                 shape.item.logical,
             )
-            kept = kept_elements(shape.item, data, pos, end, self.options)
+            kept = unexpired_elements(shape.item, data, pos, end, self.options)
         columns.append(("value", shape.item.logical, values))
         if self.options.on_error == "keep_raw":
             for i in bad:
                 undecoded.setdefault(i, {})[name] = bytes(data[pos[i] : end[i]])
             columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos))))
-        return _filtered(len(pos), entries.group[items.source], columns, kept)
+        return _filter(len(pos), entries.group[items.source], columns, kept)
 
-    def key_columns(self, entries: EntryBatch, keys: SplitKeys, meta: StateMeta, source: Positions) -> Columns:
+    def key_columns(self, entries: EntryBatch, keys: SplitKeys, meta: StateMetaInfo, source: Positions) -> Columns:
         """Return ``key`` and, unless it is void, ``namespace`` for the entries ``source`` (in ascending order)."""
         span = slice(int(source[0]), int(source[-1]) + 1)
         place = as_arrow(source - source[0])
@@ -366,7 +366,7 @@ class KeyedTable:
         columns = [by_name[field] for field in ("key", "namespace", "timestamp")]
         columns = [field for field in columns if field[0] != "namespace" or field[1] != Scalar("null")]
         columns.append(("time", TIMER_TIME, times_of(columns[-1][2])))
-        return _filtered(len(entries), entries.group, columns, keep if self.keys is not None else None)
+        return _filter(len(entries), entries.group, columns, keep if self.keys is not None else None)
 
     def timers_of_keys(self, entries: EntryBatch) -> npt.NDArray[np.bool_]:
         """Return a mask of the timers whose keys pass the key filter."""
@@ -412,7 +412,7 @@ def flatten(columns: Columns, options: ReadOptions) -> tuple[list[pa.Array], lis
     return arrays, fields
 
 
-def _filtered(
+def _filter(
     n: int, groups: npt.NDArray[np.int64], columns: Columns, kept: npt.NDArray[np.bool_] | None
 ) -> tuple[int, npt.NDArray[np.int64], Columns]:
     if kept is None or kept.all():

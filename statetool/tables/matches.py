@@ -87,7 +87,7 @@ def match_rows(
     """
     (_, key_type, key), (_, _, nfa), (_, _, events), (_, _, entries), *undecoded = columns
     matches, nodes = _read_matches(nfa), _read_nodes(entries)
-    page, node_page, target_page = _numbered([matches.last["page"], nodes.id["page"], nodes.target["page"]])
+    page, node_page, target_page = _number_texts([matches.last["page"], nodes.id["page"], nodes.target["page"]])
     last = _places([nodes.row, node_page, *_event_id(nodes.id)], [matches.row, page, *_event_id(matches.last)])
     source = np.repeat(nodes.row, np.diff(nodes.edge_at))
     target = _places([nodes.row, node_page, *_event_id(nodes.id)], [source, target_page, *_event_id(nodes.target)])
@@ -196,7 +196,7 @@ def _events(events: pa.MapArray) -> tuple[Positions, list[Positions], list[pa.Ar
     return _owners(offsets), _event_id({"event_id": events.keys[span]}), values
 
 
-def _numbered(texts: list[pa.StringArray]) -> list[Positions]:
+def _number_texts(texts: list[pa.StringArray]) -> list[Positions]:
     """Return a number for each text. Equal texts have the same number in all arrays."""
     numbers = as_numpy(pa.concat_arrays(texts).dictionary_encode().indices, null=-1).astype(np.int64)
     return np.split(numbers, np.cumsum([len(t) for t in texts])[:-1])

@@ -95,10 +95,10 @@ def by_known_names(options: Mapping[str, str], known: Sequence[str]) -> dict[str
     OptionError
         An option does not exist (the error suggests similar names), or is given twice.
     """
-    names = {_folded(name): name for name in known}
+    names = {_fold_name(name): name for name in known}
     texts: dict[str, str] = {}
     for written, text in options.items():
-        name = names.get(_folded(written))
+        name = names.get(_fold_name(written))
         if name is None:
             raise OptionError(f"no option {written!r}", hint=suggest(written, known))
         if name in texts:
@@ -107,7 +107,7 @@ def by_known_names(options: Mapping[str, str], known: Sequence[str]) -> dict[str
     return texts
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.lower().replace("_", "")
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from typing_extensions import assert_never
 
 from statetool.columns.arrays import as_arrow
-from statetool.columns.batches import bounded
+from statetool.columns.batches import split_to_limits
 from statetool.entries.form import EntryRequest
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.entries import EntryBatch
@@ -124,7 +124,7 @@ def timer_names(state: str, n: int) -> Columns:
 
 def _batches(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> Iterator[pa.RecordBatch]:
     if n:
-        yield from bounded(whole_batch(n, groups, columns, spec))
+        yield from split_to_limits(whole_batch(n, groups, columns, spec))
 
 
 def whole_batch(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> pa.RecordBatch:
@@ -150,7 +150,7 @@ def _record_batches(
     n: int, columns: Columns, spec: TableSpec, extra: list[tuple[str, npt.NDArray[Any]]]
 ) -> Iterator[pa.RecordBatch]:
     if n:
-        yield from bounded(_record_batch(columns, spec, extra))
+        yield from split_to_limits(_record_batch(columns, spec, extra))
 
 
 def _record_batch(columns: Columns, spec: TableSpec, extra: list[tuple[str, npt.NDArray[Any]]]) -> pa.RecordBatch:

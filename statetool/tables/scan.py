@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from statetool.columns.companions import column_fields, has_scales
 from statetool.columns.map_keys import has_map
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.entries.form import MEMORY_BYTES
 from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
 from statetool.formats.channel_state import Side
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.naming import check_columns, named_header, named_state
-from statetool.formats.state_meta import StateMeta, check_timers
+from statetool.formats.state_meta import StateMetaInfo, check_timers
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import PYTHON_STATE
@@ -82,8 +82,8 @@ class TableStates:
     """The states of an operator, with the user's field names for rows."""
 
     key: Serializer | None
-    keyed: Mapping[str, StateMeta]
-    elements: Mapping[str, StateMeta]
+    keyed: Mapping[str, StateMetaInfo]
+    elements: Mapping[str, StateMetaInfo]
 
     @property
     def key_type(self) -> LogicalType:
@@ -126,8 +126,8 @@ def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
     """
     request = replace(
         request,
-        table=_registered(operator, request.table),
-        states=None if request.states is None else tuple(_registered(operator, n) for n in request.states),
+        table=_registered_name(operator, request.table),
+        states=None if request.states is None else tuple(_registered_name(operator, n) for n in request.states),
     )
     states = table_states(operator, request.options.columns)
     if request.table in operator.views:
@@ -149,7 +149,7 @@ def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
     column_of = state_columns(_void_states(operator, states.keyed, None))
     columns = [
         ("key", states.key_type),
-        *((column_of[n], StateShape(states.keyed[n]).column_type(request.options)) for n in names),
+        *((column_of[n], StateLayout(states.keyed[n]).column_type(request.options)) for n in names),
     ]
     return _scan_keyed(operator, request, states, "keyed_state", {n: column_of[n] for n in names}, columns)
 
@@ -163,17 +163,17 @@ def _scan_view(operator: OperatorInventory, request: ScanRequest, states: TableS
         namespace = keyed[names[0]].namespace
         assert namespace is not None
         columns = window_columns(key, namespace)
-        columns += [(column_of[n], StateShape(keyed[n]).column_type(request.options)) for n in names]
+        columns += [(column_of[n], StateLayout(keyed[n]).column_type(request.options)) for n in names]
         merged = dict.fromkeys(n for n in MERGED if n in keyed)
         return _scan_keyed(operator, request, states, "windows", {**column_of, **merged}, columns)
     if request.table == MATCHES:
         names = [NFA, EVENTS, next(name for name in NODES if name in keyed)]
-        columns = match_columns(key, event_type(StateShape(keyed[EVENTS])))
+        columns = match_columns(key, event_type(StateLayout(keyed[EVENTS])))
         return _scan_keyed(operator, request, states, "matches", {n: n for n in names}, columns)
     if ASYNC_QUEUE in states.elements:
         request = replace(request, subtask=True)
         return _scan_elements(operator, request, ASYNC_QUEUE, states.elements[ASYNC_QUEUE], "waiting")
-    columns = event_columns(key, StateShape(keyed[EVENT_QUEUE]))
+    columns = event_columns(key, StateLayout(keyed[EVENT_QUEUE]))
     return _scan_keyed(operator, request, states, "waiting", {EVENT_QUEUE: EVENT_QUEUE}, columns)
 
 
@@ -211,7 +211,7 @@ def _scan_keyed(
 
 
 def _scan_elements(
-    operator: OperatorInventory, request: ScanRequest, name: str, meta: StateMeta, table: TableKind = "elements"
+    operator: OperatorInventory, request: ScanRequest, name: str, meta: StateMetaInfo, table: TableKind = "elements"
 ) -> TableScan:
     if request.keys is not None or request.key_group:
         raise OptionError(f"{request.table!r} is an operator state: it has no keys and no key groups")
@@ -259,7 +259,7 @@ def scan_in_flight(
     return TableScan(schema=schema, splits=tuple(plan_in_flight(operator, spec, side, bytes(out))))
 
 
-def _registered(operator: OperatorInventory, name: str) -> str:
+def _registered_name(operator: OperatorInventory, name: str) -> str:
     """Return the registered name of a state: for states of a Python job, ``python-state-`` followed by the name in the job's code."""
     full = f"{PYTHON_STATE}{name}"
     known = (*operator.listed_keyed, *operator.listed_elements, KEYED_STATE, TIMERS, *operator.views)
@@ -303,7 +303,7 @@ def _timer_columns(
 
 
 def _void_states(
-    operator: OperatorInventory, metas: Mapping[str, StateMeta], states: Sequence[str] | None
+    operator: OperatorInventory, metas: Mapping[str, StateMetaInfo], states: Sequence[str] | None
 ) -> list[str]:
     """Return the states without a namespace, which form the columns of ``keyed_state``."""
     void = [n for n, m in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")]
@@ -319,7 +319,7 @@ def _void_states(
     return void if states is None else list(states)
 
 
-def _timer_namespace(operator: OperatorInventory, timers: Sequence[StateMeta]) -> NamedColumns:
+def _timer_namespace(operator: OperatorInventory, timers: Sequence[StateMetaInfo]) -> NamedColumns:
     """Return the column of namespaces, if any. It is null for services without a namespace (process table functions have both kinds)."""
     kinds = {check_timers(m).nested[1].logical for m in timers} - {Scalar("null")}
     if len(kinds) > 1:
@@ -330,8 +330,8 @@ def _timer_namespace(operator: OperatorInventory, timers: Sequence[StateMeta]) -
     return [("namespace", kind) for kind in kinds]
 
 
-def _long_columns(key: LogicalType, meta: StateMeta) -> NamedColumns:
-    shape = StateShape(meta)
+def _long_columns(key: LogicalType, meta: StateMetaInfo) -> NamedColumns:
+    shape = StateLayout(meta)
     columns = [("key", key)]
     if meta.namespace is not None and meta.namespace.logical != Scalar("null"):
         columns.append(("namespace", meta.namespace.logical))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from statetool.entries.form import EntrySource, size_of
+from statetool.entries.form import KeyGroupReader, size_of
 from statetool.formats.channel_state import Channel
 from statetool.formats.stream import Stream
 from statetool.types.declared import TypeContext
@@ -51,7 +51,7 @@ class KeyedSplit:
     """Some key groups of one subtask."""
 
     spec: TableSpec
-    source: EntrySource
+    source: KeyGroupReader
 
     @property
     def file(self) -> str:

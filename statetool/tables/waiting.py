@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from statetool.columns.arrays import as_numpy, is_valid
-from statetool.columns.leaves import spread
+from statetool.columns.leaves import spread_values
 from statetool.columns.types import struct_columns
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.errors import FormatError, UnsupportedError
 from statetool.kernels.arrays import Positions
 from statetool.serializers.base import Serializer
@@ -20,7 +20,7 @@ from statetool.types.options import ReadOptions
 _TIME = ("timestamp", Scalar("int64"))
 
 
-def event_type(events: StateShape) -> LogicalType:
+def event_type(events: StateLayout) -> LogicalType:
     """Return the type of the events in a shared buffer.
 
     Raises
@@ -35,7 +35,7 @@ def event_type(events: StateShape) -> LogicalType:
     return events.element.nested[0].logical
 
 
-def event_columns(key: LogicalType, queue: StateShape) -> list[tuple[str, LogicalType]]:
+def event_columns(key: LogicalType, queue: StateLayout) -> list[tuple[str, LogicalType]]:
     """Return the columns of events before the watermark.
 
     Raises
@@ -65,7 +65,7 @@ def event_rows(groups: Positions, columns: Columns) -> tuple[int, Positions, Col
     offsets = as_numpy(lists.offsets).astype(np.int64)
     none = ~is_valid(lists)
     rows = np.repeat(np.arange(len(lists)), np.where(none, 1, np.diff(offsets)))
-    values = spread(lists.values[int(offsets[0]) : int(offsets[-1])], ~none[rows])
+    values = spread_values(lists.values[int(offsets[0]) : int(offsets[-1])], ~none[rows])
     taken = pa.array(rows)
     name, number = _TIME
     shown: Columns = [

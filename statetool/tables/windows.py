@@ -17,7 +17,7 @@ from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.kernels.arrays import Positions
 from statetool.serializers.base import Serializer
-from statetool.serializers.ends import find_ends
+from statetool.serializers.value_ends import find_ends
 from statetool.snapshot.views import CONTENTS, MERGED, is_window
 from statetool.tables.decoding import decoding
 from statetool.tables.keyed import Columns, KeyedTable, StateEntries, key_ranges
@@ -49,10 +49,10 @@ def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> t
     merged: StateEntries = {name: by_state.pop(name) for name in MERGED if name in by_state}
     entries = sum(len(e) for e, _ in by_state.values())
     starts, ends, groups = key_ranges({**by_state, **merged})
-    holder, now, under = _merged_windows(table, batch, merged)
+    holder, now, under = _merge_windows(table, batch, merged)
     # Merged windows are rows even if their contents have been purged.
     source = np.append(np.arange(entries), entries + holder)
-    namespaces = _concatenated([*((k.namespace, k.namespace_end) for _, k in by_state.values()), now, under])
+    namespaces = _concatenate([*((k.namespace, k.namespace_end) for _, k in by_state.values()), now, under])
     windows, first_window = distinct(batch.data, *namespaces, np.zeros(len(namespaces[0]), dtype=np.int64))
     keys, _ = distinct(batch.data, starts, ends, groups)
     ids = keys[source] * len(first_window) + windows[: len(source)]
@@ -71,7 +71,7 @@ def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> t
     return len(first), groups[source[first]], columns, states
 
 
-def _merged_windows(table: KeyedTable, batch: EntryBatch, merged: StateEntries) -> tuple[Positions, Ranges, Ranges]:
+def _merge_windows(table: KeyedTable, batch: EntryBatch, merged: StateEntries) -> tuple[Positions, Ranges, Ranges]:
     """Return the entry of each merged window, its bounds in the bytes, and the bounds of the window that stores its contents."""
     for name, (entries, keys) in merged.items():
         shape = table.shapes[name]
@@ -87,7 +87,7 @@ def _merged_windows(table: KeyedTable, batch: EntryBatch, merged: StateEntries) 
     return nothing, (nothing, nothing), (nothing, nothing)
 
 
-def _concatenated(ranges: Sequence[Ranges]) -> Ranges:
+def _concatenate(ranges: Sequence[Ranges]) -> Ranges:
     return np.concatenate([start for start, _ in ranges]), np.concatenate([end for _, end in ranges])
 
 

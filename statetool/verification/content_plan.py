@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from statetool.entries.form import MEMORY_BYTES, TARGET_BYTES, EntrySource, KeyedContext, StoredState
+from statetool.entries.form import MEMORY_BYTES, TARGET_BYTES, KeyedContext, KeyGroupReader, StoredState
 from statetool.errors import NO_FINDING, SnapshotNotFoundError, StatetoolError, UnknownSerializerError
 from statetool.formats.metadata.handles import StreamHandle
 from statetool.formats.stream import Stream
@@ -107,10 +107,10 @@ class ContentPlanner:
             for source in self.guarded(lambda s=stored: self.sources(s), stored.place.subtask) or ():  # type: ignore[misc]
                 yield self.task(source, self.formula)
 
-    def sources(self, stored: StoredState) -> list[EntrySource]:
+    def sources(self, stored: StoredState) -> list[KeyGroupReader]:
         return list(stored.sources(self.context(), groups=None, target_bytes=TARGET_BYTES))
 
-    def task(self, part: EntrySource | ElementSplit, formula: HashFormula | None = None) -> ContentTask:
+    def task(self, part: KeyGroupReader | ElementSplit, formula: HashFormula | None = None) -> ContentTask:
         return ContentTask(part, self.operator.label, self.deep, _MOST_PROBLEMS_OF_A_TASK, formula)
 
     def elements(self) -> Iterator[ContentTask]:

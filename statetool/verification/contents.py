@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from statetool.entries.form import EntryRequest, EntrySource, halves
+from statetool.entries.form import EntryRequest, KeyGroupReader, halves
 from statetool.errors import UNREAD, StatetoolError
 from statetool.formats.compression import check_sums
 from statetool.formats.operator_state import read_header_before
@@ -29,7 +29,7 @@ def check_contents(task: ContentTask) -> ContentResult:
     return check.result
 
 
-def _check_entries(check: EntryCheck, source: EntrySource, state: str | None = None) -> None:
+def _check_entries(check: EntryCheck, source: KeyGroupReader, state: str | None = None) -> None:
     """Check a source; if it cannot be read, check its halves, down to single key groups, and single states in those."""
     if check.full:
         return
@@ -56,7 +56,7 @@ def _check_entries(check: EntryCheck, source: EntrySource, state: str | None = N
             _check_entries(check, source, name)
 
 
-def _separable(source: EntrySource) -> tuple[str, ...]:
+def _separable(source: KeyGroupReader) -> tuple[str, ...]:
     """Return the states of a source that can be read separately, none if there is only one."""
     try:
         states = tuple(m.name for m in source.header().states)

@@ -11,25 +11,25 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from statetool.columns.values import StateShape
-from statetool.entries.form import EntrySource
+from statetool.columns.values import StateLayout
+from statetool.entries.form import KeyGroupReader
 from statetool.entries.keys import split_keys
 from statetool.entries.selection import TIMESTAMP_BYTES
 from statetool.errors import UNREAD, DecodeError, FormatError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.state_meta import StateMeta, check_timers
+from statetool.formats.state_meta import StateMetaInfo, check_timers
 from statetool.hashing.formulas import HashFormula
 from statetool.hashing.key_hash import key_groups
 from statetool.hashing.keys import KeyHasher, decode_key
 from statetool.hashing.possible_keys import nulls_among
 from statetool.io.cursor import Cursor
-from statetool.serializers.ends import find_ends
+from statetool.serializers.value_ends import find_ends
 from statetool.tables.keyed import KeyedTable
 from statetool.tables.splits import ElementSplit
+from statetool.types.display import display_value
 from statetool.types.options import ReadOptions
-from statetool.types.shown import shown
 from statetool.verification.problems import Problem, Severity, problem_of, reading_failed, severity_of
 
 #: Start and end of a part of each entry: its key or its namespace.
@@ -42,7 +42,7 @@ EXACT: Final = ReadOptions(nanos="always", decimals="string", ttl="raw")
 class ContentTask:
     """Check of one task, up to ``most`` problems; picklable. ``formula`` is the hash formula of the user's classes in a key."""
 
-    part: EntrySource | ElementSplit
+    part: KeyGroupReader | ElementSplit
     operator: str
     deep: bool
     most: int
@@ -67,7 +67,7 @@ class ContentResult:
 class EntryCheck:
     """Check of one source of entries."""
 
-    def __init__(self, task: ContentTask, source: EntrySource) -> None:
+    def __init__(self, task: ContentTask, source: KeyGroupReader) -> None:
         self.task = task
         self.context = source.context
         self.file = source.file
@@ -106,7 +106,7 @@ class EntryCheck:
     def batch(self, batch: EntryBatch) -> None:
         """Check entries, without raising an error."""
         self.result.entries += len(batch)
-        checked: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]] = []
+        checked: list[tuple[StateMetaInfo, EntryBatch, Int64s, Int64s]] = []
         for number, meta in enumerate(self.header.states):
             entries = batch.of_state(number)
             if not len(entries):
@@ -120,7 +120,7 @@ class EntryCheck:
         if checked:
             self.hashes(batch, checked)
 
-    def keys(self, entries: EntryBatch, meta: StateMeta) -> list[tuple[EntryBatch, Int64s, Int64s]]:
+    def keys(self, entries: EntryBatch, meta: StateMetaInfo) -> list[tuple[EntryBatch, Int64s, Int64s]]:
         """Return the entries whose keys fit their serializers, and the start and end of the job's key in each."""
         readable: list[tuple[EntryBatch, Int64s, Int64s]] = []
 
@@ -139,7 +139,7 @@ class EntryCheck:
         self.isolated(entries, meta, split, keys=True)
         return readable
 
-    def nulls(self, entries: EntryBatch, meta: StateMeta, key: _Spans, namespace: _Spans) -> None:
+    def nulls(self, entries: EntryBatch, meta: StateMetaInfo, key: _Spans, namespace: _Spans) -> None:
         """Find entries with a null key or namespace, which Flink's heap tables and timers reject."""
         what = "a timer" if meta.kind == "timers" else "an entry"
         in_namespace = check_timers(meta).nested[1] if meta.kind == "timers" else meta.namespace
@@ -153,7 +153,7 @@ class EntryCheck:
                 self.add(entries.locate(error.at(offset=int(entries.key[null_entries[0]]))), state=meta.name)
 
     def isolated(
-        self, entries: EntryBatch, meta: StateMeta, check: Callable[[EntryBatch], None], *, keys: bool = False
+        self, entries: EntryBatch, meta: StateMetaInfo, check: Callable[[EntryBatch], None], *, keys: bool = False
     ) -> None:
         """Call ``check`` with entries; if it raises, call it with their halves, down to single entries.
 
@@ -174,18 +174,18 @@ class EntryCheck:
             self.isolated(entries.take(np.arange(middle)), meta, check, keys=keys)
             self.isolated(entries.take(np.arange(middle, len(entries))), meta, check, keys=keys)
 
-    def failed(self, entry: EntryBatch, meta: StateMeta, error: StatetoolError) -> None:
+    def failed(self, entry: EntryBatch, meta: StateMetaInfo, error: StatetoolError) -> None:
         """Distinguish damage from values that only Arrow cannot hold (a lone surrogate, a date beyond its range)."""
         if error.where.offset is None:
             error = error.at(offset=int(entry.key[0]))
         if error.where.file is None:
             error = entry.locate(error)
-        decodable = meta.kind != "timers" and decodes_plainly(StateShape(meta), entry)
+        decodable = meta.kind != "timers" and decodes_plainly(StateLayout(meta), entry)
         if decodable:
             error.message = f"fine as it is, but no table can show it: {error.message}"
         self.add(error, state=meta.name, severity="note" if decodable else "error")
 
-    def duplicates(self, entries: EntryBatch, meta: StateMeta) -> None:
+    def duplicates(self, entries: EntryBatch, meta: StateMetaInfo) -> None:
         """Find entries with the key, namespace and user key of an earlier entry."""
         ids, first = distinct(entries.data, entries.key, entries.key_end, entries.group)
         if len(first) == len(ids):
@@ -195,7 +195,7 @@ class EntryCheck:
                 error = DecodeError("a second entry with the same key").at(offset=int(entries.key[i]))
                 self.add(entries.locate(error), state=meta.name)
 
-    def values(self, entries: EntryBatch, meta: StateMeta) -> None:
+    def values(self, entries: EntryBatch, meta: StateMetaInfo) -> None:
         """Decode keys, namespaces and values to their last byte."""
         if meta.kind == "timers":
             return
@@ -206,7 +206,7 @@ class EntryCheck:
 
         self.isolated(entries, meta, decode)
 
-    def hashes(self, batch: EntryBatch, checked: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]]) -> None:
+    def hashes(self, batch: EntryBatch, checked: list[tuple[StateMetaInfo, EntryBatch, Int64s, Int64s]]) -> None:
         """Check that keys are in the key groups of their hash codes."""
         if self.result.unknown_hash:
             return
@@ -236,7 +236,9 @@ class EntryCheck:
         for i in np.flatnonzero(known & (expected != group)).tolist():
             if self.full:
                 return
-            text = shown(decode_key(self.header.key, batch.data, int(start[i]), int(end[i])), self.header.key.logical)
+            text = display_value(
+                decode_key(self.header.key, batch.data, int(start[i]), int(end[i])), self.header.key.logical
+            )
             words = f"key {text} lies in key group {int(group[i])}, its hash code belongs to {int(expected[i])}"
             if self.task.formula is not None:
                 words += f" (if it is {self.task.formula}, as for the first keys)"
@@ -246,7 +248,7 @@ class EntryCheck:
             self.add(wrong, state=checked[states[i]][0].name, severity="warning" if self.task.formula else "error")
 
 
-def decodes_plainly(shape: StateShape, entry: EntryBatch) -> bool:
+def decodes_plainly(shape: StateLayout, entry: EntryBatch) -> bool:
     """Return True if the value of one entry decodes to its last byte by its serializer's ``decode``."""
     c = Cursor(entry.data.data, int(entry.value[0]), int(entry.value_end[0]))
     element = shape.packed or shape.element

@@ -103,7 +103,7 @@ def missing_file(file: str, operator: str, subtask: int, words: str = "") -> Pro
     )
 
 
-def grouped_by_directory(problems: Iterable[Problem]) -> list[Problem]:
+def group_by_directory(problems: Iterable[Problem]) -> list[Problem]:
     """Return the problems, with one problem per directory that misses more than a few files instead of one per file."""
     grouped: list[Problem] = []
     missing: dict[str, list[Problem]] = {}

@@ -14,7 +14,7 @@ from statetool.io.listing import FoundFile, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.inventory import Inventory
 from statetool.verification.lost_timers import lost_timers
-from statetool.verification.problems import Problem, Severity, grouped_by_directory, note, problem_of
+from statetool.verification.problems import Problem, Severity, group_by_directory, note, problem_of
 from statetool.verification.structure import StructureCheck
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ def verify_inventory(
         unproved = plan.unproved.get(operator)
         words = f"whether keys lie in their key groups was not checked: the hash code is not known of {reason}"
         problems.append(note(operator, f"{words}; {unproved}" if unproved else words))
-    problems = grouped_by_directory(problems)
+    problems = group_by_directory(problems)
     return Verification(
-        problems=tuple(_without_repetitions(sorted(problems, key=_order))[:most]),
+        problems=tuple(_drop_repetitions(sorted(problems, key=_order))[:most]),
         operators=len(inventory.operators),
         streams=plan.streams,
         entries=contents.entries,
@@ -175,7 +175,7 @@ def _order(problem: Problem) -> tuple[int, str, int, str, int, str]:
     )
 
 
-def _without_repetitions(problems: Iterable[Problem]) -> list[Problem]:
+def _drop_repetitions(problems: Iterable[Problem]) -> list[Problem]:
     """Remove repeated problems. If a problem stands for others, also merge those that differ only in location, and count them."""
     firsts: dict[Any, Problem] = {}
     counts: dict[Any, int] = {}

@@ -23,7 +23,7 @@ from statetool.cli.browser import Browser
 from statetool.cli.completion import complete_operator, complete_state
 from statetool.cli.main import cli
 from statetool.connectors.kafka_sink import kafka_tools
-from statetool.connectors.model import Pending
+from statetool.connectors.model import PendingCommit
 from statetool.errors import StatetoolError
 from tests.support import build, canonical
 
@@ -305,7 +305,9 @@ def test_the_browser_shows_escapes(path: str) -> None:
 def test_a_command_line_for_kafka_names_the_same_transaction() -> None:
     """It is one line, and the shell passes on the stored text."""
     for name in (HOSTILE, "it's \\ $HOME `x`", f"'{HOSTILE}\\"):
-        pending = Pending(name=name, status="", subtask=0, transactional_id=name, producer_id=1, epoch=2, fields=None)
+        pending = PendingCommit(
+            name=name, status="", subtask=0, transactional_id=name, producer_id=1, epoch=2, fields=None
+        )
         for line in kafka_tools(pending):
             assert harmful(line) == []
             assert "\n" not in line

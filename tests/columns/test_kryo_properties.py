@@ -19,7 +19,7 @@ from statetool.io.output import Output
 from statetool.kernels.program import Graph, PerRecord
 from statetool.kernels.rewrite import rewritten
 from statetool.serializers.base import Serializer
-from statetool.serializers.ends import find_ends
+from statetool.serializers.value_ends import find_ends
 from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of
 from statetool.types.options import ReadOptions
 from tests.columns.test_decode_properties import READ_OPTIONS, same_both_ways

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statetool.columns.python_values import as_python, number_of, shown_rows
+from statetool.columns.python_values import as_python, number_of, rows_to_python
 
 _DAY = 86_400_000_000
 KIND = pa.struct(
@@ -30,7 +30,7 @@ def column(values: list[Any], kind: pa.DataType, numbers: pa.DataType) -> pa.Arr
 
 
 def shown(values: list[Any], kind: pa.DataType, numbers: pa.DataType) -> list[Any]:
-    return [r["x"] for r in shown_rows(pa.record_batch({"x": column(values, kind, numbers)}))]
+    return [r["x"] for r in rows_to_python(pa.record_batch({"x": column(values, kind, numbers)}))]
 
 
 @given(st.dates(), st.datetimes())
@@ -40,8 +40,8 @@ def test_what_python_has_is_as_arrow_shows_it(day: dt.date, time: dt.datetime) -
     row = {"day": day, "local": time, "list": [zoned], "map": [(day, span)], "whole": None, "nothing": {}, "none": None}
     rows = [row, {**row, "whole": {"never_null": day}}, None]
     batch = pa.record_batch({"x": pa.array(rows, KIND)})
-    assert shown_rows(batch) == batch.to_pylist()
-    assert shown_rows(batch.slice(2)) == [{"x": None}]
+    assert rows_to_python(batch) == batch.to_pylist()
+    assert rows_to_python(batch.slice(2)) == [{"x": None}]
 
 
 def test_days_of_other_years() -> None:
@@ -85,7 +85,7 @@ def test_other_years_inside_of_values() -> None:
     array = column([far, far], KIND, numbers)
     assert as_python(array, number_of) == [far, far]
     assert as_python(array.slice(1), number_of) == [far]
-    (row,) = shown_rows(pa.record_batch({"x": array}).slice(1))
+    (row,) = rows_to_python(pa.record_batch({"x": array}).slice(1))
     assert row["x"]["day"].startswith("+29")
     assert row["x"]["list"][0].endswith("+00:00")
     assert row["x"]["map"] == [(row["x"]["day"], dt.timedelta(microseconds=5))]

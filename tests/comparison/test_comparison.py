@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import statetool as st
 from statetool.cli.main import cli
 from statetool.comparison import keyed, side
-from statetool.comparison.keyed import joined
+from statetool.comparison.keyed import join_differences
 from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, OptionError, UnknownNameError
 from statetool.kernels.comparison import pair_hashes
@@ -329,12 +329,12 @@ def test_keys_with_other_bytes_are_joined_by_what_they_are() -> None:
         table([0, 1, 2], ["a", "b", "c"], ["1", "2", "3"]),
         table([7, 8, 9], ["c", "b", "d"], ["3", "5", "6"]),
     )
-    assert joined("o", "s", before, after).num_rows == 6
-    differences = joined("o", "s", before, after, by_text=True).to_pylist()
+    assert join_differences("o", "s", before, after).num_rows == 6
+    differences = join_differences("o", "s", before, after, by_text=True).to_pylist()
     assert [(r["key"], r["change"]) for r in differences] == [("a", "removed"), ("b", "changed"), ("d", "added")]
     before = before.set_column(5, "map_key", pa.array(["\0", "\0\x01", None]))
     after = before.set_column(5, "map_key", pa.array([None, "\0\x01", None]))
-    differences = joined("o", "s", before, after, by_text=True).to_pylist()
+    differences = join_differences("o", "s", before, after, by_text=True).to_pylist()
     assert [(r["key"], r["change"]) for r in differences] == [("a", "removed"), ("a", "added")]
 
 

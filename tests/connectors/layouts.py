@@ -11,7 +11,7 @@ import fastavro
 
 from statetool.connectors import registry
 from statetool.connectors.connector import SinkConnector, SplitConnector
-from statetool.connectors.model import HeldSplit, Pending, SourceBytes, SourceState
+from statetool.connectors.model import HeldSplit, PendingCommit, SourceBytes, SourceState
 from statetool.connectors.wire import read_version
 from statetool.io.output import Output
 
@@ -56,7 +56,7 @@ def recognised(
     return recognised_source
 
 
-def committed(version: int, data: bytes) -> tuple[str, Pending]:
+def committed(version: int, data: bytes) -> tuple[str, PendingCommit]:
     """Return the only connector that reads a committable, and the result."""
     readable = []
     for connector in registry.sink_connectors():
@@ -66,7 +66,7 @@ def committed(version: int, data: bytes) -> tuple[str, Pending]:
     return name, pending
 
 
-def _pending(connector: SinkConnector, version: int, data: bytes) -> Pending | None:
+def _pending(connector: SinkConnector, version: int, data: bytes) -> PendingCommit | None:
     from statetool.errors import StatetoolError
 
     try:

@@ -19,7 +19,7 @@ from statetool.connectors.edits import SourceEdit, edit_source
 from statetool.connectors.kafka import KafkaSource, KafkaSplit
 from statetool.connectors.kinesis import KinesisSource, KinesisSplit
 from statetool.connectors.legacy_kafka import ConsumedPartition, KafkaConsumer
-from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, Place, SourceBytes, SourceState
+from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, SourceBytes, SourceState, SplitPosition
 from statetool.connectors.sources import Source, source_of
 from statetool.connectors.wire import read_version
 from statetool.errors import FormatError, UnsupportedError
@@ -47,7 +47,7 @@ def test_the_least_long_is_no_offset() -> None:
     kafka = KafkaSource()
     split = read_version(raw, 0, kafka.read_split, "a split")
     assert (split.starting_offset, split.stopping_offset) == (None, None)
-    assert kafka.place(split) == Place(source="a-b.c", partition=7)
+    assert kafka.place(split) == SplitPosition(source="a-b.c", partition=7)
     assert kafka.write_split(0, split) == raw
 
 
@@ -91,7 +91,7 @@ def test_consumers_keep_the_last_record_and_sources_the_next(connector_cases: Pa
 def test_an_offset_that_the_consumer_had_not_found_is_no_position(connector_cases: Path) -> None:
     base = source(connector_cases, "v1_20_5-flink-kafka-consumer", "flink-kafka-consumer")
     split = ConsumedPartition(topic="t", partition=0, offset=-915623761776)
-    assert KafkaConsumer().place(split) == Place(source="t", partition=0)
+    assert KafkaConsumer().place(split) == SplitPosition(source="t", partition=0)
     held = HeldSplit(subtask=0, version=0, data=b"", split=split)
     with pytest.raises(UnsupportedError, match="had not found its offset yet"):
         convert_consumer(replace(base, state=SourceState(held=(held,))), 1)

@@ -15,7 +15,7 @@ import statetool
 from statetool.connectors import registry
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.kafka import KafkaSource, KafkaSplit
-from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, Place, SourceBytes
+from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, SourceBytes, SplitPosition
 from statetool.connectors.sources import READER_STATE, coordinator_bytes
 from statetool.connectors.wire import write_versioned
 from statetool.errors import OptionError, UnknownSerializerError
@@ -43,10 +43,10 @@ class TapeDeck(SplitConnector):
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({4})
     markers: ClassVar[tuple[str, ...]] = ("rewound",)
 
-    def place(self, split: Tape) -> Place:
+    def place(self, split: Tape) -> SplitPosition:
         if split.seconds < 0:
-            return Place(source=split.split_id, marker="rewound")
-        return Place(source=split.split_id, position=str(split.seconds))
+            return SplitPosition(source=split.split_id, marker="rewound")
+        return SplitPosition(source=split.split_id, position=str(split.seconds))
 
     def at(self, split: Tape, position: str) -> Tape:
         if position != "rewound" and not position.isdigit():

@@ -10,7 +10,7 @@ from statetool.formats.key_groups import key_group_for, owner_of, range_for
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.operator_state import read_operator_header, write_operator_header
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.opaque import OpaqueSerializer
@@ -104,7 +104,7 @@ def header_with(unknown: bytes, *, as_key: bool) -> bytes:
     long = snapshot_reader().proxied(Cursor(proxied(LONG)))
     void = snapshot_reader().proxied(Cursor(proxied(VOID)))
     states = tuple(
-        StateMeta(
+        StateMetaInfo(
             name=name,
             backend_type=0,
             options={"KEYED_STATE_TYPE": "VALUE"},
@@ -154,7 +154,7 @@ def test_any_number_of_unknown_serializers_keep_their_bytes() -> None:
     opaque = OpaqueSerializer(unknown[4:], "unknown")
     opaque.proxy_bytes = unknown
     states = [
-        StateMeta(
+        StateMetaInfo(
             name=f"state-{i}",
             backend_type=3 if i > 20 else 0,
             options={"KEYED_STATE_TYPE": "VALUE"},
@@ -192,7 +192,7 @@ def test_elements_of_an_unknown_class_are_exact_bytes(
 def test_tables_of_unknown_timers_say_so(tmp_path: Path) -> None:
     unknown = OpaqueSerializer(b"", "unknown")
     unknown.proxy_bytes = proxied("com.acme.MySerializer$Snapshot", b"\0\7payload", version=1)
-    queue = StateMeta(
+    queue = StateMetaInfo(
         name="_timer_state/event_t", backend_type=3, options={}, serializers={"VALUE_SERIALIZER": unknown}
     )
     states = [canonical.keyed("count", "VALUE", build.LONG), queue]

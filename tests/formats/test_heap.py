@@ -17,7 +17,7 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.heap_walk import heap_windows, read_heap
 from statetool.formats.keyed.ranges import KeyGroupRange
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
 from statetool.kernels import heap as kernel
 from tests.support.build import INT, LONG, NULL_VALUE, STRING, kryo, list_of, map_of, pojo, tuple_of
@@ -126,7 +126,7 @@ def stream_of(groups: Sequence[Group], *, compressed: bool) -> tuple[Stream, lis
     return Stream(file="a-file", start=1000, size_bytes=len(data), inline=bytes(data)), ranges
 
 
-def header_of(states: Sequence[StateMeta] = STATES, *, compressed: bool = False) -> KeyedHeader:
+def header_of(states: Sequence[StateMetaInfo] = STATES, *, compressed: bool = False) -> KeyedHeader:
     return KeyedHeader(version=6, compressed=compressed, key=TEXT, states=tuple(states), size_bytes=0)
 
 

@@ -21,7 +21,7 @@ from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError
 from statetool.formats.keyed import native
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.manifest import UnusualError
+from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.native import read_native
 from statetool.formats.keyed.rocksdb import RocksDatabase
 from statetool.formats.keyed.slices import Slice
@@ -277,13 +277,13 @@ def test_a_damaged_block_is_named(count: int, kind: int) -> None:
 def test_what_our_own_reader_does_not_take(tmp_path: Path) -> None:
     entries = some_entries(300)
     files = database(tmp_path / "1", entries, deleted_range=(b"\2", b"\5"))
-    with pytest.raises(UnusualError, match="range_del"):
+    with pytest.raises(UnsupportedManifestError, match="range_del"):
         Tables(files).open_range("a", b"\0", b"\xff")
     wanted = [e for e in entries if e[0] == "b" or not 2 <= e[1] < 5]
     assert sorted(e for batch in read(files, range(10)) for e in batch) == sorted(wanted)
     blocks = with_options(set_checksum_type=rocksdict.ChecksumType.xxhash64())
     files = database(tmp_path / "2", entries, blocks=blocks)
-    with pytest.raises(UnusualError, match="checksums"):
+    with pytest.raises(UnsupportedManifestError, match="checksums"):
         Tables(files).open_range("a", b"\0", b"\xff")
     assert sorted(e for batch in read(files, range(10)) for e in batch) == sorted(entries)
 

@@ -74,7 +74,7 @@ def check_header(unknown: bytes, reason: str) -> None:
         header = read_keyed_header(Cursor(raw), NOTHING_DECLARED, end=len(raw))
         opaque = header.key if as_key else header.states[0].value
         assert reason in opaque.type_name
-        assert opaque.framed_only
+        assert opaque.needs_frame
         assert [s.name for s in header.states] == ["first", "second"]
         assert header.states[1].value.type_name == "Long"
         assert write_keyed_header(header) == raw

@@ -15,8 +15,8 @@ import numpy as np
 import statetool
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.header import read_keyed_header
-from statetool.formats.keyed.manifest import UnusualError
-from statetool.formats.keyed.table_file import Table
+from statetool.formats.keyed.manifest import UnsupportedManifestError
+from statetool.formats.keyed.table_file import SortedTable
 from statetool.formats.keyed.table_runs import read_runs
 from statetool.formats.metadata import parse_metadata
 from statetool.formats.operator_state import read_operator_header
@@ -130,9 +130,9 @@ def _kryo_seeds() -> Iterator[bytes]:
 
 def _table(data: bytes) -> None:
     try:
-        table = Table(Stream(file="fuzzed", start=0, size_bytes=len(data), inline=data))
+        table = SortedTable(Stream(file="fuzzed", start=0, size_bytes=len(data), inline=data))
         read_runs([(table, np.arange(len(table.blocks.offset)))])
-    except UnusualError:  # only RocksDB itself reads it
+    except UnsupportedManifestError:  # only RocksDB itself reads it
         pass
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
-from statetool.hashing.formulas import Convention, HashFormula, formula_hash, hashed, parse_convention
+from statetool.hashing.formulas import Convention, HashFormula, formula_hash, hash_serializer, parse_convention
 from statetool.hashing.keys import KeyHasher
 from statetool.hashing.prove import KeyProof, Sample, find_formula
 from statetool.hashing.vector_hash import hash_pojos
@@ -154,7 +154,9 @@ def test_simple_fields_are_hashed_from_their_bytes(name: str) -> None:
         key.encode(out, value)
         edges.append(len(out))
     places = np.array(edges, dtype=np.int64)
-    codes = hash_pojos(hashed(key, formula), np.frombuffer(bytes(out), dtype=np.uint8), places[:-1], places[1:])
+    codes = hash_pojos(
+        hash_serializer(key, formula), np.frombuffer(bytes(out), dtype=np.uint8), places[:-1], places[1:]
+    )
     assert codes is not None
     assert codes.tolist() == [code for _, code in keys]
 

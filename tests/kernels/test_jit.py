@@ -19,7 +19,7 @@ from statetool.comparison.changes import changes, plan_changes
 from statetool.demo import SAVEPOINT
 from statetool.kernels import ahead, checksums, jit, kept
 from statetool.kernels.ahead import SIGNATURES, described, ship
-from statetool.kernels.jit import Allowance, Kernel
+from statetool.kernels.jit import InterpretBudget, Kernel
 from statetool.kernels.walk import match_range
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.request import ScanRequest
@@ -84,7 +84,7 @@ def test_a_large_call_compiles(kernel: Kernel) -> None:
 def test_small_calls_compile_when_they_have_taken_as_long_as_that(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jit, "BEFORE_COMPILING", Allowance(100, 0))
+    monkeypatch.setattr(jit, "BEFORE_COMPILING", InterpretBudget(100, 0))
     kernel(*arguments())
     assert kernel.compiled.calls == 0  # type: ignore[attr-defined]
     kernel(*arguments())

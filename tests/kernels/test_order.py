@@ -12,7 +12,7 @@ from statetool.kernels import jit
 from statetool.kernels.deal import deal_groups, pack_groups, reorder_groups
 from statetool.kernels.jit import Kernel
 from statetool.kernels.order import sort_segments
-from statetool.saving.streams.runs import Spill, dealt, order_of_groups, order_of_keys, packed, reordered
+from statetool.saving.streams.runs import Spill, deal_run, order_of_groups, order_of_keys, pack_run, reorder_run
 from tests.saving.test_gather import batch_of
 
 _RECORDS = st.lists(
@@ -80,7 +80,7 @@ def test_many_keys_are_sorted_by_their_digits_and_ties_by_the_bytes_behind(n: in
 @given(_RECORDS, st.sampled_from([1, 2]))
 def test_entries_are_dealt_as_if_ordered_first(records, prefix: int) -> None:  # type: ignore[no-untyped-def]
     batch = batch_of(records)
-    run, ordered = dealt(batch, prefix), packed(batch, order_of_groups(batch.group, batch.state), prefix)
+    run, ordered = deal_run(batch, prefix), pack_run(batch, order_of_groups(batch.group, batch.state), prefix)
     assert bytes(run.data) == bytes(ordered.data)
     assert run.numbers.tolist() == ordered.numbers.tolist()
     assert run.starts.tolist() == ordered.starts.tolist()
@@ -95,11 +95,11 @@ def test_entries_are_dealt_as_if_ordered_first(records, prefix: int) -> None:  #
 def test_entries_of_runs_are_put_in_order_as_they_are(runs, prefix: int) -> None:  # type: ignore[no-untyped-def]
     with Spill() as spill:
         for place, records in enumerate(runs):
-            spill.add(dealt(batch_of(records), prefix), place)
+            spill.add(deal_run(batch_of(records), prefix), place)
         run = spill.segments().load()
     batch = run.entries(prefix)
     order, _ = order_of_keys(batch)
-    copied, put_together = reordered(run, batch, order, prefix), packed(batch, order, prefix)
+    copied, put_together = reorder_run(run, batch, order, prefix), pack_run(batch, order, prefix)
     assert bytes(copied.data) == bytes(put_together.data)
     assert copied.numbers.tolist() == put_together.numbers.tolist()
     assert copied.starts.tolist() == put_together.starts.tolist()

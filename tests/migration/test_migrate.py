@@ -19,7 +19,7 @@ from statetool.columns.types import arrow_type
 from statetool.errors import EncodeError, OptionError, TargetExistsError, UnknownNameError, UnsupportedError
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import EXACT, Compiler
-from statetool.migration.sides import Side
+from statetool.migration.sides import TypeAtPath
 from statetool.serializers.base import Serializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.types import StructType
@@ -254,7 +254,7 @@ _INNER = {"type": "record", "name": "Inner", "fields": [{"name": "a", "type": ["
 def test_defaults_of_avro_are_what_avro_says_they_are(tmp_path: Path, type: Any, default: Any, value: Any) -> None:
     n = {"name": "n", "type": "int"}
     old, new = _avro(n), _avro(n, {"name": "x", "type": type, "default": default})
-    job = Side.of(new)
+    job = TypeAtPath.of(new)
     assert isinstance(job.logical, StructType)
     rows = pa.array([{"n": 1}, None, None])
     empty = pa.nulls(3, arrow_type(job.logical, EXACT))

@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 
 from statetool.errors import UnsupportedError
-from statetool.formats.state_meta import KEY_VALUE, StateMeta
+from statetool.formats.state_meta import KEY_VALUE, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.saving.available import check_available
 from statetool.saving.versions import parse_release
@@ -14,11 +14,11 @@ from statetool.types.declared import TypeContext
 from tests.support import build
 
 
-def state(gen: Literal[2, 5] | None) -> StateMeta:
+def state(gen: Literal[2, 5] | None) -> StateMetaInfo:
     value = snapshot_reader(TypeContext(kryo=gen)).snapshot(Cursor(build.list_of(build.kryo("java.util.UUID"))))
     void = snapshot_reader().snapshot(Cursor(build.simple("VoidNamespace", "org.apache.flink.runtime.state.")))
     serializers = {"VALUE_SERIALIZER": value, "NAMESPACE_SERIALIZER": void}
-    return StateMeta(name="ids", backend_type=KEY_VALUE, options={}, serializers=serializers)
+    return StateMetaInfo(name="ids", backend_type=KEY_VALUE, options={}, serializers=serializers)
 
 
 @pytest.mark.parametrize(("gen", "release"), [(2, "2.0"), (2, "2.3"), (5, "1.20"), (5, "1.13")])

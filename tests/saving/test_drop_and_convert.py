@@ -11,7 +11,7 @@ from statetool.errors import OptionError, TargetExistsError, UnknownNameError
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.formats.operator_id import operator_id_for_uid
-from statetool.formats.state_meta import write_m6
+from statetool.formats.state_meta import write_meta_v6
 from statetool.io.output import Output
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import file_rows
@@ -116,7 +116,7 @@ def readable(case: Case, folder: Path) -> Path:
     unreadable = [
         name
         for name, operator in Inventory(str(case.metadata)).operators.items()
-        if any(meta.value.framed_only for _, meta in operator.keyed_states.values())
+        if any(meta.value.needs_frame for _, meta in operator.keyed_states.values())
     ]
     statetool.drop(str(case.metadata.parent), str(folder), unreadable)
     case.expected["operators"] = {
@@ -193,8 +193,8 @@ def test_heap_timers_beside_rocksdb_become_managed_where_keys_move(corpus: Path,
     flinks = Inventory(str(Case(corpus / "v2_3_0-rocksdb-heap-timers-canonical").metadata)).operators["timers"]
     for name, (_, meta) in flinks.keyed_states.items():
         theirs, ours = Output(), Output()
-        write_m6(theirs, meta)
-        write_m6(ours, new.operators["timers"].keyed_states[name][1])
+        write_meta_v6(theirs, meta)
+        write_meta_v6(ours, new.operators["timers"].keyed_states[name][1])
         assert ours == theirs
 
 

@@ -12,7 +12,7 @@ from statetool.formats.compression import read_chunks
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.output import KeyedStreamWriter
-from statetool.saving.streams.runs import PRESENCE, Spill, cuts, dealt, entry_batch, order_of_groups, packed
+from statetool.saving.streams.runs import PRESENCE, Spill, cuts, deal_run, entry_batch, order_of_groups, pack_run
 from tests.support.canonical import key_group_bytes
 
 Record = tuple[int, int, bytes, bytes]
@@ -31,7 +31,7 @@ def batch_of(records: list[Record]) -> EntryBatch:
     )  # fmt: skip
 
 
-def gathered(
+def gather(
     runs: list[list[Record]],
     groups: range,
     *,
@@ -52,7 +52,7 @@ def gathered(
         for place, run in enumerate(runs):
             batch = batch_of(run)
             for piece in cuts(batch, order_of_groups(batch.group, batch.state), None, limit):
-                spill.add(packed(batch, piece, prefix), place)
+                spill.add(pack_run(batch, piece, prefix), place)
         gatherer = Gatherer(prefix, lists=lists, duplicate=duplicate, memory_bytes=memory)
         gatherer.write(writer, spill.segments())
     return bytes(out), writer.offsets.tolist()
@@ -95,7 +95,7 @@ def test_runs_are_merged_in_order_within_little_memory(
     groups = range(5, 9)
     runs = random_runs(7, range(5, 8), 900, 6)
     prefix = 1 if max_parallelism <= 128 else 2
-    out, offsets = gathered(runs, groups, prefix=prefix, memory=memory, compressed=compressed, limit=limit)
+    out, offsets = gather(runs, groups, prefix=prefix, memory=memory, compressed=compressed, limit=limit)
     assert out.startswith(b"header")
     parts = parts_of(out, offsets, compressed=compressed)
     assert parts == [key_group(g, prefix, [r for run in runs for r in run]) for g in groups]
@@ -107,12 +107,12 @@ def test_what_only_shows_a_key_is_not_written(memory: int, monkeypatch: pytest.M
     runs = random_runs(3, range(5, 7), 600, 4)
     shown = [(g, PRESENCE | s, k + b"\xff", b"") for run in runs for g, s, k, _ in run[::3]]
     alone = [(7, PRESENCE | 5, i.to_bytes(4, "big"), b"") for i in range(200)]
-    out, offsets = gathered([*runs, shown, alone], range(5, 8), memory=memory)
+    out, offsets = gather([*runs, shown, alone], range(5, 8), memory=memory)
     parts = parts_of(out, offsets, compressed=False)
     assert parts == [key_group(g, 1, [r for run in runs for r in run]) for g in range(5, 8)]
     twice = [(5, PRESENCE | s, k, b"") for g, s, k, _ in runs[0] if g == 5][:1]
     with pytest.raises(FormatError, match="is twice"):
-        gathered([*runs, twice], range(5, 8), memory=memory)
+        gather([*runs, twice], range(5, 8), memory=memory)
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 2000, 300])
@@ -128,18 +128,18 @@ def test_elements_of_lists_are_put_together_by_their_index(
     records = [*others, *elements]
     mixed = [records[i] for i in rng.permutation(len(records))]
     runs = [mixed[i::7] for i in range(7)]
-    out, offsets = gathered(runs, range(5, 7), memory=memory, compressed=compressed, lists=(1,))
+    out, offsets = gather(runs, range(5, 7), memory=memory, compressed=compressed, lists=(1,))
     expected = [*others, *((g, 1, k, b",".join(values)) for (g, k), values in lists.items() if values)]
     assert parts_of(out, offsets, compressed=compressed) == [key_group(g, 1, expected) for g in range(5, 7)]
     with pytest.raises(FormatError, match="is twice in state 1"):
-        gathered([*runs, elements[:1]], range(5, 7), memory=memory, lists=(1,))
+        gather([*runs, elements[:1]], range(5, 7), memory=memory, lists=(1,))
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 10])
 def test_one_key_in_two_runs_is_refused(memory: int) -> None:
     runs = [[(5, 1, b"key", b"1")], [(5, 0, b"key", b"2"), (5, 1, b"key", b"3")]]
     with pytest.raises(FormatError, match="b'key' is twice in state 1 of key group 5"):
-        gathered(runs, range(5, 6), memory=memory)
+        gather(runs, range(5, 6), memory=memory)
 
 
 def test_key_groups_that_are_sorted_already_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,14 +149,14 @@ def test_key_groups_that_are_sorted_already_stay_as_they_are(monkeypatch: pytest
     runs = [sorted(run) for run in random_runs(5, range(5, 8), 300, 1)]
     expected = [key_group(g, 1, [r for run in runs for r in run]) for g in range(5, 9)]
     monkeypatch.setattr(Gatherer, "settled", refuse)
-    out, offsets = gathered(runs, range(5, 9))
+    out, offsets = gather(runs, range(5, 9))
     assert parts_of(out, offsets, compressed=False) == expected
 
 
 def test_runs_of_a_place_keep_their_order_whichever_files_they_are_in() -> None:
     """Elements of operator state are written in this order; each concurrent thread adds to another file."""
     runs = {
-        (place, i): dealt(batch_of([(7, 1, b"k%d%d" % (place, i), b"v")]), 1) for place in range(3) for i in range(5)
+        (place, i): deal_run(batch_of([(7, 1, b"k%d%d" % (place, i), b"v")]), 1) for place in range(3) for i in range(5)
     }
 
     class Meanwhile:

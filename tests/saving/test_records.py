@@ -13,23 +13,23 @@ from statetool.declaring.states import StateType
 from statetool.errors import EncodeError
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.io import files, targets
-from statetool.saving.bootstrap import KeyedBootstrap, Table, table_entries
+from statetool.saving.bootstrap import KeyedBootstrap, TableSchema, table_entries
 from statetool.saving.bootstrap.tables import keyed_job
-from statetool.saving.composition import StreamJob
+from statetool.saving.composition import StreamWriteTask
 from statetool.saving.publish import Publication, Staging
 from statetool.saving.streams.output import NewStream
-from statetool.saving.streams.runs import Spill, order_of_groups, packed
+from statetool.saving.streams.runs import Spill, order_of_groups, pack_run
 from statetool.types.declared import NOTHING_DECLARED
 
 MEMORY = 1 << 20
 
 
-def planned(table: pa.Table, *, long: bool = False, max_parallelism: int = 8) -> StreamJob:
+def planned(table: pa.Table, *, long: bool = False, max_parallelism: int = 8) -> StreamWriteTask:
     states = {"l": StateType(kind="list", element="STRING")} if long else None
     bootstrap = KeyedBootstrap(data=table, key=("k",), states=states, long=long)
     return keyed_job(
         "op",
-        [(bootstrap, Table(schema=table.schema))],
+        [(bootstrap, TableSchema(schema=table.schema))],
         None,
         parallelism=2,
         max_parallelism=max_parallelism,
@@ -39,13 +39,15 @@ def planned(table: pa.Table, *, long: bool = False, max_parallelism: int = 8) ->
     )
 
 
-def streams(job: StreamJob, batches: list[pa.RecordBatch], staging: Staging, memory: int = MEMORY) -> list[NewStream]:
+def streams(
+    job: StreamWriteTask, batches: list[pa.RecordBatch], staging: Staging, memory: int = MEMORY
+) -> list[NewStream]:
     ((_, recipe),) = job.tables
     with Spill() as spill:
         for place, rows in enumerate(batches):
             for batch in table_entries(recipe, rows):
                 order = order_of_groups(batch.group, batch.state)
-                spill.add(packed(batch, order, job.streams.prefix), place)
+                spill.add(pack_run(batch, order, job.streams.prefix), place)
         segments = spill.segments()
         return [
             job.streams.write(n, [segments.within(job.streams.numbers(n))], staging, memory)

@@ -12,10 +12,10 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.saving.compose import write_composition
-from statetool.saving.composition import Composition, StreamJob
+from statetool.saving.composition import Composition, StreamWriteTask
 from statetool.saving.local import LocalRunner
 from statetool.saving.streams.elements import ElementStreams
-from statetool.saving.streams.keyed import KeptEntries
+from statetool.saving.streams.keyed import CarriedEntries
 from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
 from tests.saving.test_drop_and_convert import stream_bytes
@@ -128,12 +128,12 @@ def test_the_size_of_a_data_frame_is_not_known() -> None:
 
 def _job(*tables: Any) -> Any:
     streams = ElementStreams(operator="o", header=b"", subtasks=(0,), inline_bytes=0, kept={})
-    return StreamJob(streams=streams, tables=tuple((t, cast(Any, None)) for t in tables))
+    return StreamWriteTask(streams=streams, tables=tuple((t, cast(Any, None)) for t in tables))
 
 
 def test_tasks_read_alike_many_bytes_not_files() -> None:
     sizes = [1 << 20] * 508 + [100 << 20, 1, 1]
-    kept = [(0, cast(KeptEntries, Sized(size))) for size in sizes]
+    kept = [(0, cast(CarriedEntries, Sized(size))) for size in sizes]
     tasks = runner.tasks_by_size(kept)
     assert [place for task in tasks for place, _, _ in task] == list(range(len(sizes)))
     assert len(tasks) == 508 // 32 + 2

@@ -124,10 +124,10 @@ def test_the_search_finds_an_early_removal(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_search_finds_an_abort_that_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    def settle(self: Publication, error: BaseException | None) -> str:
+    def finalize(self: Publication, error: BaseException | None) -> str:
         self._stage = "open"
         return "open"
 
-    monkeypatch.setattr(Publication, "_settle", settle)
+    monkeypatch.setattr(Publication, "_settle", finalize)
     with pytest.raises(AssertionError, match="half a savepoint"):
         explore(monkeypatch, False, **BOTH_ON_ONE_HOST, failures=1)

@@ -125,7 +125,7 @@ def test_values_of_coders(wrap: Any, of: Any, value: Any, raw: bytes) -> None:
     c = Cursor(raw + b"next", base=100)
     assert s.decode(c) == value
     assert c.pos == len(raw)
-    assert not s.framed_only
+    assert not s.needs_frame
     assert s.type_name.startswith("Beam ")
     for cut in range(len(raw)):
         with pytest.raises(FormatError):
@@ -148,7 +148,7 @@ def test_values_with_windows_are_not_written() -> None:
 def test_a_coder_of_the_job_is_bytes_with_its_name() -> None:
     mine = beam.obj("com.acme.OrderCoder", secret=7)
     s = serializer(beam.legacy(coder("Kv", keyCoder=TEXT, valueCoder=mine)))
-    assert s.framed_only
+    assert s.needs_frame
     assert s.type_name == "Beam KV<StringUtf8, com.acme.OrderCoder>"
     assert s.decode(Cursor(b"\1a\xff\xfe")) == ("a", b"\xff\xfe")
     # If something follows it, everything is bytes.

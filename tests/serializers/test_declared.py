@@ -50,7 +50,7 @@ def test_a_value_class_is_read_in_the_order_of_its_write_method() -> None:
     value = ("k", 5, (1.5, "q"), b"\1\2")
     assert s.decode(Cursor(raw)) == value
     assert encoded(s, value) == raw
-    assert not s.framed_only
+    assert not s.needs_frame
     with pytest.raises(FormatError, match="s"):
         s.decode(Cursor(raw[:2]))
     with pytest.raises(EncodeError):
@@ -219,7 +219,7 @@ def test_a_message_without_a_declaration_is_its_bytes() -> None:
     at = kryo.index(len(plain).to_bytes(4, "big") + plain)
     out += kryo[:at] + len(entry).to_bytes(4, "big") + entry + kryo[at + 4 + len(plain) :]
     s = bound(bytes(out))
-    assert not s.framed_only
+    assert not s.needs_frame
     assert s.decode(Cursor(b"\x57\x01\x03abc")) == b"abc"
     assert encoded(s, b"abc") == b"\x57\x01\x03abc"
 

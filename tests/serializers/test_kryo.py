@@ -176,15 +176,15 @@ def test_an_undeclared_class_is_named_with_a_way_out(version: str) -> None:
     with pytest.raises(UnknownSerializerError, match=r"statetool.declare\(\"KryoValues\$Item\""):
         s.decode(Cursor(recorded.values["item"][0]))
     opaque = of_type(recorded.gen, "KryoValues$Item", ())
-    assert opaque.framed_only
-    assert "KryoValues$Item" in opaque.what_is_missing
+    assert opaque.needs_frame
+    assert "KryoValues$Item" in opaque.missing_declaration_hint
     assert opaque.decode(Cursor(b"abc")) == b"abc"
 
 
 def test_without_a_version_values_stay_bytes() -> None:
     s = snapshot_reader().snapshot(Cursor(golden("2.3.0").snapshot))
-    assert s.framed_only
-    assert "kryo=" in s.what_is_missing
+    assert s.needs_frame
+    assert "kryo=" in s.missing_declaration_hint
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -162,7 +162,7 @@ def test_a_wrapper_in_a_declared_list_shows_its_elements(version: str) -> None:
     )
     assert decoded(loose, raw).endswith(':{"java.util.LinkedList":["a",null]}}}}')
     assert isinstance(loose, KryoSerializer)
-    typed = loose.shown_as(parse_java_type("java.util.List<a.B>"))
+    typed = loose.with_java_type(parse_java_type("java.util.List<a.B>"))
     assert isinstance(typed, KryoSerializer)
     raw_list = encoded(typed, [(["a", None],)])
     assert decoded(typed, raw_list) == [(["a", None],)]
@@ -171,8 +171,8 @@ def test_a_wrapper_in_a_declared_list_shows_its_elements(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_serializer_of_the_job_is_named(version: str) -> None:
     s = serializer(version, "money")
-    assert s.framed_only
-    assert "MoneySerializer" in s.what_is_missing
+    assert s.needs_frame
+    assert "MoneySerializer" in s.missing_declaration_hint
     raw = lines(version)["money", "full"][0]
     assert s.decode(Cursor(raw)) == raw
     # Also a default serializer of an interface: the declaration says that the class has it.
@@ -233,8 +233,8 @@ def test_what_a_serializer_of_the_job_writes_can_be_declared(version: str, secti
 def test_a_declared_serializer_is_that_of_the_snapshot() -> None:
     other = statetool.declare("KryoLibraries$Money", WRITTEN, serializer="KryoLibraries$OtherSerializer")
     s = serializer("2.3.0", "money", (other,))
-    assert s.framed_only
-    assert 'serializer="KryoLibraries$MoneySerializer"' in s.what_is_missing
+    assert s.needs_frame
+    assert 'serializer="KryoLibraries$MoneySerializer"' in s.missing_declaration_hint
     for bad in ("writeInts", "writeVarInt", "writeObject", "writeDouble(true)", "long"):
         with pytest.raises(OptionError, match="writes"):
             statetool.declare("a.B", {"x": bad}, serializer="a.S")

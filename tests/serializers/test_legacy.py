@@ -155,7 +155,7 @@ def test_a_state_of_a_whole_nfa_is_known_and_empty() -> None:
     s = read(raw)
     assert s.proxy_bytes == raw
     assert s.type_name == "Nfa<String, Nfa<String, String, Int>>"
-    assert not s.framed_only
+    assert not s.needs_frame
     with pytest.raises(FormatError, match=r"no release since Flink 1\.6"):
         s.decode(Cursor(b"\0\1"))
 

@@ -83,7 +83,7 @@ def test_the_values_of_such_a_class_are_exact_bytes(family: str) -> None:
         header = read_keyed_header(Cursor(raw), NOTHING_DECLARED, end=len(raw))
         state = header.states[0].value
         assert "org.apache.flinkx" in state.type_name
-        assert state.framed_only
+        assert state.needs_frame
         assert state.decode(Cursor(b"\1\2\3")) == b"\1\2\3"
         assert write_keyed_header(header) == raw
 

@@ -130,7 +130,7 @@ def test_lost_serializer_spoils_only_the_values_that_need_it() -> None:
 
 def test_unknown_serializer_of_the_last_field_keeps_its_bytes() -> None:
     s = _bind(build.pojo("P", {"a": build.INT, "b": build.simple("Strange", "com.acme.")}))
-    assert s.framed_only
+    assert s.needs_frame
     assert s.decode(Cursor(b"\x02\x00\x00\x00\x00\x05\x00xyz")) == (5, b"xyz")
 
 

@@ -77,5 +77,5 @@ def test_records_are_structs_both_ways(version: str, section: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_record_without_fields_is_left_to_kryo(version: str) -> None:
     s = serializer(version, "empty")
-    assert s.framed_only
-    assert 'statetool.declare("JavaRecords$Empty"' in s.what_is_missing
+    assert s.needs_frame
+    assert 'statetool.declare("JavaRecords$Empty"' in s.missing_declaration_hint

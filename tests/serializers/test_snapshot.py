@@ -172,7 +172,7 @@ def test_unknown_class_is_named_with_its_offset() -> None:
 def test_unknown_class_in_an_old_list_is_framed_by_its_offsets() -> None:
     odd = _behind_proxy("com.acme.StrangeConfigSnapshot", b"whatever")
     s = _read_both(_BASE + "base.MapSerializerConfigSnapshot", _resilient(STRING, odd))
-    assert s.framed_only
+    assert s.needs_frame
     assert s.decode(Cursor(bytes.fromhex("00000001 0261 00 0102"))) == [("a", b"\1\2")]
 
 

@@ -11,7 +11,7 @@ from statetool.io.java_output import write_java_stream
 from statetool.io.java_stream import read_java_stream
 from statetool.io.output import Output
 from statetool.serializers.java_classes import StreamForm
-from statetool.serializers.sql_declared import fitted, sql_serializer, sql_snapshot
+from statetool.serializers.sql_declared import fit_to_release, sql_serializer, sql_snapshot
 from statetool.serializers.sql_streams import serializer_object, type_object
 from statetool.serializers.sql_types import parse_logical_type
 from statetool.serializers.table import snapshot_reader
@@ -72,10 +72,10 @@ def test_types_are_read_as_they_are_declared(text: str) -> None:
 def test_declared_snapshots_are_fitted_to_a_release_wherever_they_are() -> None:
     declared = flink.map_of("STRING", sql_serializer(parse_table_type("ARRAY<MAP<STRING, INT>>")))
     old = Output()
-    fitted(declared, (1, 13)).write_snapshot(old)
+    fit_to_release(declared, (1, 13)).write_snapshot(old)
     assert bytes(old).endswith(recorded_for("1.13.6")["ARRAY<MAP<STRING, INT>>"]["snapshot"])
     new = Output()
-    fitted(declared, (2, 3)).write_snapshot(new)
+    fit_to_release(declared, (2, 3)).write_snapshot(new)
     assert bytes(new).endswith(recorded_for("2.3.0")["ARRAY<MAP<STRING, INT>>"]["snapshot"])
     assert bytes(new) != bytes(old)
 
@@ -83,18 +83,18 @@ def test_declared_snapshots_are_fitted_to_a_release_wherever_they_are() -> None:
 def test_snapshots_that_were_read_are_not_fitted() -> None:
     old = recorded_for("1.13.6")["ARRAY<MAP<STRING, INT>>"]["snapshot"]
     snapshot = Output()
-    fitted(snapshot_reader().snapshot(Cursor(old)), (2, 3)).write_snapshot(snapshot)
+    fit_to_release(snapshot_reader().snapshot(Cursor(old)), (2, 3)).write_snapshot(snapshot)
     assert bytes(snapshot) == old
 
 
 def test_without_a_release_all_of_them_read_a_snapshot_or_it_is_refused() -> None:
     text = "ROW<a INT NOT NULL, b ARRAY<ARRAY<BIGINT NOT NULL>>>"
     snapshot = Output()
-    fitted(sql_serializer(parse_table_type(text)), None).write_snapshot(snapshot)
+    fit_to_release(sql_serializer(parse_table_type(text)), None).write_snapshot(snapshot)
     assert bytes(snapshot) == sql_snapshot(parse_table_type(text), StreamForm((1, 13)))
     assert bytes(snapshot) != sql_snapshot(parse_table_type(text), StreamForm((2, 3)))
     with pytest.raises(OptionError, match=r"do not read each other's") as caught:
-        fitted(sql_serializer(parse_table_type("ROW<a ARRAY<MAP<STRING, INT>>>")), None)
+        fit_to_release(sql_serializer(parse_table_type("ROW<a ARRAY<MAP<STRING, INT>>>")), None)
     assert "flink_version" in caught.value.hint
 
 

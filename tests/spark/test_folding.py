@@ -147,7 +147,7 @@ class TestFolding:
     def test_columns_have_any_name(self, spark: Any, tmp_path: Path) -> None:
         names = ["key.id", "a`b", "the state"]
         kind = "checkpoint_id LONG, checkpoint_time TIMESTAMP, compared_with LONG, change STRING, " + ", ".join(
-            f"{folding._quoted(n)} LONG" for n in names
+            f"{folding._quote(n)} LONG" for n in names
         )
         fold = statetool.fold_into(str(tmp_path / "lake"), key=names[:2])
         fold(spark.createDataFrame([(1, None, None, "insert", k, None, 0) for k in (1, 2, 3)], kind), 0)

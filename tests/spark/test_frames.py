@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
-from statetool.columns.python_values import shown_rows
+from statetool.columns.python_values import rows_to_python
 from statetool.errors import DecodeError, OptionError, TargetExistsError
 from statetool.spark.export import export_table
-from statetool.spark.guard import checked
+from statetool.spark.guard import reject_unsupported_rows
 from statetool.tables.request import ScanRequest
 from tests.support.corpora import HERE, unpack
 from tests.support.data_sources import data_sources, pushed_filters, rows_of
@@ -124,13 +124,13 @@ def test_errors_of_tasks_carry_the_place(corpus: Path, spark: Any) -> None:
 def test_a_map_with_a_key_twice_is_refused() -> None:
     kind = pa.map_(pa.string(), pa.int32())
     fine = pa.record_batch({"m": pa.array([[("a", 1)], None, [("a", 2), ("b", 3)]], type=kind)})
-    assert list(checked(iter([fine]))) == [fine]
+    assert list(reject_unsupported_rows(iter([fine]))) == [fine]
     twice = pa.record_batch({"m": pa.array([[("a", 1), ("a", 2)]], type=kind)})
     with pytest.raises(DecodeError, match="long form"):
-        list(checked(iter([twice])))
+        list(reject_unsupported_rows(iter([twice])))
     nested = pa.record_batch({"l": pa.array([[[("a", 1), ("a", 2)]]], type=pa.list_(kind))})
     with pytest.raises(DecodeError):
-        list(checked(iter([nested])))
+        list(reject_unsupported_rows(iter([nested])))
 
 
 @pytest.mark.parametrize("style", quick(["parquet", "avro", "jsonl"], "parquet"))
@@ -234,7 +234,7 @@ def test_years_that_python_does_not_have_are_shown_as_by_spark(tmp_path: Path, s
     op = statetool.load(str(tmp_path / "sp"), spark=spark)["o"]
     frame = op.keyed_state(nanos="truncate")
     texts = frame.selectExpr("key", "CAST(day AS STRING) AS day", "CAST(local AS STRING) AS local").collect()
-    shown = {r["key"]: r for b in op.batches(nanos="truncate") for r in shown_rows(b)}
+    shown = {r["key"]: r for b in op.batches(nanos="truncate") for r in rows_to_python(b)}
     assert {r["key"]: (r["day"], r["local"]) for r in texts} == {
         k: (str(r["day"]), str(r["local"])) for k, r in shown.items()
     }

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import statetool
 from statetool.errors import DecodeError, OptionError, UnsupportedError
 from statetool.spark.frames import row_limit
-from statetool.spark.guard import DEFAULT_ROW_BYTES, ROW_BYTES, checked
+from statetool.spark.guard import DEFAULT_ROW_BYTES, ROW_BYTES, reject_unsupported_rows
 from statetool.spark.session import heap_bytes
 from tests.support.data_sources import data_sources
 
@@ -27,7 +27,7 @@ NUMBERS = pa.map_(pa.string(), pa.int32())
 def refused(array: pa.Array) -> bool:
     batch = pa.record_batch({"m": array})
     try:
-        assert list(checked(iter([batch]))) == [batch]
+        assert list(reject_unsupported_rows(iter([batch]))) == [batch]
     except DecodeError:
         return True
     return False
@@ -84,7 +84,7 @@ def test_keys_of_any_type_are_compared(kind: pa.DataType, one: Any, other: Any) 
 def test_the_error_says_where_and_what_to_do() -> None:
     batch = pa.record_batch({"balances": pa.array([[("a", 1), ("a", 2)]], type=NUMBERS)})
     with pytest.raises(DecodeError, match=r"same key twice.*file x, operator accounts, state balances.*long form"):
-        list(checked(iter([batch]), file="x", operator="accounts"))
+        list(reject_unsupported_rows(iter([batch]), file="x", operator="accounts"))
 
 
 LIMIT = 10_000
@@ -113,20 +113,23 @@ def test_a_row_above_the_limit_is_named_before_the_jvm_gets_it(large: pa.Array, 
     column = pa.concat_arrays([others, large, others])
     batch = rows(pa.array([f"k{i}" for i in range(len(column))]), column)
     with pytest.raises(UnsupportedError) as caught:
-        list(checked(iter([batch]), operator="accounts", row_bytes=LIMIT))
+        list(reject_unsupported_rows(iter([batch]), operator="accounts", row_bytes=LIMIT))
     text = str(caught.value)
     assert text.startswith(f"the row of key 'k{around + 1}' has ")
     assert "operator accounts, state v" in text
     assert ROW_BYTES in text
     assert ("op.state('v')" in text) == (pa.types.is_list(large.type) or pa.types.is_map(large.type))
-    assert list(checked(iter([batch]), row_bytes=None)) == [batch]
-    assert list(checked(iter([batch]), row_bytes=3 * LIMIT)) == [batch]
+    assert list(reject_unsupported_rows(iter([batch]), row_bytes=None)) == [batch]
+    assert list(reject_unsupported_rows(iter([batch]), row_bytes=3 * LIMIT)) == [batch]
 
 
 def test_many_small_rows_are_no_large_one() -> None:
     batch = rows(pa.array(range(5000)), pa.array([["abcdefgh"]] * 5000))
     assert batch.nbytes > 10 * LIMIT
-    assert list(checked(iter([batch, batch.slice(7, 4000)]), row_bytes=LIMIT)) == [batch, batch.slice(7, 4000)]
+    assert list(reject_unsupported_rows(iter([batch, batch.slice(7, 4000)]), row_bytes=LIMIT)) == [
+        batch,
+        batch.slice(7, 4000),
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from statetool.spark.tables import collected, map_in_arrow
+from statetool.spark.tables import collect_rows, map_in_arrow
 
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -33,7 +33,7 @@ def test_the_jvm_hands_over_few_rows_at_a_time(spark: Any, given: dict[str, str]
     for name, value in given.items():
         session.conf.set(name, value)
     frame = session.range(0, 300, 1, 1).mapInArrow(sizes, "rows LONG, sum LONG")
-    assert [row.rows for row in collected(frame)] == expected
+    assert [row.rows for row in collect_rows(frame)] == expected
     assert {name: session.conf.get(name, None) for name in (ROWS, BYTES)} == {ROWS: None, BYTES: None} | given
 
 
@@ -43,13 +43,13 @@ def test_settings_are_as_before_where_a_task_fails(spark: Any) -> None:
 
     session = spark.newSession()
     with pytest.raises(Exception, match="ZeroDivisionError"):
-        collected(session.range(1).mapInArrow(fails, "id LONG"))
+        collect_rows(session.range(1).mapInArrow(fails, "id LONG"))
     assert session.conf.get(ROWS, None) is None
 
 
 def test_tasks_get_batches_of_many_rows_and_of_bounded_bytes(spark: Any) -> None:
     session = spark.newSession()
-    (all_rows,) = collected(map_in_arrow(session.range(0, 3000, 1, 1), sizes, "rows LONG, sum LONG"))
+    (all_rows,) = collect_rows(map_in_arrow(session.range(0, 3000, 1, 1), sizes, "rows LONG, sum LONG"))
     assert (all_rows.rows, all_rows.sum) == (3000, 3000 * 2999 // 2)
     wide = session.range(0, 300, 1, 1).selectExpr("id", "repeat('x', 200000) AS text")  # 128 rows are 25 MB
-    assert [row.rows for row in collected(map_in_arrow(wide, sizes, "rows LONG, sum LONG"))] == [256, 44]
+    assert [row.rows for row in collect_rows(map_in_arrow(wide, sizes, "rows LONG, sum LONG"))] == [256, 44]

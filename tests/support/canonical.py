@@ -22,7 +22,7 @@ from statetool.formats.metadata.handles import (
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.operator_state import OperatorHeader, write_operator_header
-from statetool.formats.state_meta import BROADCAST, KEY_VALUE, OPERATOR, PRIORITY_QUEUE, StateMeta
+from statetool.formats.state_meta import BROADCAST, KEY_VALUE, OPERATOR, PRIORITY_QUEUE, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
@@ -45,9 +45,9 @@ def encoded(s: Serializer, value: Any) -> bytes:
     return bytes(out)
 
 
-def keyed(name: str, kind: str, value: Snapshot, namespace: Snapshot = VOID) -> StateMeta:
+def keyed(name: str, kind: str, value: Snapshot, namespace: Snapshot = VOID) -> StateMetaInfo:
     """Describe a keyed state; ``value`` is the serializer of a complete list or map."""
-    return StateMeta(
+    return StateMetaInfo(
         name=name,
         backend_type=KEY_VALUE,
         options={"KEYED_STATE_TYPE": kind.upper()},
@@ -55,10 +55,10 @@ def keyed(name: str, kind: str, value: Snapshot, namespace: Snapshot = VOID) -> 
     )
 
 
-def timers(name: str, key: Snapshot, namespace: Snapshot = VOID) -> StateMeta:
+def timers(name: str, key: Snapshot, namespace: Snapshot = VOID) -> StateMetaInfo:
     """Describe timers."""
     snapshot = composite("org.apache.flink.streaming.api.operators.TimerSerializerSnapshot", 2, b"", key, namespace)
-    return StateMeta(
+    return StateMetaInfo(
         name=name, backend_type=PRIORITY_QUEUE, options={}, serializers={"VALUE_SERIALIZER": serializer(snapshot)}
     )
 
@@ -108,7 +108,7 @@ class Subtask:
     """Keyed state of one subtask: ``entries`` of ``(state name, key group, composite key, value)``."""
 
     key: Snapshot
-    states: Sequence[StateMeta]
+    states: Sequence[StateMetaInfo]
     entries: Sequence[tuple[str, int, bytes, bytes]] = ()
 
 
@@ -125,11 +125,11 @@ class ListState:
     key: Snapshot | None = None
     values: Sequence[Snapshot] = ()
 
-    def meta(self, name: str, subtask: int) -> StateMeta:
+    def meta(self, name: str, subtask: int) -> StateMetaInfo:
         serializers = {"VALUE_SERIALIZER": serializer(self.values[subtask] if self.values else self.value)}
         if self.key is not None:
             serializers["KEY_SERIALIZER"] = serializer(self.key)
-        return StateMeta(
+        return StateMetaInfo(
             name=name,
             backend_type=BROADCAST if self.mode == 2 else OPERATOR,
             options={"OPERATOR_STATE_DISTRIBUTION_MODE": ("SPLIT_DISTRIBUTE", "UNION", "BROADCAST")[self.mode]},

@@ -21,19 +21,19 @@ from statetool.formats.metadata.handles import (
 )
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.operator_id import operator_id_for_uid
-from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta, write_m6
+from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo, write_meta_v6
 from statetool.io.output import Output
 from tests.support.canonical import snappy
 
 Change = tuple[int, bytes]
 
 
-def description(state_id: int, meta: StateMeta) -> Change:
+def description(state_id: int, meta: StateMetaInfo) -> Change:
     """Return the change that declares a state."""
     out = Output()
     out.i1(METADATA)
     out.i4(7)
-    write_m6(out, meta)
+    write_meta_v6(out, meta)
     if meta.backend_type != PRIORITY_QUEUE:
         out.bool(False)
         out.bool(False)

@@ -10,7 +10,7 @@ import statetool
 from statetool.connectors.checks import check_source
 from statetool.connectors.file_sink import read_bucket
 from statetool.connectors.legacy_kafka import ConsumedPartition
-from statetool.connectors.model import Pending, as_plain
+from statetool.connectors.model import PendingCommit, as_plain
 from statetool.connectors.sinks import Sink, sink_of
 from statetool.connectors.sources import Source, source_of
 from statetool.connectors.wire import read_all, whole_versioned
@@ -224,7 +224,7 @@ def without_nulls(writer: Any) -> dict[str, Any]:
     return {"transactional_id_prefix": fields["transactional_id_prefix"]} if old else fields
 
 
-def committable_json(pending: Pending) -> dict[str, Any]:
+def committable_json(pending: PendingCommit) -> dict[str, Any]:
     """Return a committable in the corpus's notation."""
     fields = as_plain(pending.fields)
     for name in ("pending_file", "in_progress_to_cleanup"):
@@ -236,7 +236,7 @@ def committable_json(pending: Pending) -> dict[str, Any]:
     return {**head, "state": pending.status.upper(), **fields}
 
 
-def transaction_json(pending: Pending) -> dict[str, Any]:
+def transaction_json(pending: PendingCommit) -> dict[str, Any]:
     """Return a transaction in the corpus's notation."""
     handle = pending.fields.get("handle", pending.fields)
     return {"subtask": pending.subtask, "status": pending.status, "start_time": pending.start_ms, "handle": handle}

@@ -125,7 +125,7 @@ class FramedContract(SerializerContract):
 
     def test_skip_kernel_finds_the_same_ends(self, case: Case) -> None:
         s, _, _ = _load(case)
-        assert s.framed_only
+        assert s.needs_frame
 
     def test_truncation_is_an_error_inside_of_what_is_there(self, case: Case) -> None:
         s, frames, _ = _load(case)
@@ -142,7 +142,7 @@ class FramedContract(SerializerContract):
             (build.tuple_of(s, build.INT), (values[0], 1)),
         ):
             outer = snapshot_reader().snapshot(Cursor(snapshot))
-            assert outer.framed_only
+            assert outer.needs_frame
             out = Output()
             outer.encode(out, value)
             with pytest.raises(UnknownSerializerError):

@@ -387,7 +387,7 @@ def _external(value: Any, s: Any, style: Style) -> Any:
 
 
 def _kryo(value: Any, s: Any, style: Style) -> Any:
-    if value is None or s.framed_only:
+    if value is None or s.needs_frame:
         return _by_type(value, s.logical, style)
     return kryo_json(object_of(s, value), style, _by_type)
 
@@ -401,7 +401,7 @@ def _written(value: Any, s: Any, style: Style) -> Any:
 
 
 _BY_CLASS: Final[dict[str, _Encoder]] = {
-    "WrittenSerializer": _written,
+    "DataOutputSerializer": _written,
     "KryoSerializer": _kryo,
     "BufferEntrySerializer": _named(joined=0, element="1:element"),
     "LockableSerializer": _named(refs=0, element="1:part0"),

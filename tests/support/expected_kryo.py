@@ -8,7 +8,7 @@ from typing import Any, Final
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
 from statetool.serializers.kryo import model
-from statetool.serializers.kryo.model import Headed, Obj, boxed
+from statetool.serializers.kryo.model import Headed, Obj, box_class
 from statetool.serializers.kryo.scalars import SCALARS
 from statetool.serializers.kryo.times import TIMES
 from statetool.types import LogicalType
@@ -27,7 +27,7 @@ def kryo_json(obj: Obj | None, style: Style, by_type: ByType) -> Any:
     """Return an object in the corpus's notation."""
     if obj is None:
         return None
-    body = _BODIES.get(boxed(obj.cls))
+    body = _BODIES.get(box_class(obj.cls))
     if body is not None:
         return _scalar(obj, body.logical, style, by_type)
     items: Any = obj.value.items if isinstance(obj.value, Headed) else obj.value

@@ -73,7 +73,7 @@ def _note(facts: dict[str, Facts], s: Serializer, version: tuple[int, int] | Non
     if name not in SNAPSHOT_CLASSES:
         return
     known = facts.setdefault(name, Facts())
-    known.decoded |= not s.framed_only
+    known.decoded |= not s.needs_frame
     known.written |= written
     if all(kernel_only(child.program()) for _, child in s.children()):
         known.kernel.add(kernel_only(s.program()))

@@ -15,7 +15,7 @@ from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskS
 from statetool.formats.metadata.handles import ByteStreamHandle, FileHandle, IncrementalHandle
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.operator_id import operator_id_for_uid
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from tests.support.build import LONG, simple
 from tests.support.canonical import composite_key, encoded, group_of, keyed, serializer
 from tests.support.native import block_options
@@ -29,7 +29,7 @@ class Job:
 
     def __init__(self, root: Path, states: Sequence[str] = ("a",)) -> None:
         self.root = root
-        self.states: list[StateMeta] = [keyed(name, "value", BYTES) for name in states]
+        self.states: list[StateMetaInfo] = [keyed(name, "value", BYTES) for name in states]
         self.truth: dict[str, dict[int, bytes]] = {name: {} for name in states}
         self.number = 0
         self.key, self.value = serializer(LONG), serializer(BYTES)

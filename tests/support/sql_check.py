@@ -16,10 +16,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 import statetool
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.errors import StatetoolError
 from statetool.formats.metadata.handles import ByteStreamHandle
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer
 from statetool.serializers.rowdata import ArrayDataSerializer, MapDataSerializer, RowDataSerializer
 from statetool.serializers.runtime import TtlSerializer
@@ -100,12 +100,12 @@ class SqlChecker:
     # ---- keyed --------------------------------------------------------------------------------
 
     def state(
-        self, op: statetool.Operator, name: str, key: Serializer, meta: StateMeta, wanted: dict[str, Any]
+        self, op: statetool.Operator, name: str, key: Serializer, meta: StateMetaInfo, wanted: dict[str, Any]
     ) -> None:
         what = f"{op.name}.{name}"
         if meta.kind.upper() != wanted["kind"]:
             self.problems.append(f"{what}: kind {meta.kind}, expected {wanted['kind']}")
-        shape = StateShape(meta)
+        shape = StateLayout(meta)
         heads: dict[str, dict[str, Any]] = {}
         items: dict[str, list[Any]] = {}
         for row in self.read(op, name, key_group=True):
@@ -125,7 +125,7 @@ class SqlChecker:
         self.compare(what, actual, wanted["entries"], is_map=shape.kind == "map")
 
     def one_row_a_key(
-        self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMeta]], wanted: dict[str, Any]
+        self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMetaInfo]], wanted: dict[str, Any]
     ) -> None:
         void = [n for n in wanted if n in metas and is_void(metas[n][1])]
         if not void:
@@ -133,7 +133,7 @@ class SqlChecker:
         rows = self.read(op, "keyed_state", key_group=True)
         for name in void:
             key, meta = metas[name]
-            shape = StateShape(meta)
+            shape = StateLayout(meta)
             actual = []
             for row in rows:
                 if row[name] is not None:
@@ -148,7 +148,7 @@ class SqlChecker:
         return head
 
     def timers(
-        self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMeta]], wanted: dict[str, Any]
+        self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMetaInfo]], wanted: dict[str, Any]
     ) -> None:
         expected = [
             {"service": service, "namespace": None, **timer} for service, rows in wanted.items() for timer in rows
@@ -233,7 +233,7 @@ class SqlChecker:
             self.problems.append(f"{op.name}: coordinator state {raw}, expected {wanted['bytes']}")
 
 
-def is_void(meta: StateMeta) -> bool:
+def is_void(meta: StateMetaInfo) -> bool:
     """Return True if a state is part of the table ``keyed_state``: its namespace is ``VoidNamespace``."""
     return meta.kind != "timers" and meta.namespace is not None and meta.namespace.logical == Scalar("null")
 
@@ -257,7 +257,7 @@ def hex_text(value: Any) -> Any:
     return value
 
 
-def state_json(row: dict[str, Any], name: str, shape: StateShape) -> Any:
+def state_json(row: dict[str, Any], name: str, shape: StateLayout) -> Any:
     """Return the complete value of a state in a row of ``keyed_state``."""
     if shape.kind == "list" and not shape.framed_bytes:
         return [plain_json(ttl_plain(v, shape.element), shape.element) for v in row[name]]

@@ -17,14 +17,14 @@ import numpy as np
 from statetool.entries.form import (
     ALL_ENTRIES,
     EntryRequest,
-    EntrySource,
-    Form,
     KeyedContext,
-    KeyedPlace,
-    KeyGroupPlace,
+    KeyedHandleRef,
+    KeyGroupLocation,
+    KeyGroupReader,
+    OperatorReadContext,
+    StateFormat,
     StoredState,
-    Surroundings,
-    placed,
+    error_context,
 )
 from statetool.entries.headers import header_of_task
 from statetool.errors import FormatError, StatetoolError
@@ -41,29 +41,29 @@ _HEAD = struct.Struct(">4si")
 class ToyForm:
     """Stored form of streams that begin with the magic."""
 
-    def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
+    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
         if place.raw or not isinstance(place.handle, KeyGroupsHandle):
             return False
         stream = around.stream(place.handle.stream)
         return stream.size_bytes >= _HEAD.size and _read(stream, 0, len(MAGIC)) == MAGIC
 
-    def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
+    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
         return [StoredToy(place, around) for place in places]
 
 
 class StoredToy(StoredState):
     """One stream."""
 
-    def __init__(self, place: KeyedPlace, around: Surroundings) -> None:
+    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext) -> None:
         super().__init__(place, around)
         assert isinstance(place.handle, KeyGroupsHandle)
         stream = around.stream(place.handle.stream)
         ranges = offset_ranges(place.handle.start, place.handle.offsets, stream, nothing=0)
         self._all = ToySource(context=around.context, subtask=place.subtask, stream=stream, ranges=tuple(ranges))
 
-    def key_groups(self) -> Iterator[KeyGroupPlace]:
+    def key_groups(self) -> Iterator[KeyGroupLocation]:
         for r in self._all.ranges:
-            yield KeyGroupPlace(key_group=r.number, offset=r.offset, size_bytes=r.size_bytes)
+            yield KeyGroupLocation(key_group=r.number, offset=r.offset, size_bytes=r.size_bytes)
 
     def identity(self) -> bytes:
         return self._all.raw_header()
@@ -73,7 +73,7 @@ class StoredToy(StoredState):
 
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
-    ) -> Iterator[EntrySource]:
+    ) -> Iterator[KeyGroupReader]:
         for run in batches_of(
             [r for r in self._all.ranges if groups is None or r.number in groups], limit=target_bytes
         ):
@@ -105,12 +105,12 @@ class ToySource:
         return _read(self.stream, _HEAD.size, size)
 
     def header(self) -> KeyedHeader:
-        with placed(self):
+        with error_context(self):
             return header_of_task(self.raw_header(), self.stream.start + _HEAD.size, self.context)
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         for r in self.ranges:
-            with placed(self):
+            with error_context(self):
                 yield self._group(r)
 
     def _group(self, r: KeyGroupRange) -> EntryBatch:
@@ -145,7 +145,9 @@ def _read(stream: Stream, offset: int, size: int) -> bytes:
         return bytes(f.read_at(offset, size))
 
 
-def toy_stream(header: bytes, sources: Iterable[EntrySource], groups: Iterable[int]) -> tuple[bytes, tuple[int, ...]]:
+def toy_stream(
+    header: bytes, sources: Iterable[KeyGroupReader], groups: Iterable[int]
+) -> tuple[bytes, tuple[int, ...]]:
     """Write entries as a stream of this form; return it and the offsets of its key groups."""
     lines: dict[int, list[bytes]] = {}
     for batch in (b for s in sources for b in s.batches()):
@@ -162,4 +164,4 @@ def toy_stream(header: bytes, sources: Iterable[EntrySource], groups: Iterable[i
     return bytes(out), tuple(offsets)
 
 
-_: Form = ToyForm()
+_: StateFormat = ToyForm()

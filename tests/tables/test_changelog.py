@@ -21,7 +21,7 @@ from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
 from statetool.formats.metadata import SnapshotMetadata
 from statetool.formats.metadata.handles import ByteStreamHandle, ChangelogHandle, ChangesHandle, IncrementalHandle
 from statetool.formats.metadata.writer import write_metadata
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer
 from tests.corpus_check import Case
 from tests.support.build import INT, LONG, STRING, list_of, map_of, simple
@@ -135,7 +135,7 @@ def apply(model: Model, operation: Operation) -> Change:
     raise AssertionError(operation)
 
 
-def materialized(model: Model, states: Sequence[StateMeta]) -> tuple[bytes, list[int]]:
+def materialized(model: Model, states: Sequence[StateMetaInfo]) -> tuple[bytes, list[int]]:
     """Return a canonical stream with the model's current state, with its states in another order than in the log."""
     order = [m.name for m in states]
     by_group: dict[int, dict[int, list[tuple[bytes, bytes]]]] = {}

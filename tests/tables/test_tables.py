@@ -86,7 +86,7 @@ def test_key_groups_beyond_the_memory_limit_give_the_same_rows(corpus: Path, cas
         assert rows(op.to_arrow(table, decimals="string", memory_bytes=64)) == rows(whole)
 
 
-@pytest.mark.parametrize(("backend", "way"), [("rocksdb", "merged_by_key"), ("hashmap", "dealt_by_key")])
+@pytest.mark.parametrize(("backend", "way"), [("rocksdb", "merge_by_key"), ("hashmap", "partition_by_key_hash")])
 def test_sorted_key_groups_are_merged_others_spilled(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, backend: str, way: str
 ) -> None:
@@ -102,12 +102,12 @@ def test_sorted_key_groups_are_merged_others_spilled(
 
         return run
 
-    for name in ("merged_by_key", "dealt_by_key"):
+    for name in ("merge_by_key", "partition_by_key_hash"):
         monkeypatch.setattr(stream_reader, name, noted(name))
     op = statetool.load(str(corpus / f"v2_3_0-{backend}-canonical" / "snapshot"))["collections-by-string"]
     op.to_arrow(decimals="string", memory_bytes=64)
     assert way in ways
-    assert backend == "hashmap" or set(ways) == {"merged_by_key"}
+    assert backend == "hashmap" or set(ways) == {"merge_by_key"}
 
 
 def test_a_key_filter_reads_the_key_groups_of_its_keys_only(savepoint: statetool.Savepoint) -> None:

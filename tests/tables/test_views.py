@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import statetool
 from statetool.errors import DecodeError, FormatError, OptionError
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.codes import OK
 from statetool.kernels.matches import BEGIN, MANY_WAYS, match_paths
 from statetool.serializers.basic import STRING
@@ -148,7 +148,7 @@ def test_a_subtask_whose_states_have_other_parts_is_named(corpus: Path) -> None:
             check_view("windows", names, other)
 
 
-def changed(op: statetool.Operator, state: str) -> dict[str, StateMeta]:
+def changed(op: statetool.Operator, state: str) -> dict[str, StateMetaInfo]:
     """Return the states of an operator, one of them with text instead of each of its parts."""
     metas = {name: meta for name, (_, meta) in op.inventory.keyed_states.items()}
     value = metas[state].value

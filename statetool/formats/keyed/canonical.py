@@ -56,7 +56,7 @@ def _load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) 
             size = group.size_bytes
             if compressed:
                 start = group.offset - run[0].offset
-                chunks = _uncompressed(raw[start : start + size], group, f.stream)
+                chunks = _uncompress(raw[start : start + size], group, f.stream)
                 buffers += chunks
                 size = sum(map(len, chunks))
             regions.append(Region(at, base + group.offset, group.number, compressed))
@@ -65,7 +65,7 @@ def _load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) 
     return buffers[0] if len(buffers) == 1 else b"".join(buffers), tuple(regions)
 
 
-def _uncompressed(raw: memoryview, group: KeyGroupRange, stream: Stream) -> list[bytes]:
+def _uncompress(raw: memoryview, group: KeyGroupRange, stream: Stream) -> list[bytes]:
     """Return the uncompressed chunks of one key group."""
     try:
         return [chunk.data for chunk in read_chunks(raw, base=stream.start + group.offset)]

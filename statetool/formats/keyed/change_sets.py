@@ -23,7 +23,7 @@ from typing import Final
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import stream_chunks
-from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta, read_m6
+from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo, read_m6
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -140,14 +140,14 @@ class _Buffer:
         return Cursor(self.data, begin, begin + n, base=self.f.stream.start + self.start)
 
 
-def read_descriptions(files: ChangeFiles, change_set: ChangeSet, types: TypeContext) -> list[tuple[int, StateMeta]]:
+def read_descriptions(files: ChangeFiles, change_set: ChangeSet, types: TypeContext) -> list[tuple[int, StateMetaInfo]]:
     """Return the states that a change set declares, with their ids; only the beginning of the set is read.
 
     Raises
     ------
     FormatError, UnknownSerializerError
     """
-    descriptions: list[tuple[int, StateMeta]] = []
+    descriptions: list[tuple[int, StateMetaInfo]] = []
     for key_group, c in first_changes(files, change_set):
         if key_group != METADATA_GROUP:
             break
@@ -155,7 +155,7 @@ def read_descriptions(files: ChangeFiles, change_set: ChangeSet, types: TypeCont
     return descriptions
 
 
-def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, StateMeta]:
+def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, StateMetaInfo]:
     """Return the id and the metadata of a state.
 
     Raises
@@ -185,7 +185,9 @@ def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, Sta
     return state_id, meta
 
 
-def merged_states(materialized: Mapping[str, StateMeta], descriptions: Iterable[StateMeta]) -> dict[str, StateMeta]:
+def merge_states(
+    materialized: Mapping[str, StateMetaInfo], descriptions: Iterable[StateMetaInfo]
+) -> dict[str, StateMetaInfo]:
     """Merge the states of materialized streams and of the changelog by name.
 
     Raises
@@ -204,7 +206,7 @@ def merged_states(materialized: Mapping[str, StateMeta], descriptions: Iterable[
     return states
 
 
-def _same_bytes(one: StateMeta, other: StateMeta) -> bool:
+def _same_bytes(one: StateMetaInfo, other: StateMetaInfo) -> bool:
     if one.kind != other.kind or one.serializers.keys() != other.serializers.keys():
         return False
     return all(writes_alike(s, other.serializers[name]) for name, s in one.serializers.items())
@@ -221,5 +223,5 @@ def writes_alike(one: Serializer, other: Serializer) -> bool:
     return kernel_only(program) and program == other.program() and one.length == other.length
 
 
-def _type_text(meta: StateMeta) -> str:
+def _type_text(meta: StateMetaInfo) -> str:
     return f"{meta.kind} of {meta.value.type_name}"

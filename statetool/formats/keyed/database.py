@@ -14,7 +14,7 @@ from typing import Final
 
 from statetool.errors import FormatError
 from statetool.formats.keyed.database_files import DatabaseFiles
-from statetool.formats.keyed.manifest import UnusualError
+from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.rocksdb import RocksDatabase
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.tables import Tables
@@ -37,7 +37,7 @@ class Database:
         _check_names(files)
         try:
             self.tables = Tables(files)
-        except UnusualError:
+        except UnsupportedManifestError:
             self._by_rocksdb()
 
     def _by_rocksdb(self) -> RocksDatabase:
@@ -74,7 +74,7 @@ class Database:
         if self.tables is not None:
             try:
                 tables = self.tables.open_range(column_family, low, high)
-            except UnusualError:
+            except UnsupportedManifestError:
                 pass
             else:
                 return self.tables.slices(tables, low, high, limit)

@@ -21,12 +21,12 @@ from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.distinct import Hashes, changed_ids, mix_hashes
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.manifest import TableFile, UnusualError
+from statetool.formats.keyed.manifest import TableFile, UnsupportedManifestError
 from statetool.formats.keyed.native import batch_of_slices, key_finder, key_ranges
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.table_file import Table
+from statetool.formats.keyed.table_file import SortedTable
 from statetool.formats.keyed.table_runs import Run
-from statetool.formats.keyed.tables import Tables, merged_slice, range_bounds, runs_between
+from statetool.formats.keyed.tables import Tables, merge_slice, range_bounds, runs_between
 from statetool.formats.stream import Stream
 from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.comparison import hash_spans
@@ -45,7 +45,7 @@ _DELETED: Final = (0, 7)
 WINDOW_BYTES: Final = 32 << 20
 #: Finds the end of the id in each composite key of a state: entries with one id are compared together.
 IdEnds = Callable[[int, EntryBatch], Int64s]
-Opened = list[tuple[TableFile, Table]]
+Opened = list[tuple[TableFile, SortedTable]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _Read:
 
     state: int
     run: Run
-    table: Table
+    table: SortedTable
     id_end: Int64s
     ids: Hashes
 
@@ -128,7 +128,7 @@ def changed_entries(
     try:
         for low, high in key_ranges(key_groups, None, prefix):
             ranges.append((low, high, {i: _pair(sides, name, low, high) for i, name in ids.items()}))
-    except UnusualError:
+    except UnsupportedManifestError:
         return None
     reader = _Reader(header, prefix, id_ends, new.name, alone=id_ends is None or _single(header, ids), upserts=upserts)
     return (window for low, high, pairs in ranges for window in reader.windows(pairs, low, high))
@@ -213,7 +213,7 @@ class _Reader:
             before = _select(before, unknown, invert=True)
             for side, reads in enumerate((before, after)):
                 runs = [(r.run, r.table) for r in (*reads, *shared)]
-                if runs and len(entries := merged_slice(runs, final=True)):
+                if runs and len(entries := merge_slice(runs, final=True)):
                     slices[side].append((state, entries))
         old, new = (batch_of_slices(side or [(0, _NOTHING)], self.prefix, self.name) for side in slices)
         # Entries that were only moved, or are hidden by newer ones on both sides, are among these.
@@ -235,11 +235,11 @@ class _Reader:
         return np.union1d(both, written), np.setdiff1d(written, both)
 
     def _read(
-        self, state: int, tables: Opened, low: bytes, high: bytes, wanted: Callable[[Table], Mask] | None = None
+        self, state: int, tables: Opened, low: bytes, high: bytes, wanted: Callable[[SortedTable], Mask] | None = None
     ) -> list[_Read]:
         return [self._identified(state, run, t) for run, t in runs_between(tables, low, high, wanted=wanted)]
 
-    def _identified(self, state: int, run: Run, table: Table) -> _Read:
+    def _identified(self, state: int, run: Run, table: SortedTable) -> _Read:
         keys = EntryBatch(
             data=run.keys,
             state=np.full(len(run.key), state, dtype=np.int64),
@@ -297,7 +297,7 @@ class _Reader:
     ) -> list[_Read]:
         """Read the entries with wanted ids from those blocks of shared files that may contain the given ones."""
 
-        def blocks(table: Table) -> Mask:
+        def blocks(table: SortedTable) -> Mask:
             marked = np.zeros(len(table.blocks.size), dtype=np.uint8)
             for keys, start, end in spans:
                 mark_blocks(table.blocks.keys, table.blocks.key, table.blocks.key_end, keys, start, end, marked)

@@ -24,7 +24,7 @@ from collections.abc import Container, Iterator, Mapping
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.heap import composite_key, list_pieces, map_pieces, take_bytes
-from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
+from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.delta_codes import APPEND, CLEAR, MERGE, OP_ADD_ELEMENT, OP_REMOVE_ELEMENT, PUT, REMOVE
@@ -74,7 +74,7 @@ def deltas_of(
         raise error.at(state=state, key_group=key_group) from None
 
 
-def _timer_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
+def _timer_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMetaInfo) -> Iterator[tuple[bytes, bytes]]:
     if operation == OP_ADD_ELEMENT:
         for _ in range(c.count("timers")):
             yield take_bytes(c, meta.value), bytes([PUT])
@@ -84,7 +84,7 @@ def _timer_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMet
         raise _unknown(c, operation, meta)
 
 
-def _value_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
+def _value_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMetaInfo) -> Iterator[tuple[bytes, bytes]]:
     assert meta.namespace is not None
     key_bytes = take_bytes(c, header.key)
     key = composite_key(key_bytes, take_bytes(c, meta.namespace), header.key, meta.namespace)
@@ -116,7 +116,7 @@ def _value_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMet
             raise _unknown(c, operation, meta)
 
 
-def _merges(c: Cursor, key_bytes: bytes, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
+def _merges(c: Cursor, key_bytes: bytes, header: KeyedHeader, meta: StateMetaInfo) -> Iterator[tuple[bytes, bytes]]:
     assert meta.namespace is not None
     target = composite_key(key_bytes, take_bytes(c, meta.namespace), header.key, meta.namespace)
     out = Output()
@@ -126,7 +126,7 @@ def _merges(c: Cursor, key_bytes: bytes, header: KeyedHeader, meta: StateMeta) -
     yield target, bytes(out)
 
 
-def _unknown(c: Cursor, operation: int, meta: StateMeta) -> FormatError:
+def _unknown(c: Cursor, operation: int, meta: StateMetaInfo) -> FormatError:
     return c.fail(f"operation {operation} on {meta.kind} state in the change log", pos=c.pos)
 
 

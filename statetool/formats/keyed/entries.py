@@ -119,7 +119,7 @@ def _runs_of(chosen: npt.NDArray[np.bool_]) -> list[slice]:
     return list(map(slice, edges[::2], edges[1::2]))
 
 
-def stacked(batches: Sequence[EntryBatch]) -> tuple[list[int], dict[str, Any]]:
+def stack(batches: Sequence[EntryBatch]) -> tuple[list[int], dict[str, Any]]:
     """Return the start of each batch's bytes in one buffer, and the columns over it."""
     starts = np.cumsum([0, *(len(b.data) for b in batches)])[:-1].tolist()
     columns: dict[str, Any] = {"data": np.concatenate([b.data for b in batches])}
@@ -134,7 +134,7 @@ def concat(batches: Sequence[EntryBatch]) -> EntryBatch:
     """Concatenate batches of one file over one buffer."""
     if len(batches) == 1:
         return batches[0]
-    starts, columns = stacked(batches)
+    starts, columns = stack(batches)
     return EntryBatch(
         **columns,
         regions=tuple(r.moved(start + r.start, 0) for b, start in zip(batches, starts, strict=True) for r in b.regions),

@@ -13,13 +13,13 @@ from statetool.errors import UnsupportedError
 from statetool.formats.keyed.projections import with_projections
 from statetool.formats.state_meta import (
     ReadSerializer,
-    StateMeta,
+    StateMetaInfo,
     newer_version,
     read_m3,
     read_m5,
     read_m6,
     read_with_unknowns,
-    write_m6,
+    write_meta_v6,
 )
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -38,7 +38,7 @@ class KeyedHeader:
     version: int
     compressed: bool
     key: Serializer
-    states: tuple[StateMeta, ...]
+    states: tuple[StateMetaInfo, ...]
     size_bytes: int
 
 
@@ -85,7 +85,7 @@ def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> KeyedHead
     return KeyedHeader(version=version, compressed=compressed, key=key.as_key(), states=states, size_bytes=c.pos)
 
 
-def _state(c: Cursor, version: int, reader: SnapshotReader, read: ReadSerializer, states_left: int) -> StateMeta:
+def _state(c: Cursor, version: int, reader: SnapshotReader, read: ReadSerializer, states_left: int) -> StateMetaInfo:
     if version == CURRENT_VERSION:
         return with_projections(read_m6(c, reader.types, read, states_left))
     return read_m5(c, reader) if version == 5 else read_m3(c, reader)
@@ -99,5 +99,5 @@ def write_keyed_header(header: KeyedHeader) -> bytes:
     write_proxied(out, header.key)
     out.i2(len(header.states))
     for state in header.states:
-        write_m6(out, state)
+        write_meta_v6(out, state)
     return bytes(out)

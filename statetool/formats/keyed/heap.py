@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from statetool.errors import UnknownSerializerError
-from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
+from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 
 _MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 
-def read_entry(c: Cursor, key: Serializer, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
+def read_entry(c: Cursor, key: Serializer, meta: StateMetaInfo) -> Iterator[tuple[bytes, bytes]]:
     """Yield an entry as canonical ones, without key group: a map as one per map entry, an empty list or map as none.
 
     Raises
@@ -36,7 +36,7 @@ def read_entry(c: Cursor, key: Serializer, meta: StateMeta) -> Iterator[tuple[by
     yield from _values(c, meta, composite_key(key_bytes, namespace, key, meta.namespace))
 
 
-def _values(c: Cursor, meta: StateMeta, key: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _values(c: Cursor, meta: StateMetaInfo, key: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the canonical entries of one state of one key: none for an empty list or map."""
     if meta.kind == "list" and meta.parts:
         elements = list_pieces(c, meta)
@@ -56,7 +56,7 @@ def composite_key(key: bytes, namespace: bytes, key_serializer: Serializer, name
     return key + namespace
 
 
-def list_pieces(c: Cursor, meta: StateMeta, *, framed: bool = False) -> list[bytes]:
+def list_pieces(c: Cursor, meta: StateMetaInfo, *, framed: bool = False) -> list[bytes]:
     """Return the bytes of the elements of a list: i4 n, elements; ``framed`` lists fill the cursor."""
     n = c.count("list elements", at_least=0)
     elements = []
@@ -67,7 +67,7 @@ def list_pieces(c: Cursor, meta: StateMeta, *, framed: bool = False) -> list[byt
     return elements
 
 
-def map_pieces(c: Cursor, meta: StateMeta, *, framed: bool = False) -> Iterator[tuple[bytes, bytes]]:
+def map_pieces(c: Cursor, meta: StateMetaInfo, *, framed: bool = False) -> Iterator[tuple[bytes, bytes]]:
     """Yield keys and canonical values (bool is null, value) of a map: i4 n, entries; ``framed`` maps fill the cursor."""
     n = c.count("map entries")
     for i in range(n):
@@ -87,10 +87,10 @@ def take_bytes(c: Cursor, serializer: Serializer, *, last: bool = False) -> byte
     start = c.pos
     if last:
         c.pos = c.end
-    elif serializer.framed_only:
+    elif serializer.needs_frame:
         raise UnknownSerializerError(
             f"the end of a value of {serializer.type_name} cannot be found in the layout of the heap backend",
-            hint=serializer.what_is_missing
+            hint=serializer.missing_declaration_hint
             or "take a canonical savepoint of the job, in which every value has a frame of its own",
         ).at(offset=c.offset)
     else:

@@ -20,7 +20,7 @@ from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.heap import read_entry
 from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
-from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
+from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
 from statetool.kernels import heap as kernel
@@ -61,7 +61,7 @@ def programs_of(header: KeyedHeader) -> kernel.StatePrograms:
     return kernel.StatePrograms(words, starts[0], table)
 
 
-def _kind(meta: StateMeta) -> int:
+def _kind(meta: StateMetaInfo) -> int:
     if meta.backend_type == PRIORITY_QUEUE:
         return kernel.TIMERS
     if not meta.parts:
@@ -69,7 +69,7 @@ def _kind(meta: StateMeta) -> int:
     return kernel.LIST if meta.kind == "list" else kernel.MAP
 
 
-def _ops_of(meta: StateMeta) -> tuple[Op, Op, Op]:
+def _ops_of(meta: StateMetaInfo) -> tuple[Op, Op, Op]:
     namespace = _NO_BYTES if meta.namespace is None else meta.namespace.program()
     programs = [p.program() for p in meta.parts] or [meta.value.program()]
     return namespace, programs[0], programs[1] if len(programs) > 1 else _NO_BYTES
@@ -96,7 +96,7 @@ def read_heap(f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeade
             size = group.size_bytes
             if header.compressed:
                 start = group.offset - run[0].offset
-                chunks = _uncompressed(raw[start : start + size], base + group.offset, group.number, f.stream.file)
+                chunks = _uncompress(raw[start : start + size], base + group.offset, group.number, f.stream.file)
                 buffers += chunks
                 size = sum(map(len, chunks))
             starts.append(at)
@@ -109,7 +109,7 @@ def read_heap(f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeade
     return walker.batch()
 
 
-def _uncompressed(raw: memoryview, base: int, key_group: int, file: str) -> list[bytes]:
+def _uncompress(raw: memoryview, base: int, key_group: int, file: str) -> list[bytes]:
     """Uncompress a key group: its number, and its sections."""
     try:
         chunks = read_chunks(raw[NUMBER_BYTES:], base=base + NUMBER_BYTES) if len(raw) > NUMBER_BYTES else ()

@@ -21,7 +21,7 @@ from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.deltas import deltas_of
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader
 from statetool.formats.keyed.key_doubt import other_type
-from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
+from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.delta_codes import PUT
@@ -46,7 +46,7 @@ class Sample:
     """Changes of data with their key groups, and the states of their log by id."""
 
     changes: tuple[tuple[int, bytes], ...]
-    states: Mapping[int, StateMeta]
+    states: Mapping[int, StateMetaInfo]
 
 
 def find_key_type(samples: Sequence[Sample], max_parallelism: int) -> Serializer:
@@ -70,7 +70,7 @@ def find_key_type(samples: Sequence[Sample], max_parallelism: int) -> Serializer
                 too_few.append(candidate.type_name)
         if fitting:
             return _unambiguous(fitting)
-    raise _undecided(
+    raise _raise_undecided(
         f"too few keys tell ({', '.join(too_few[:3])} would fit)" if too_few else "none of the common types fits"
     )
 
@@ -79,15 +79,15 @@ def _unambiguous(fitting: Sequence[tuple[Serializer, set[bytes]]]) -> Serializer
     # If everything fits Short, Char fits as well: :func:`other_type` decides between them.
     by_type = {s.type_name.replace("Char", "Short"): (s, keys) for s, keys in reversed(fitting)}
     if len(by_type) > 1:
-        raise _undecided(f"they may be {' or '.join(s.type_name for s, _ in fitting[:3])}")
+        raise _raise_undecided(f"they may be {' or '.join(s.type_name for s, _ in fitting[:3])}")
     ((candidate, keys),) = by_type.values()
     other = other_type(candidate, [candidate.decode(Cursor(key)) for key in keys])
     if other is not None:
-        raise _undecided(f"they may be {other}, which have the same bytes")
+        raise _raise_undecided(f"they may be {other}, which have the same bytes")
     return candidate
 
 
-def _undecided(why: str) -> UnknownSerializerError:
+def _raise_undecided(why: str) -> UnknownSerializerError:
     return UnknownSerializerError(
         f"the snapshot does not say the type of its keys: nothing was materialized below the change log, and {why}",
         hint=_HINT,
@@ -139,9 +139,9 @@ def _keys_read_by(candidate: Serializer, samples: Sequence[Sample], max_parallel
     return keys
 
 
-def _value_fits(meta: StateMeta, delta: bytes) -> bool:
+def _value_fits(meta: StateMetaInfo, delta: bytes) -> bool:
     """Return True if a new value ends where its change does, or if that cannot be determined."""
-    if delta[0] != PUT or meta.kind in ("list", "map") or meta.value.framed_only:
+    if delta[0] != PUT or meta.kind in ("list", "map") or meta.value.needs_frame:
         return True
     c = Cursor(delta, 1)
     try:

@@ -28,7 +28,7 @@ _NEW_FILE_END, _OLDEST_BLOB_FILE, _PATH_ID = 1, 4, 65
 _NEW_FILE_MUST_BE_KNOWN: Final = 1 << 6
 
 
-class UnusualError(Exception):
+class UnsupportedManifestError(Exception):
     """A file that only RocksDB itself can read; never leaves this package."""
 
 
@@ -62,7 +62,7 @@ def read_manifest(data: bytes) -> dict[str, tuple[TableFile, ...]]:
     ------
     FormatError
         Damaged.
-    UnusualError
+    UnsupportedManifestError
         A feature that Flink's RocksDB does not write.
     """
     families = {0: _Family("default")}
@@ -84,7 +84,7 @@ def _records(data: bytes) -> Iterator[Cursor]:
         if len(header) < _HEADER or len(body) < size or at % _BLOCK + _HEADER + size > _BLOCK:
             raise FormatError("a record of the manifest is cut off").at(offset=at)
         if kind > _LAST or kind == 0:
-            raise UnusualError(f"a record of type {kind}")
+            raise UnsupportedManifestError(f"a record of type {kind}")
         if masked_crc32c(bytes([kind]) + body) != int.from_bytes(header[:4], "little"):
             raise FormatError("a record of the manifest has a wrong checksum").at(offset=at)
         if (kind in (_WHOLE, _FIRST)) == bool(fragments):
@@ -109,7 +109,7 @@ def _apply(c: Cursor, families: dict[int, _Family]) -> None:
         tag = c.varint()
         if tag == _COMPARATOR:
             if _bytes(c) != _BYTEWISE:
-                raise UnusualError("another comparator")
+                raise UnsupportedManifestError("another comparator")
         elif tag in _NUMBERS:
             _number(c)
         elif tag == _COMPACT_CURSOR:
@@ -128,7 +128,7 @@ def _apply(c: Cursor, families: dict[int, _Family]) -> None:
         elif tag & _MAY_BE_IGNORED:
             _bytes(c)
         else:
-            raise UnusualError(f"a version edit with tag {tag}")
+            raise UnsupportedManifestError(f"a version edit with tag {tag}")
     if new_name is not None:
         families[number] = _Family(new_name)
     if number not in families:
@@ -145,7 +145,7 @@ def _apply(c: Cursor, families: dict[int, _Family]) -> None:
 def _new_file(c: Cursor, tag: int) -> TableFile:
     level, number = _number(c), _number(c)
     if tag == 102 and _number(c) != 0:
-        raise UnusualError("a file in another path")
+        raise UnsupportedManifestError("a file in another path")
     size = _number(c)
     smallest, largest = _user_key(c), _user_key(c)
     sequence = None
@@ -155,9 +155,9 @@ def _new_file(c: Cursor, tag: int) -> TableFile:
     while tag == 103 and (custom := _number(c)) != _NEW_FILE_END:
         value = _bytes(c)
         if custom == _OLDEST_BLOB_FILE or (custom == _PATH_ID and value != b"\0"):
-            raise UnusualError("blob files or a file in another path")
+            raise UnsupportedManifestError("blob files or a file in another path")
         if custom & _NEW_FILE_MUST_BE_KNOWN and custom != _PATH_ID:
-            raise UnusualError(f"a file with property {custom}")
+            raise UnsupportedManifestError(f"a file with property {custom}")
     return TableFile(
         number=number, level=level, size_bytes=size, smallest=smallest, largest=largest, largest_sequence=sequence
     )

@@ -159,7 +159,7 @@ class _Source:
 
 def key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
     """Return a function that cuts a composite key to the part that its entries share: key group and key, or only the key group."""
-    if key.framed_only:
+    if key.needs_frame:
         return lambda composite: composite[:prefix]
 
     def without_namespace(composite: bytes) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import Serializer
 from statetool.serializers.naming import Path, rows_of, with_part
 from statetool.serializers.rowdata import BinaryRowSerializer, RowDataSerializer
@@ -27,7 +27,7 @@ _USER_KEY: Final = "USER_KEY_SERIALIZER"
 _VALUE: Final = "VALUE_SERIALIZER"
 
 
-def with_projections(meta: StateMeta) -> StateMeta:
+def with_projections(meta: StateMetaInfo) -> StateMetaInfo:
     """Return a state whose sort keys and unique keys are written like those of Flink's projections."""
     if meta.name not in _SORT_KEYS | _BY_KEY and not meta.name.startswith(_BY_UNIQUE_KEY):
         return meta
@@ -39,11 +39,11 @@ def with_projections(meta: StateMeta) -> StateMeta:
     for slot in slots:
         for path, _ in rows[slot]:
             if meta.name in _SORT_KEYS or slot == _USER_KEY or path[:1] == ("key",):
-                serializers[slot] = _projected(serializers[slot], path)
+                serializers[slot] = _project(serializers[slot], path)
     return replace(meta, serializers=serializers)
 
 
-def _projected(serializer: Serializer, path: Path) -> Serializer:
+def _project(serializer: Serializer, path: Path) -> Serializer:
     row = serializer
     for step in path:
         row = dict(row.children())[step]

@@ -22,7 +22,7 @@ from typing import Final, Generic, TypeVar
 
 from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader
-from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
+from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
 from statetool.serializers.base import Serializer
@@ -69,7 +69,7 @@ def read_raw_header(region: memoryview, types: TypeContext, *, base: int, key: S
     """
     services = parse_raw_timers(region, types, base=base, key=key, find=_skip)
     states = tuple(
-        StateMeta(name=t.state, backend_type=PRIORITY_QUEUE, options={}, serializers={"VALUE_SERIALIZER": t.timer})
+        StateMetaInfo(name=t.state, backend_type=PRIORITY_QUEUE, options={}, serializers={"VALUE_SERIALIZER": t.timer})
         for t in services
     )
     if not services:
@@ -165,7 +165,7 @@ def _skip(c: Cursor, timer: TimerSerializer, n: int) -> None:
 
 def _check_nested(c: Cursor, timer: TimerSerializer, n: int) -> None:
     for step, nested in timer.children():
-        if n and nested.framed_only:
+        if n and nested.needs_frame:
             raise UnknownSerializerError(
                 f"the end of a {step} of {nested.type_name} cannot be found in raw timers",
                 hint="take a canonical savepoint of the job, in which every timer has a frame of its own",

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.keyed.distinct import distinct
-from statetool.formats.keyed.entries import E, EntryBatch, Int64s, RebuiltBatch, stacked
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.keyed.entries import E, EntryBatch, Int64s, RebuiltBatch, stack
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.kernels.delta_codes import APPEND, CLEAR, MERGE, PUT, REMOVE
 from statetool.kernels.distinct import hash_ranges
@@ -43,12 +43,12 @@ def join_batches(batches: Sequence[EntryBatch]) -> EntryBatch:
     """Return the entries of batches, at least one, as one batch, in order."""
     if len(batches) == 1:
         return batches[0]
-    starts, columns = stacked(batches)
+    starts, columns = stack(batches)
     columns["data"].flags.writeable = False
     return JoinedBatch(**columns, regions=(), file=batches[0].file, parts=tuple(zip(starts, batches, strict=True)))
 
 
-def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> EntryBatch:
+def replay(batch: EntryBatch, states: Sequence[StateMetaInfo], *, file: str) -> EntryBatch:
     """Return the entries after applying the deltas of a batch.
 
     Parameters
@@ -88,7 +88,7 @@ def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> Entr
 
 
 def _newest(
-    batch: EntryBatch, entries: Int64s, deltas: Int64s, meta: StateMeta
+    batch: EntryBatch, entries: Int64s, deltas: Int64s, meta: StateMetaInfo
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return masks of the entries without deltas, and of the deltas that are the last of their key and put a value."""
     order = np.concatenate([entries, deltas])
@@ -111,7 +111,7 @@ def _newest(
 class _Overlay:
     """Entries of one state that deltas change: pieces of the value by composite key, where those of a list are joined by commas."""
 
-    def __init__(self, meta: StateMeta, number: int) -> None:
+    def __init__(self, meta: StateMetaInfo, number: int) -> None:
         self.meta = meta
         self.number = number
         self.values: dict[bytes, Pieces] = {}

@@ -117,7 +117,7 @@ class StoredBlocks:
                 raise self.failure(i, f"{_DAMAGED}: {size} bytes instead of {len(block)}")
 
 
-def uncompressed(files: Sequence[StoredBlocks]) -> tuple[Bytes, Int64s, Int64s]:
+def uncompress(files: Sequence[StoredBlocks]) -> tuple[Bytes, Int64s, Int64s]:
     """Return one buffer with the blocks of all files, and the start and end of each block in it.
 
     Raises

@@ -6,7 +6,7 @@ has 48 bytes with another magic number, and lacks checksum type and version.) Th
 index has for each data block a key that does not sort before its last one.
 
 Features that only RocksDB itself should read (range deletions, compression dictionaries, ingested files, newer formats) raise
-:class:`~statetool.formats.keyed.manifest.UnusualError`.
+:class:`~statetool.formats.keyed.manifest.UnsupportedManifestError`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from statetool.errors import FormatError
 from statetool.formats.keyed.entries import Int64s
-from statetool.formats.keyed.manifest import UnusualError
-from statetool.formats.keyed.stored_blocks import Reader, StoredBlocks, uncompressed
+from statetool.formats.keyed.manifest import UnsupportedManifestError
+from statetool.formats.keyed.stored_blocks import Reader, StoredBlocks, uncompress
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import Bytes, frozen
@@ -77,14 +77,14 @@ class _Tail:
         return self._f.read_at(offset, length)
 
 
-class Table:
+class SortedTable:
     """One table file. Footer, properties and index are read at construction.
 
     Raises
     ------
     FormatError
         Damaged; with file and offset.
-    UnusualError
+    UnsupportedManifestError
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -110,9 +110,9 @@ class Table:
             raw = bytes([CRC32C]) + raw[5:45] + bytes(4) + _MAGIC
         version = int.from_bytes(raw[41:45], "little")
         if raw[45:] != _MAGIC or version > 5:
-            raise UnusualError(f"a table file of another kind or version: {raw[41:].hex()}")
+            raise UnsupportedManifestError(f"a table file of another kind or version: {raw[41:].hex()}")
         if raw[0] not in (CRC32C, XXH3):
-            raise UnusualError(f"checksums of kind {raw[0]}")
+            raise UnsupportedManifestError(f"checksums of kind {raw[0]}")
         c = Cursor(raw, 1, 41, base=self.stream.start + size - _FOOTER)
         metaindex = _number(c), _number(c)
         self.version = version
@@ -121,7 +121,7 @@ class Table:
     def _block(self, f: Reader, offset: int, size: int) -> Bytes:
         offsets, sizes = np.array([offset]), np.array([size])
         self._check_places(offsets, sizes, named_at=self.stream.size_bytes - _FOOTER)
-        plain, starts, ends = uncompressed([StoredBlocks.read(f, self.stream, offsets, sizes, self.checksum)])
+        plain, starts, ends = uncompress([StoredBlocks.read(f, self.stream, offsets, sizes, self.checksum)])
         return frozen(plain[starts[0] : ends[0]])
 
     def _properties(self, f: Reader, metaindex: tuple[int, int]) -> dict[bytes, int]:
@@ -130,23 +130,23 @@ class Table:
         for name, value in _entries(self._block(f, *metaindex)):
             blocks[name] = value
         if unusual := blocks.keys() & _UNUSUAL_BLOCKS:
-            raise UnusualError(f"blocks {unusual}")
+            raise UnsupportedManifestError(f"blocks {unusual}")
         handle = blocks.get(b"rocksdb.properties")
         if handle is None:
-            raise UnusualError("a table file without properties")
+            raise UnsupportedManifestError("a table file without properties")
         c = Cursor(handle)
         properties = {}
         for name, value in _entries(self._block(f, _number(c), _number(c))):
             if name in _UNUSUAL_PROPERTIES:
-                raise UnusualError(f"an ingested file: {name.decode()}")
+                raise UnsupportedManifestError(f"an ingested file: {name.decode()}")
             if name == b"rocksdb.compression" and self.version < 2 and value not in _OLD_COMPRESSIONS:
-                raise UnusualError(f"compression {value.decode()} of an old version")
+                raise UnsupportedManifestError(f"compression {value.decode()} of an old version")
             if name == b"rocksdb.block.based.table.index.type":
                 properties[name] = int.from_bytes(value, "little")
             elif 0 < len(value) <= 10 and value[-1] < 0x80 and all(b >= 0x80 for b in value[:-1]):
                 properties[name] = _number(Cursor(value))
         if properties.get(b"rocksdb.num.range-deletions", 0):
-            raise UnusualError("range deletions")
+            raise UnsupportedManifestError("range deletions")
         return properties
 
     def _read_index(self, f: Reader, index: tuple[int, int], properties: dict[bytes, int]) -> Blocks:
@@ -154,12 +154,12 @@ class Table:
         tagged = not properties.get(b"rocksdb.index.key.is.user.key", 0)
         delta = bool(properties.get(b"rocksdb.index.value.is.delta.encoded", 0))
         if kind not in (_BINARY_SEARCH, _HASH_SEARCH, _TWO_LEVEL):
-            raise UnusualError(f"an index of type {kind}")
+            raise UnsupportedManifestError(f"an index of type {kind}")
         blocks = self._index_block(f, *index, tagged=tagged, delta=delta)
         if kind == _TWO_LEVEL:
             places = zip(blocks.offset.tolist(), blocks.size.tolist(), strict=True)
             partitions = [self._index_block(f, offset, size, tagged=tagged, delta=delta) for offset, size in places]
-            blocks = _joined(partitions) if partitions else blocks
+            blocks = _join(partitions) if partitions else blocks
         self._check_places(blocks.offset, blocks.size, named_at=index[0])
         return blocks
 
@@ -221,7 +221,7 @@ def _entries(block: Bytes) -> Iterator[tuple[bytes, bytes]]:
         yield name, c.take(size, "a value")
 
 
-def _joined(partitions: list[Blocks]) -> Blocks:
+def _join(partitions: list[Blocks]) -> Blocks:
     shift = np.cumsum([0, *(len(p.keys) for p in partitions)])[:-1].tolist()
     return Blocks(
         keys=frozen(np.concatenate([p.keys for p in partitions])),

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.formats.keyed.entries import Int64s
-from statetool.formats.keyed.stored_blocks import uncompressed
-from statetool.formats.keyed.table_file import Table
+from statetool.formats.keyed.stored_blocks import uncompress
+from statetool.formats.keyed.table_file import SortedTable
 from statetool.kernels.arrays import Bytes, frozen
 from statetool.kernels.blocks import BLOCK_MESSAGES, decode_blocks, measure_blocks
 from statetool.kernels.codes import OK
@@ -45,7 +45,7 @@ class Run:
         )  # fmt: skip
 
 
-def read_runs(wanted: Sequence[tuple[Table, Int64s]]) -> list[Run]:
+def read_runs(wanted: Sequence[tuple[SortedTable, Int64s]]) -> list[Run]:
     """Read the entries of data blocks of several files by their ascending indexes: one run per file, all over the same two buffers.
 
     Raises
@@ -57,7 +57,7 @@ def read_runs(wanted: Sequence[tuple[Table, Int64s]]) -> list[Run]:
         return []
     files = [table.stored(numbers) for table, numbers in wanted]
     edges = np.cumsum([0, *(len(f.sizes) for f in files)])
-    plain, starts, ends = uncompressed(files)
+    plain, starts, ends = uncompress(files)
     counts = np.empty(len(starts), dtype=np.int64)
     code, bad, size = measure_blocks(plain, starts, ends, counts)
     stops = np.cumsum(counts)

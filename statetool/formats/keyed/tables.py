@@ -19,9 +19,9 @@ import numpy.typing as npt
 from statetool.errors import FormatError
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import Int64s
-from statetool.formats.keyed.manifest import TableFile, UnusualError, read_manifest
+from statetool.formats.keyed.manifest import TableFile, UnsupportedManifestError, read_manifest
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.table_file import Table
+from statetool.formats.keyed.table_file import SortedTable
 from statetool.formats.keyed.table_runs import Run, read_runs
 from statetool.formats.stream import prefetch
 from statetool.kernels.arrays import Bytes, Mask, frozen
@@ -41,14 +41,14 @@ class Tables:
     ------
     FormatError
         Damaged, or a file is missing.
-    UnusualError
+    UnsupportedManifestError
     """
 
     def __init__(self, files: DatabaseFiles) -> None:
         self.name = files.name
         self._streams = dict(files.files)
         if any(n.endswith((".log", ".blob")) and s.size_bytes for n, s in files.files):
-            raise UnusualError("log or blob files")
+            raise UnsupportedManifestError("log or blob files")
         prefetch(s for n, s in files.files if n == "CURRENT" or n.startswith("MANIFEST-"))
         current = self._whole("CURRENT")
         if not re.fullmatch(rb"MANIFEST-\d{6,20}\n?", current):
@@ -67,7 +67,7 @@ class Tables:
                     raise FormatError(
                         f"{file.name} has {stream.size_bytes} bytes, {manifest} says {file.size_bytes}"
                     ).at(file=stream.file)
-        self._tables: OrderedDict[str, Table] = OrderedDict()
+        self._tables: OrderedDict[str, SortedTable] = OrderedDict()
         self._lock = threading.Lock()
 
     def _named(self, by: str, name: str) -> str:
@@ -81,26 +81,28 @@ class Tables:
         with self._streams[name].open() as f:
             return bytes(f.read_at(0, f.stream.size_bytes))
 
-    def _table(self, file: TableFile) -> Table:
+    def _table(self, file: TableFile) -> SortedTable:
         with self._lock:
-            table = self._tables.pop(file.name, None) or Table(self._streams[file.name])
+            table = self._tables.pop(file.name, None) or SortedTable(self._streams[file.name])
             self._tables[file.name] = table
             if len(self._tables) > _MOST_TABLES:
                 self._tables.popitem(last=False)
             return table
 
-    def open_range(self, column_family: str, low: bytes, high: bytes) -> list[tuple[TableFile, Table]]:
+    def open_range(self, column_family: str, low: bytes, high: bytes) -> list[tuple[TableFile, SortedTable]]:
         """Open the files that may contain keys from ``low`` (inclusive) to ``high`` (exclusive).
 
         Raises
         ------
-        FormatError, UnusualError
+        FormatError, UnsupportedManifestError
         """
         files = [f for f in self.families[column_family] if f.smallest < high and f.largest >= low]
         prefetch(self._streams[f.name] for f in files)
         return [(f, self._table(f)) for f in files]
 
-    def slices(self, tables: list[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
+    def slices(
+        self, tables: list[tuple[TableFile, SortedTable]], low: bytes, high: bytes, limit: int
+    ) -> Iterator[Slice]:
         """Yield the entries of files with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time.
 
         Raises
@@ -113,21 +115,21 @@ class Tables:
             stop = high if bound is None else bound
             runs = runs_between(tables, start, stop, behind_low=behind, with_high=bound is not None)
             if runs:
-                entries = merged_slice(runs, final=bound is None)
+                entries = merge_slice(runs, final=bound is None)
                 if len(entries):
                     yield entries
             start, behind = stop, True
 
 
 def runs_between(
-    tables: Sequence[tuple[TableFile, Table]],
+    tables: Sequence[tuple[TableFile, SortedTable]],
     low: bytes,
     high: bytes,
     *,
     behind_low: bool = False,
     with_high: bool = False,
-    wanted: Callable[[Table], Mask] | None = None,
-) -> list[tuple[Run, Table]]:
+    wanted: Callable[[SortedTable], Mask] | None = None,
+) -> list[tuple[Run, SortedTable]]:
     """Read the entries with keys from ``low`` (optionally exclusive) to ``high`` (optionally inclusive), one run per file.
 
     Parameters
@@ -135,7 +137,7 @@ def runs_between(
     wanted
         Selects the blocks of a file to read; ``None`` for all in the range.
     """
-    needed: list[tuple[Table, Int64s]] = []
+    needed: list[tuple[SortedTable, Int64s]] = []
     for file, table in tables:
         if file.largest < low or file.smallest > high:
             continue
@@ -152,7 +154,7 @@ def runs_between(
     return [(run, table) for run, (table, _) in zip(runs, needed, strict=True) if len(run.key)]
 
 
-def range_bounds(tables: Sequence[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> list[bytes]:
+def range_bounds(tables: Sequence[tuple[TableFile, SortedTable]], low: bytes, high: bytes, limit: int) -> list[bytes]:
     """Return keys that cut the range into windows of about ``limit`` bytes."""
     ends: list[tuple[bytes, float]] = []
     for _, table in tables:
@@ -177,11 +179,11 @@ def range_bounds(tables: Sequence[tuple[TableFile, Table]], low: bytes, high: by
     return bounds
 
 
-def merged_slice(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
+def merge_slice(runs: Sequence[tuple[Run, SortedTable]], *, final: bool) -> Slice:
     """Merge the runs of several files and drop entries replaced by newer ones."""
     keys, (key, key_end) = _over_one_buffer([(r.keys, r.key, r.key_end) for r, _ in runs])
     data, (value, value_end) = _over_one_buffer([(r.data, r.value, r.value_end) for r, _ in runs])
-    tag = _joined([r.tag for r, _ in runs])
+    tag = _join([r.tag for r, _ in runs])
     edges = np.cumsum([0, *(len(r.key) for r, _ in runs)]).tolist()
     orders = [np.arange(a, b) for a, b in pairwise(edges)]
     while len(orders) > 1:
@@ -216,11 +218,11 @@ def _over_one_buffer(ranges: Sequence[tuple[Bytes, Int64s, Int64s]]) -> tuple[By
             buffers.append(buffer)
             size += len(buffer)
     if len(buffers) == 1:
-        return buffers[0], (_joined([s for _, s, _ in ranges]), _joined([e for _, _, e in ranges]))
+        return buffers[0], (_join([s for _, s, _ in ranges]), _join([e for _, _, e in ranges]))
     starts = [start + shifts[id(buffer)] for buffer, start, _ in ranges]
     ends = [end + shifts[id(buffer)] for buffer, _, end in ranges]
     return frozen(np.concatenate(buffers)), (np.concatenate(starts), np.concatenate(ends))
 
 
-def _joined(arrays: list[npt.NDArray[_Number]]) -> npt.NDArray[_Number]:
+def _join(arrays: list[npt.NDArray[_Number]]) -> npt.NDArray[_Number]:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -115,8 +115,8 @@ def _subtask_body(out: Output, s: SubtaskState, version: int) -> None:
     for handle in (s.managed_operator, s.raw_operator):
         out.i4(0 if handle is None else 1)
         _operator_handle(out, handle)
-    _keyed(out, s.managed_keyed)
-    _keyed(out, s.raw_keyed)
+    _write_keyed(out, s.managed_keyed)
+    _write_keyed(out, s.raw_keyed)
     if version >= 3:
         for channels in (s.input_channels, s.output_channels):
             out.i4(len(channels))
@@ -166,7 +166,7 @@ def _key_groups(out: Output, handle: KeyGroupsHandle) -> None:
         out.utf(handle.handle_id or "")
 
 
-def _keyed(out: Output, handle: KeyedHandle) -> None:
+def _write_keyed(out: Output, handle: KeyedHandle) -> None:
     match handle:
         case None:
             out.u1(0)
@@ -225,7 +225,7 @@ def _changelog(out: Output, handle: ChangelogHandle) -> None:
     for handles in (handle.materialized, handle.changes):
         out.i4(len(handles))
         for h in handles:
-            _keyed(out, h)
+            _write_keyed(out, h)
     _optional(out, handle.materialization_id)
     _optional(out, handle.checkpoint_id)
     _optional(out, handle.handle_id)

@@ -4,19 +4,19 @@ from statetool.saving.bootstrap.model import (
     SERVICE_COLUMNS,
     ElementBootstrap,
     KeyedBootstrap,
-    Table,
-    checked_services,
+    TableSchema,
+    check_services,
 )
-from statetool.saving.bootstrap.recipe import ElementRecipe, KeyedRecipe
+from statetool.saving.bootstrap.recipe import ElementEncoder, RowEncoder
 from statetool.saving.bootstrap.records import table_entries
 
 __all__ = [
     "SERVICE_COLUMNS",
     "ElementBootstrap",
-    "ElementRecipe",
+    "ElementEncoder",
     "KeyedBootstrap",
-    "KeyedRecipe",
-    "Table",
-    "checked_services",
+    "RowEncoder",
+    "TableSchema",
+    "check_services",
     "table_entries",
 ]

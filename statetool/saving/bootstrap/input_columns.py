@@ -12,17 +12,17 @@ from statetool.columns.arrays import as_numpy, is_valid
 from statetool.columns.coerce import coerce, with_companion
 from statetool.columns.companions import PRESENT, SCALE, has_scales, with_scales
 from statetool.columns.types import COMPANION
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.errors import EncodeError, StatetoolError
 from statetool.kernels.arrays import Mask
-from statetool.saving.bootstrap.recipe import KeyedRecipe, StateColumn
+from statetool.saving.bootstrap.recipe import RowEncoder, StateColumn
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import KIND_FIELD, RowSerializer
 from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlType
 
 
 def column_of(
-    batch: pa.RecordBatch, name: str, logical: LogicalType, recipe: KeyedRecipe | None = None, *, exact: bool = False
+    batch: pa.RecordBatch, name: str, logical: LogicalType, recipe: RowEncoder | None = None, *, exact: bool = False
 ) -> pa.Array:
     """Return a column, with the nanoseconds or scales of its companion; state columns of ``recipe`` are not companions.
 
@@ -34,7 +34,7 @@ def column_of(
     array = batch.column(name)
     if has_scales(logical):
         scales = _companion(batch, name + SCALE, recipe)
-        return array if scales is None else _scaled(array, scales, logical, name, exact=exact)
+        return array if scales is None else _scale(array, scales, logical, name, exact=exact)
     if isinstance(logical, TtlType):
         logical = logical.value
     if isinstance(logical, TimestampType) and pa.types.is_timestamp(array.type):
@@ -43,14 +43,14 @@ def column_of(
     return array
 
 
-def _companion(batch: pa.RecordBatch, name: str, recipe: KeyedRecipe | None) -> pa.Array | None:
+def _companion(batch: pa.RecordBatch, name: str, recipe: RowEncoder | None) -> pa.Array | None:
     """Return the companion column, if any; state columns of ``recipe`` are not companions."""
     if name not in batch.schema.names or (recipe is not None and any(s.column == name for s in recipe.states)):
         return None
     return batch.column(name)
 
 
-def _scaled(array: pa.Array, scales: pa.Array, logical: LogicalType, name: str, *, exact: bool) -> pa.Array:
+def _scale(array: pa.Array, scales: pa.Array, logical: LogicalType, name: str, *, exact: bool) -> pa.Array:
     try:
         return with_scales(array, scales, logical, exact=exact)
     except StatetoolError as error:
@@ -60,9 +60,9 @@ def _scaled(array: pa.Array, scales: pa.Array, logical: LogicalType, name: str, 
 
 def state_mask(
     batch: pa.RecordBatch,
-    recipe: KeyedRecipe,
+    recipe: RowEncoder,
     state: StateColumn,
-    shape: StateShape,
+    shape: StateLayout,
     column: pa.Array,
     key_text: Callable[[int], str],
 ) -> Mask:
@@ -97,7 +97,7 @@ def state_mask(
     return has_state
 
 
-def key_array(batch: pa.RecordBatch, recipe: KeyedRecipe, logical: LogicalType) -> pa.Array:
+def key_array(batch: pa.RecordBatch, recipe: RowEncoder, logical: LogicalType) -> pa.Array:
     """Return the keys of rows; several columns form a struct."""
     if len(recipe.key) == 1:
         return column_of(batch, recipe.key[0], logical, recipe, exact=True)

@@ -1,6 +1,6 @@
 """Bootstraps: the tables of a user, and declarations of the states in them.
 
-A user's table is a ``pyarrow.Table`` or a Spark DataFrame. Modules here use only its schema, in :class:`Table`.
+A user's table is a ``pyarrow.Table`` or a Spark DataFrame. Modules here use only its schema, in :class:`TableSchema`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ElementBootstrap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class TableSchema:
     """Schemas of a bootstrap's tables; ``services`` are the (domain, service) pairs of its timers."""
 
     schema: pa.Schema
@@ -61,7 +61,7 @@ class Table:
     services: tuple[tuple[str | None, str | None], ...] = ()
 
 
-def checked_services(rows: Iterable[Mapping[str, str | None]]) -> tuple[tuple[str | None, str | None], ...]:
+def check_services(rows: Iterable[Mapping[str, str | None]]) -> tuple[tuple[str | None, str | None], ...]:
     """Return the sorted (domain, service) pairs of rows; absent columns are ``None``.
 
     Raises

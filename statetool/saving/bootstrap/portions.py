@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.taken import take_rows
+from statetool.columns.take import take_rows
 from statetool.errors import EncodeError
 from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
 from statetool.io.threads import in_threads
-from statetool.saving.bootstrap.recipe import KeyedRecipe
-from statetool.saving.bootstrap.records import measured_rows, table_entries
+from statetool.saving.bootstrap.recipe import RowEncoder
+from statetool.saving.bootstrap.records import measure_rows, table_entries
 from statetool.saving.streams.runs import portions
 
 if TYPE_CHECKING:
@@ -46,19 +46,19 @@ class _Part:
     ``size_bytes`` int64[max parallelism]: approximate bytes of the entries of each key group.
     """
 
-    recipe: KeyedRecipe
+    recipe: RowEncoder
     rows: pa.RecordBatch
     groups: npt.NDArray[np.uint16]
     order: npt.NDArray[np.int32]
     size_bytes: Int64s
 
     @classmethod
-    def of(cls, recipe: KeyedRecipe, rows: pa.RecordBatch) -> _Part:
+    def of(cls, recipe: RowEncoder, rows: pa.RecordBatch) -> _Part:
         groups = np.empty(rows.num_rows, dtype=np.uint16)
         size_bytes = np.zeros(recipe.max_parallelism, dtype=np.int64)
         for at in range(0, rows.num_rows, _MEASURED_ROWS):
             some = rows.slice(at, _MEASURED_ROWS)
-            own, sizes = measured_rows(recipe, some)
+            own, sizes = measure_rows(recipe, some)
             size_bytes += np.bincount(own, sizes, recipe.max_parallelism).astype(np.int64)
             groups[at : at + _MEASURED_ROWS] = own
         order = np.argsort(groups, kind="stable").astype(np.int32)
@@ -92,7 +92,7 @@ class TablesInPortions:
         As :func:`~statetool.saving.bootstrap.records.table_entries`, for the keys. Also if Arrow cannot take rows of a column's type.
     """
 
-    def __init__(self, tables: Sequence[tuple[pa.Table, KeyedRecipe]], max_parallelism: int, threads: int) -> None:
+    def __init__(self, tables: Sequence[tuple[pa.Table, RowEncoder]], max_parallelism: int, threads: int) -> None:
         used = [(table.select(recipe.columns(table.column_names)), recipe) for table, recipe in tables]
         for table, recipe in used:
             _check_taken(recipe, table.schema)
@@ -113,7 +113,7 @@ class TablesInPortions:
         """Return the approximate bytes of the entries of a range of key groups."""
         return int(self._edges[numbers.stop] - self._edges[numbers.start])
 
-    def batches(self, numbers: range) -> Iterator[tuple[KeyedRecipe, pa.RecordBatch]]:
+    def batches(self, numbers: range) -> Iterator[tuple[RowEncoder, pa.RecordBatch]]:
         """Yield the rows of a range of key groups in batches."""
         for part in self._parts:
             low, high = part.span(numbers)
@@ -127,7 +127,7 @@ class TablesInPortions:
         entries = [e for recipe, rows in self._rows(numbers) for e in table_entries(recipe, rows)]
         return concat(entries) if entries else None
 
-    def _rows(self, numbers: range) -> Iterator[tuple[KeyedRecipe, pa.RecordBatch]]:
+    def _rows(self, numbers: range) -> Iterator[tuple[RowEncoder, pa.RecordBatch]]:
         """Yield the rows of a range of key groups in large batches that combine all parts of a table."""
         for recipe, parts in groupby(self._parts, key=lambda part: part.recipe):
             taken = [part.taken(low, high) for part in parts for low, high in [part.span(numbers)] if low < high]
@@ -137,7 +137,7 @@ class TablesInPortions:
                 )
 
 
-def _check_taken(recipe: KeyedRecipe, schema: pa.Schema) -> None:
+def _check_taken(recipe: RowEncoder, schema: pa.Schema) -> None:
     """Refuse columns whose rows Arrow cannot take."""
     for field in schema:
         try:

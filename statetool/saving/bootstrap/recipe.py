@@ -40,7 +40,7 @@ class TimerColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyedRecipe:
+class RowEncoder:
     """Recipe that turns one table into keyed state.
 
     Attributes
@@ -89,7 +89,7 @@ class KeyedRecipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElementRecipe:
+class ElementEncoder:
     """Recipe that turns one table into operator state.
 
     Columns: ``value``, ``key`` (broadcast state), ``subtask`` (destination of the element).

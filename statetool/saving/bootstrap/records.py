@@ -19,32 +19,32 @@ from statetool.columns.coerce import coerce, list_parts, map_parts
 from statetool.columns.companions import has_scales
 from statetool.columns.encode import encode_column, first_failing, measure, measure_key
 from statetool.columns.pieces import Chain, Constant, Encoded, Flagged, Integers, Joined, Markers, Piece, Ranges, pack
-from statetool.columns.taken import row_sizes
+from statetool.columns.take import row_sizes
 from statetool.columns.to_plain import arrow_to_plain
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.entries import EntryBatch, Int64s
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.key_hash import key_groups
 from statetool.hashing.keys import KeyHasher
 from statetool.hashing.possible_keys import nulls_among
 from statetool.saving.bootstrap.input_columns import cell_text, column_of, key_array, row_of, state_mask
-from statetool.saving.bootstrap.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns
+from statetool.saving.bootstrap.recipe import ElementEncoder, RowEncoder, StateColumn, TimerColumns
 from statetool.saving.streams.gather import INDEX_BYTES
 from statetool.saving.streams.keyed import parse_keyed_header
-from statetool.saving.streams.measured import MeasuredEntries
+from statetool.saving.streams.measured_entries import MeasuredEntries
 from statetool.saving.streams.runs import PRESENCE
 from statetool.serializers.base import Serializer
 from statetool.tables.elements import element_serializer
 from statetool.types import Scalar
 from statetool.types.declared import TypeContext
-from statetool.types.shown import shown
+from statetool.types.display import display_value
 
 #: Bytes of an entry in addition to its key and value: two lengths, the key group.
 _FRAME_BYTES: Final = 10
 
 
-def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> Iterator[EntryBatch]:
+def table_entries(recipe: RowEncoder | ElementEncoder, rows: pa.RecordBatch) -> Iterator[EntryBatch]:
     """Encode rows of a table.
 
     Raises
@@ -55,7 +55,7 @@ def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> 
     if not rows.num_rows:
         return
     try:
-        if isinstance(recipe, KeyedRecipe):
+        if isinstance(recipe, RowEncoder):
             yield _Rows(recipe, rows).entries()
         else:
             yield _element_entries(recipe, rows)
@@ -63,7 +63,7 @@ def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> 
         raise error.at(operator=recipe.operator) from error.__cause__
 
 
-def measured_rows(recipe: KeyedRecipe, rows: pa.RecordBatch) -> tuple[Int64s, Int64s]:
+def measure_rows(recipe: RowEncoder, rows: pa.RecordBatch) -> tuple[Int64s, Int64s]:
     """Return the key group of each row of a table, and the approximate bytes of its entries, each of which repeats the key.
 
     Raises
@@ -81,7 +81,7 @@ def measured_rows(recipe: KeyedRecipe, rows: pa.RecordBatch) -> tuple[Int64s, In
 class _Rows:
     """Rows of one batch; their keys are encoded once for all states."""
 
-    def __init__(self, recipe: KeyedRecipe, batch: pa.RecordBatch) -> None:
+    def __init__(self, recipe: RowEncoder, batch: pa.RecordBatch) -> None:
         self.recipe, self.batch = recipe, batch
         self.header = recipe.keyed_header
         self.n = batch.num_rows
@@ -178,7 +178,7 @@ class _Rows:
             rows = np.arange(self.n)
             yield self.part(rows, self.recipe.presence, self.prefixes(first, rows), _no_bytes(self.n))
 
-    def prefixes(self, meta: StateMeta, rows: Int64s) -> Piece:
+    def prefixes(self, meta: StateMetaInfo, rows: Int64s) -> Piece:
         """Return the key and namespace of rows, as they precede user keys; all states of a table have the same namespace type."""
         if self._prefixes is None:
             assert meta.namespace is not None
@@ -199,7 +199,7 @@ class _Rows:
         array = array.take(as_arrow(rows))
         return as_piece(self._encoded_objects("namespace", namespace, array, rows))
 
-    def state(self, state: StateColumn, meta: StateMeta) -> MeasuredEntries:
+    def state(self, state: StateColumn, meta: StateMetaInfo) -> MeasuredEntries:
         shape = _shape(self.recipe.header, self.recipe.types, state.state_id)
         if self.recipe.long:
             return self.long_form(state, shape, meta)
@@ -220,7 +220,7 @@ class _Rows:
         values = self._measured(shape.element, present, state.column, access=state.last_access_ms, rows=rows)
         return self.of_rows(meta, state, rows, values)
 
-    def long_form(self, state: StateColumn, shape: StateShape, meta: StateMeta) -> MeasuredEntries:
+    def long_form(self, state: StateColumn, shape: StateLayout, meta: StateMetaInfo) -> MeasuredEntries:
         """Encode rows with one entry each, in the form that ``op.state(name)`` returns."""
         rows = np.arange(self.n)
         values = column_of(self.batch, state.column, shape.element.logical)
@@ -237,7 +237,13 @@ class _Rows:
         return self.of_rows(meta, state, rows, measured)
 
     def map_entries(
-        self, state: StateColumn, shape: StateShape, meta: StateMeta, rows: Int64s, keys: pa.Array, values: pa.Array
+        self,
+        state: StateColumn,
+        shape: StateLayout,
+        meta: StateMetaInfo,
+        rows: Int64s,
+        keys: pa.Array,
+        values: pa.Array,
     ) -> MeasuredEntries:
         assert shape.user_key is not None
         user_keys = self._measured(shape.user_key, keys, f"{state.column}.key", rows=rows, is_key=True)
@@ -250,7 +256,7 @@ class _Rows:
         composite = Chain((self.prefixes(meta, rows), user_keys), len(rows))
         return self.part(rows, state.state_id, composite, Flagged(valid, measured, (0, 1), 0))
 
-    def of_rows(self, meta: StateMeta, state: StateColumn, rows: Int64s, values: Piece) -> MeasuredEntries:
+    def of_rows(self, meta: StateMetaInfo, state: StateColumn, rows: Int64s, values: Piece) -> MeasuredEntries:
         """Return one entry per row, and remember these rows."""
         self.with_entry = rows
         return self.part(rows, state.state_id, self.prefixes(meta, rows), values)
@@ -300,7 +306,7 @@ class _Rows:
         array = self.key_array.slice(row, 1)
         logical = self.header.key.logical
         try:
-            return shown(arrow_to_plain(row_of(self.header.key, array), logical)[0], logical)
+            return display_value(arrow_to_plain(row_of(self.header.key, array), logical)[0], logical)
         except StatetoolError:
             return cell_text(array, 0)  # not a key of this type
 
@@ -309,8 +315,8 @@ class _Rows:
 
 
 @lru_cache(maxsize=256)
-def _shape(header: bytes, types: TypeContext, state_id: int) -> StateShape:
-    return StateShape(parse_keyed_header(header, types).states[state_id])
+def _shape(header: bytes, types: TypeContext, state_id: int) -> StateLayout:
+    return StateLayout(parse_keyed_header(header, types).states[state_id])
 
 
 def _no_bytes(n: int) -> Piece:
@@ -335,11 +341,11 @@ def _numbers(array: pa.Array, column: str) -> Int64s:
         raise
 
 
-def _element_entries(recipe: ElementRecipe, rows: pa.RecordBatch) -> EntryBatch:
+def _element_entries(recipe: ElementEncoder, rows: pa.RecordBatch) -> EntryBatch:
     """Encode rows of an operator state. A hash of an element's bytes chooses its subtask, so that retries choose the same one."""
     meta = recipe.operator_header.states[recipe.state_id]
     try:
-        values = _encoded_elements(element_serializer(meta), rows, recipe.value)
+        values = _encode_elements(element_serializer(meta), rows, recipe.value)
         if meta.kind != "broadcast":
             subtasks = _subtasks(recipe, rows, values)
             return MeasuredEntries.batch(
@@ -359,7 +365,7 @@ def as_piece(encoded: Encoded) -> Ranges:
     return Ranges(encoded.data, encoded.offsets[:-1], np.diff(encoded.offsets))
 
 
-def _encoded_elements(serializer: Serializer, batch: pa.RecordBatch, column: str) -> Encoded:
+def _encode_elements(serializer: Serializer, batch: pa.RecordBatch, column: str) -> Encoded:
     array = column_of(batch, column, serializer.logical)
     encode = partial(encode_column, serializer)
     try:
@@ -370,7 +376,7 @@ def _encoded_elements(serializer: Serializer, batch: pa.RecordBatch, column: str
 
 
 def _broadcast_keys(serializer: Serializer, batch: pa.RecordBatch, column: str) -> Encoded:
-    keys = _encoded_elements(serializer, batch, column)
+    keys = _encode_elements(serializer, batch, column)
     nulls = nulls_among(serializer, keys.data, keys.offsets[:-1], keys.offsets[1:])
     if len(nulls):
         raise EncodeError(
@@ -380,7 +386,7 @@ def _broadcast_keys(serializer: Serializer, batch: pa.RecordBatch, column: str) 
     return keys
 
 
-def _subtasks(recipe: ElementRecipe, batch: pa.RecordBatch, values: Encoded) -> Int64s:
+def _subtasks(recipe: ElementEncoder, batch: pa.RecordBatch, values: Encoded) -> Int64s:
     if recipe.subtask is None:
         crcs = (zlib.crc32(values.value(i)) for i in range(len(values)))
         return np.fromiter(crcs, dtype=np.int64, count=len(values)) % recipe.parallelism

@@ -12,7 +12,7 @@ from statetool.errors import StatetoolError
 from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap
 from statetool.saving.versions import Target
 from statetool.serializers.base import Serializer
-from statetool.serializers.sql_declared import fitted
+from statetool.serializers.sql_declared import fit_to_release
 from statetool.types.python_types import PythonType
 
 B = TypeVar("B", KeyedBootstrap, ElementBootstrap)
@@ -66,4 +66,4 @@ def _state(name: str, state: StateType | None, release: tuple[int, int] | None) 
 
 
 def _type(declared: str | Serializer | None, release: tuple[int, int] | None) -> Serializer | None:
-    return None if declared is None else fitted(flink.parse_type(declared), release)
+    return None if declared is None else fit_to_release(flink.parse_type(declared), release)

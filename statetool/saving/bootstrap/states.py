@@ -11,7 +11,7 @@ import pyarrow as pa
 from statetool.columns.companions import PRESENT, SCALE, has_scales, shows_scales, unscaled_part
 from statetool.columns.infer import complete_state, infer_namespace, infer_state, infer_type
 from statetool.columns.types import COMPANION
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.declaring import flink_types as flink
 from statetool.declaring.states import (
     TIMERS_PREFIX,
@@ -24,10 +24,10 @@ from statetool.declaring.states import (
 )
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.possible_keys import check_key_type
 from statetool.io.output import Output
-from statetool.saving.bootstrap.model import SERVICE_COLUMNS, KeyedBootstrap, Table, need
+from statetool.saving.bootstrap.model import SERVICE_COLUMNS, KeyedBootstrap, TableSchema, need
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import RowSerializer
 from statetool.serializers.snapshot import write_proxied
@@ -43,23 +43,23 @@ class PlannedTable:
     """One table: its states with their columns, and its timers."""
 
     bootstrap: KeyedBootstrap
-    table: Table
-    metas: tuple[tuple[StateMeta, str], ...]
-    timers: tuple[tuple[str | None, str | None, StateMeta], ...]
+    table: TableSchema
+    metas: tuple[tuple[StateMetaInfo, str], ...]
+    timers: tuple[tuple[str | None, str | None, StateMetaInfo], ...]
 
     @property
-    def all_metas(self) -> tuple[StateMeta, ...]:
+    def all_metas(self) -> tuple[StateMetaInfo, ...]:
         """Return all states, with timer queues last."""
         return (*(m for m, _ in self.metas), *(m for _, _, m in self.timers))
 
 
-def is_list(meta: StateMeta) -> bool:
+def is_list(meta: StateMetaInfo) -> bool:
     """Return True if each row of the long form is a list element."""
-    shape = StateShape(meta)
+    shape = StateLayout(meta)
     return shape.kind == "list" and not shape.framed_bytes
 
 
-def key_type(bootstrap: KeyedBootstrap, table: Table) -> Serializer:
+def key_type(bootstrap: KeyedBootstrap, table: TableSchema) -> Serializer:
     """Return the type of the keys of a table.
 
     Raises
@@ -120,7 +120,7 @@ def one_key(keys: Sequence[Serializer], carried: KeyedHeader | None) -> Serializ
     return serializers[0]
 
 
-def planned_table(bootstrap: KeyedBootstrap, table: Table, key: Serializer) -> PlannedTable:
+def plan_table(bootstrap: KeyedBootstrap, table: TableSchema, key: Serializer) -> PlannedTable:
     """Return the states and timers of one table.
 
     Raises
@@ -168,7 +168,7 @@ def check_scales(schema: pa.Schema, column: str, logical: LogicalType, own: Cont
     )
 
 
-def _check_key_scales(bootstrap: KeyedBootstrap, table: Table, key: Serializer) -> None:
+def _check_key_scales(bootstrap: KeyedBootstrap, table: TableSchema, key: Serializer) -> None:
     if not has_scales(key.logical):
         return
     kinds = [f.type for f in key.logical.fields] if isinstance(key.logical, StructType) else []
@@ -179,8 +179,8 @@ def _check_key_scales(bootstrap: KeyedBootstrap, table: Table, key: Serializer) 
                 check_scales(schema, name, kind)
 
 
-def _check_state_scales(bootstrap: KeyedBootstrap, schema: pa.Schema, meta: StateMeta, column: str) -> None:
-    shape = StateShape(meta)
+def _check_state_scales(bootstrap: KeyedBootstrap, schema: pa.Schema, meta: StateMetaInfo, column: str) -> None:
+    shape = StateLayout(meta)
     own = () if bootstrap.states is None else bootstrap.states
     try:
         if not bootstrap.long:
@@ -204,11 +204,11 @@ def _state_columns(bootstrap: KeyedBootstrap, schema: pa.Schema, known: Containe
     return [n for n in schema.names if n not in others]
 
 
-def _declared_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMeta, str]]:
+def _declared_states(bootstrap: KeyedBootstrap, table: TableSchema) -> list[tuple[StateMetaInfo, str]]:
     schema = table.schema
     declared = bootstrap.states
     if bootstrap.long:
-        return _declared_long(bootstrap, schema)
+        return _declare_long(bootstrap, schema)
     if declared is None:
         columns = _state_columns(bootstrap, schema)
         need(schema, columns, "the table")
@@ -231,7 +231,7 @@ def _declared_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[Stat
     return states
 
 
-def _declared_long(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[tuple[StateMeta, str]]:
+def _declare_long(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[tuple[StateMetaInfo, str]]:
     """Return the only state of a table in the long form; undeclared types follow from its columns."""
     assert isinstance(bootstrap.states, Mapping)
     ((name, declaration),) = bootstrap.states.items()
@@ -258,7 +258,7 @@ def _namespace(bootstrap: KeyedBootstrap, schema: pa.Schema) -> Serializer:
     return infer_namespace(schema.field(bootstrap.namespace).type)
 
 
-def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMeta, str]]:
+def _like_states(bootstrap: KeyedBootstrap, table: TableSchema) -> list[tuple[StateMetaInfo, str]]:
     like = bootstrap.like
     assert like is not None
     known = {name: meta for name, (_, meta) in like.keyed_states.items() if meta.kind != "timers"}
@@ -291,9 +291,9 @@ def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMet
     return list(zip(metas, columns, strict=True))
 
 
-def _companions(column: str, meta: StateMeta) -> set[str]:
+def _companions(column: str, meta: StateMetaInfo) -> set[str]:
     """Return the possible companion names of a state's column."""
-    shape = StateShape(meta)
+    shape = StateLayout(meta)
     logical = shape.element.logical
     logical = logical.value if isinstance(logical, TtlType) else logical
     keeps_nanos = isinstance(logical, TimestampType) and logical.unit == "ns"
@@ -313,8 +313,8 @@ def _check_timer_columns(bootstrap: KeyedBootstrap, schema: pa.Schema) -> None:
 
 
 def _timers(
-    bootstrap: KeyedBootstrap, table: Table, key: Serializer
-) -> tuple[tuple[str | None, str | None, StateMeta], ...]:
+    bootstrap: KeyedBootstrap, table: TableSchema, key: Serializer
+) -> tuple[tuple[str | None, str | None, StateMetaInfo], ...]:
     schema = table.timers
     assert schema is not None
     need(schema, ("timestamp",), "timers")

@@ -9,17 +9,17 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from statetool.columns.infer import infer_type
-from statetool.columns.values import StateShape
+from statetool.columns.values import StateLayout
 from statetool.declaring import flink_types as flink
 from statetool.declaring.states import element_meta, registered_name
 from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.formulas import HashFormula
-from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, Table, need
-from statetool.saving.bootstrap.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns
-from statetool.saving.bootstrap.states import PlannedTable, check_scales, is_list, key_type, one_key, planned_table
-from statetool.saving.composition import StreamJob
+from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, TableSchema, need
+from statetool.saving.bootstrap.recipe import ElementEncoder, RowEncoder, StateColumn, TimerColumns
+from statetool.saving.bootstrap.states import PlannedTable, check_scales, is_list, key_type, one_key, plan_table
+from statetool.saving.composition import StreamWriteTask
 from statetool.saving.streams.elements import ElementStreams
 from statetool.saving.streams.keyed import KeyedStreams
 from statetool.saving.streams.runs import PRESENCE
@@ -35,7 +35,7 @@ _MOST_STATES = 32767
 
 def keyed_job(
     label: str,
-    tables: Sequence[tuple[KeyedBootstrap, Table]],
+    tables: Sequence[tuple[KeyedBootstrap, TableSchema]],
     carried: KeyedHeader | None,
     *,
     parallelism: int,
@@ -43,7 +43,7 @@ def keyed_job(
     inline_bytes: int,
     formula_of: FormulaOf,
     types: TypeContext,
-) -> StreamJob:
+) -> StreamWriteTask:
     """Plan the keyed state and timers of an operator, without entries of a base.
 
     Parameters
@@ -57,10 +57,10 @@ def keyed_job(
         Types conflict, a column is missing, or a state is duplicated.
     """
     key = one_key([key_type(b, t) for b, t in tables], carried)
-    planned = [planned_table(b, t, key) for b, t in tables]
+    planned = [plan_table(b, t, key) for b, t in tables]
     for table in planned:
         _check_last_access(table)
-    metas: dict[str, StateMeta] = {m.name: m for m in carried.states} if carried is not None else {}
+    metas: dict[str, StateMetaInfo] = {m.name: m for m in carried.states} if carried is not None else {}
     for meta in (m for p in planned for m in p.all_metas):
         if meta.name in metas:
             raise OptionError(f"state {meta.name!r} is declared twice", hint="each state comes from one table")
@@ -85,15 +85,15 @@ def keyed_job(
     # State ids after those of states are used for presence entries.
     presences = (PRESENCE | i for i in range(len(metas), _MOST_STATES))
     recipes = (r for p, i in zip(planned, presences, strict=False) for r in _recipes(streams, p, ids, i, formula_of))
-    return StreamJob(streams=streams, tables=tuple(recipes))
+    return StreamWriteTask(streams=streams, tables=tuple(recipes))
 
 
 def _recipes(
     streams: KeyedStreams, planned: PlannedTable, ids: Mapping[str, int], presence: int, formula_of: FormulaOf
-) -> Iterator[tuple[Any, KeyedRecipe]]:
+) -> Iterator[tuple[Any, RowEncoder]]:
     """Yield the recipes for the states and for the timers of a table, each with its data."""
     bootstrap = planned.bootstrap
-    recipe = KeyedRecipe(
+    recipe = RowEncoder(
         operator=streams.operator,
         header=streams.header,
         max_parallelism=streams.max_parallelism,
@@ -120,7 +120,7 @@ def _recipes(
         yield bootstrap.timers, _timer_recipe(recipe, planned, ids)
 
 
-def state_names(tables: Sequence[tuple[KeyedBootstrap, Table]]) -> frozenset[str]:
+def state_names(tables: Sequence[tuple[KeyedBootstrap, TableSchema]]) -> frozenset[str]:
     """Return the names of all keyed states and timer queues in tables.
 
     Raises
@@ -131,10 +131,10 @@ def state_names(tables: Sequence[tuple[KeyedBootstrap, Table]]) -> frozenset[str
     if not tables:
         return frozenset()
     key = key_type(*tables[0])
-    return frozenset(m.name for b, t in tables for m in planned_table(b, t, key).all_metas)
+    return frozenset(m.name for b, t in tables for m in plan_table(b, t, key).all_metas)
 
 
-def _timer_recipe(recipe: KeyedRecipe, planned: PlannedTable, ids: Mapping[str, int]) -> KeyedRecipe:
+def _timer_recipe(recipe: RowEncoder, planned: PlannedTable, ids: Mapping[str, int]) -> RowEncoder:
     schema = planned.table.timers
     assert schema is not None
     key = recipe.key if set(recipe.key) <= set(schema.names) else ("key",)
@@ -159,7 +159,7 @@ def _check_last_access(planned: PlannedTable) -> None:
         raise OptionError(
             "last_access_ms= goes with like=", hint="say it of the state that is declared, as in statetool.value(...)"
         )
-    if not any(isinstance(StateShape(m).element.logical, TtlType) for m, _ in planned.metas):
+    if not any(isinstance(StateLayout(m).element.logical, TtlType) for m, _ in planned.metas):
         raise OptionError("last_access_ms= where no state has a time to live", hint="leave it out")
 
 
@@ -171,13 +171,13 @@ def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:
 
 def element_recipes(
     streams: ElementStreams, bootstraps: Iterable[ElementBootstrap], parallelism: int
-) -> tuple[tuple[Any, ElementRecipe], ...]:
+) -> tuple[tuple[Any, ElementEncoder], ...]:
     """Return each table of operator state with its recipe."""
     ids = {m.name: i for i, m in enumerate(streams.parsed.states)}
     return tuple(
         (
             b.data,
-            ElementRecipe(
+            ElementEncoder(
                 operator=streams.operator,
                 header=streams.header,
                 parallelism=parallelism,
@@ -192,7 +192,7 @@ def element_recipes(
     )
 
 
-def element_metas(tables: Iterable[tuple[ElementBootstrap, Table]]) -> list[StateMeta]:
+def element_metas(tables: Iterable[tuple[ElementBootstrap, TableSchema]]) -> list[StateMetaInfo]:
     """Return the operator states (list, union, broadcast) in tables.
 
     Raises
@@ -200,7 +200,7 @@ def element_metas(tables: Iterable[tuple[ElementBootstrap, Table]]) -> list[Stat
     OptionError, UnknownNameError
         Types conflict, a column is missing, or a state is duplicated.
     """
-    metas: dict[str, StateMeta] = {}
+    metas: dict[str, StateMetaInfo] = {}
     for bootstrap, table in tables:
         if bootstrap.name in metas:
             raise OptionError(f"operator state {bootstrap.name!r} is declared twice")
@@ -208,7 +208,7 @@ def element_metas(tables: Iterable[tuple[ElementBootstrap, Table]]) -> list[Stat
     return list(metas.values())
 
 
-def _element_meta(bootstrap: ElementBootstrap, table: Table) -> StateMeta:
+def _element_meta(bootstrap: ElementBootstrap, table: TableSchema) -> StateMetaInfo:
     broadcast = bootstrap.kind == "broadcast"
     others = (bootstrap.key,) if broadcast else () if bootstrap.subtask is None else (bootstrap.subtask,)
     need(table.schema, (bootstrap.value, *others), "the table")

@@ -22,12 +22,12 @@ from statetool.formats.compression import FrameWriter, stream_chunks
 from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
 from statetool.formats.metadata.handles import MODES, OperatorStreamHandle, StatePartitions
 from statetool.formats.operator_state import OperatorHeader, read_operator_header, write_operator_header
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import OpenStream, Stream
 from statetool.formats.subclasses import learn_states
 from statetool.io.cursor import Cursor
 from statetool.saving.publish import INLINE_BYTES, Staging
-from statetool.saving.streams.keyed import shown_bytes
+from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.output import NewStream, StreamOutput
 from statetool.saving.streams.runs import Segments, order_of_keys
 from statetool.snapshot.elements import ElementStream
@@ -44,7 +44,7 @@ _COPY_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptElements:
+class CarriedElements:
     """Elements of one state in one stream of the base: the range of each, and their conversion, if any."""
 
     state: int
@@ -74,7 +74,7 @@ class ElementStreams:
     header: bytes
     subtasks: tuple[int, ...]
     inline_bytes: int
-    kept: Mapping[int, tuple[KeptElements, ...]]
+    kept: Mapping[int, tuple[CarriedElements, ...]]
     from_tables: frozenset[int] = frozenset()
     types: TypeContext = NOTHING_DECLARED
 
@@ -148,10 +148,10 @@ class ElementStreams:
         for state, own in entries.items():
             writer.element(state, self._map(header.states[state], concat(own)) if own else [bytes(4)])
 
-    def _map(self, meta: StateMeta, batch: EntryBatch) -> Iterator[bytes]:
+    def _map(self, meta: StateMetaInfo, batch: EntryBatch) -> Iterator[bytes]:
         order, twin = order_of_keys(batch)
         if twin is not None:
-            text = shown_bytes(meta.serializers["KEY_SERIALIZER"], _bytes(batch, batch.key, batch.key_end, twin))
+            text = key_to_text(meta.serializers["KEY_SERIALIZER"], _bytes(batch, batch.key, batch.key_end, twin))
             hint = "aggregate the input so that each key comes once"
             raise EncodeError(f"key {text} is there twice", hint=hint).at(state=meta.name)
         yield len(batch).to_bytes(4, "big")
@@ -197,12 +197,12 @@ class _Writer:
         for i in range(len(batch)):
             self.element(state, [_bytes(batch, batch.value, batch.value_end, i)])
 
-    def copy(self, kept: KeptElements) -> None:
+    def copy(self, kept: CarriedElements) -> None:
         """Append elements of the base."""
         try:
             with kept.stream.open() as f:
                 elements = (_plain(f, start, end, compressed=kept.compressed) for start, end in kept.ranges)
-                for pieces in elements if kept.conversion is None else _converted(kept.conversion, elements):
+                for pieces in elements if kept.conversion is None else _convert(kept.conversion, elements):
                     self.element(kept.state, pieces)
         except StatetoolError as error:
             raise error.at(file=kept.stream.file) from None
@@ -218,7 +218,7 @@ def _plain(f: OpenStream, start: int, end: int, *, compressed: bool) -> Iterator
             yield chunk.data
 
 
-def _converted(
+def _convert(
     conversion: StateConversion, elements: Iterable[Iterable[bytes | memoryview]]
 ) -> Iterator[list[bytes | memoryview]]:
     """Convert elements, a few megabytes at a time."""
@@ -228,12 +228,12 @@ def _converted(
         pending.append(b"".join(pieces))
         size += len(pending[-1])
         if size > _COPY_BYTES:
-            yield from _converted_together(conversion, pending)
+            yield from _convert_together(conversion, pending)
             pending, size = [], 0
-    yield from _converted_together(conversion, pending)
+    yield from _convert_together(conversion, pending)
 
 
-def _converted_together(conversion: StateConversion, pending: Sequence[bytes]) -> Iterator[list[bytes | memoryview]]:
+def _convert_together(conversion: StateConversion, pending: Sequence[bytes]) -> Iterator[list[bytes | memoryview]]:
     if pending:
         ends = np.cumsum([len(element) for element in pending])
         data = np.frombuffer(b"".join(pending), dtype=np.uint8)
@@ -244,7 +244,7 @@ def _converted_together(conversion: StateConversion, pending: Sequence[bytes]) -
 
 def element_streams(
     operator: OperatorInventory | None,
-    tables: Sequence[StateMeta] = (),
+    tables: Sequence[StateMetaInfo] = (),
     *,
     label: str,
     parallelism: int,
@@ -271,7 +271,7 @@ def element_streams(
     """
     streams = () if operator is None else operator.elements.streams
     headers = [] if operator is None else [operator.elements.header(p) for p in streams]
-    old = _joined(headers, without)
+    old = _join_headers(headers, without)
     # On the wire, broadcast states follow all others, and ids are indexes there.
     converted = (conversions[m.name].meta if m.name in conversions else m for m in old)
     metas = [*(replace(m, name=renames.get(m.name, m.name)) for m in converted), *tables]
@@ -285,13 +285,13 @@ def element_streams(
     shrinks = any(p.subtask >= parallelism for p in streams)
     grows = operator is not None and parallelism > operator.state.parallelism
     subtasks = tuple(range(parallelism) if tables or new_elements or shrinks or grows else (p.subtask for p in streams))
-    kept: dict[int, tuple[KeptElements, ...]] = {}
+    kept: dict[int, tuple[CarriedElements, ...]] = {}
     for meta in old:
         state = ids[renames.get(meta.name, meta.name)]
-        stored = _stored(state, meta.name, zip(streams, headers, strict=True))
+        stored = _stored_elements(state, meta.name, zip(streams, headers, strict=True))
         if meta.name in new_elements:
             stored = [(subtask, _in_memory(state, data)) for subtask, data in new_elements[meta.name].items() if data]
-        for subtask, elements in _dealt(meta.kind, stored, subtasks, shrinks=shrinks):
+        for subtask, elements in _deal_to_subtasks(meta.kind, stored, subtasks, shrinks=shrinks):
             kept[subtask] = (*kept.get(subtask, ()), replace(elements, conversion=conversions.get(meta.name)))
     return ElementStreams(
         operator=label,
@@ -304,30 +304,30 @@ def element_streams(
     )
 
 
-def _stored(
+def _stored_elements(
     state: int, name: str, streams: Iterable[tuple[ElementStream, OperatorHeader]]
-) -> list[tuple[int, KeptElements]]:
+) -> list[tuple[int, CarriedElements]]:
     """Return the elements of a state in each stream, with the subtask."""
     return [
-        (p.subtask, KeptElements(state=state, stream=p.stream, compressed=h.compressed, ranges=ranges))
+        (p.subtask, CarriedElements(state=state, stream=p.stream, compressed=h.compressed, ranges=ranges))
         for p, h in streams
         if (ranges := p.ranges(name))
     ]
 
 
-def _in_memory(state: int, elements: Sequence[bytes]) -> KeptElements:
+def _in_memory(state: int, elements: Sequence[bytes]) -> CarriedElements:
     """Return elements in a new stream, one after another."""
     ends = list(accumulate(map(len, elements), initial=0))
     stream = Stream(file="(given)", start=0, size_bytes=ends[-1], inline=b"".join(elements))
-    return KeptElements(state=state, stream=stream, compressed=False, ranges=tuple(pairwise(ends)))
+    return CarriedElements(state=state, stream=stream, compressed=False, ranges=tuple(pairwise(ends)))
 
 
-def _joined(headers: Sequence[OperatorHeader], without: Collection[str]) -> list[StateMeta]:
+def _join_headers(headers: Sequence[OperatorHeader], without: Collection[str]) -> list[StateMetaInfo]:
     """Return the states of all subtasks except those to drop."""
     for other in headers:
         for header in headers:
             learn_states(header.states, other.states)
-    metas: dict[str, StateMeta] = {}
+    metas: dict[str, StateMetaInfo] = {}
     described: dict[str, bytes] = {}
     for meta in (m for h in headers for m in h.states if m.name not in without):
         metas.setdefault(meta.name, meta)
@@ -337,9 +337,9 @@ def _joined(headers: Sequence[OperatorHeader], without: Collection[str]) -> list
     return list(metas.values())
 
 
-def _dealt(
-    kind: str, stored: Sequence[tuple[int, KeptElements]], subtasks: Sequence[int], *, shrinks: bool
-) -> Iterator[tuple[int, KeptElements]]:
+def _deal_to_subtasks(
+    kind: str, stored: Sequence[tuple[int, CarriedElements]], subtasks: Sequence[int], *, shrinks: bool
+) -> Iterator[tuple[int, CarriedElements]]:
     """Yield the elements of one state with their new subtask; ``stored`` has them with their old one."""
     if kind == "broadcast":
         # Every subtask gets a copy, including new ones: Flink before 1.14 restores nothing in a subtask without a copy.

@@ -23,9 +23,9 @@ from statetool.saving.streams.runs import (
     cuts,
     entry_batch,
     order_of_keys,
-    packed,
+    pack_run,
     portions,
-    reordered,
+    reorder_run,
 )
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ class Gatherer:
             return self.settled(batch, order)[0]
         if (np.diff(run.numbers) > 0).all() and (order == np.arange(len(order))).all():
             return run  # such as a key group that only moves to another subtask
-        return reordered(run, batch, order, self.prefix)
+        return reorder_run(run, batch, order, self.prefix)
 
-    def gathered(self, batch: EntryBatch) -> PackedRun:
+    def gather(self, batch: EntryBatch) -> PackedRun:
         """Return the distinct key groups of entries in any order, sorted."""
         return self.settled(batch, self.sorted(batch))[0]
 
@@ -138,7 +138,7 @@ class Gatherer:
         if len(order) and self.lists and np.isin(batch.state[order], self.lists).any():
             batch = self.joined(batch.take(order))
             order = np.arange(len(batch))
-        return packed(batch, order, self.prefix), batch, order
+        return pack_run(batch, order, self.prefix), batch, order
 
     def joined(self, batch: EntryBatch) -> EntryBatch:
         """Join the elements of each list; entries are sorted."""
@@ -169,7 +169,7 @@ class Gatherer:
             for place, portion in enumerate(sections):
                 batch = self.entries(portion)
                 for piece in cuts(batch, self.sorted(batch), None, window):
-                    spill.add(packed(batch, piece, self.prefix), place)
+                    spill.add(pack_run(batch, piece, self.prefix), place)
             stored = spill.segments()
             sources = [_Source(map(self.entries, stored.take(stored.places == i).cut(1))) for i in range(len(sections))]
             held: EntryBatch | None = None

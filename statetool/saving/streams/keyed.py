@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from statetool.entries.form import EntryRequest, EntrySource, placed, size_of
+from statetool.entries.form import EntryRequest, KeyGroupReader, error_context, size_of
 from statetool.entries.selection import key_starts
 from statetool.errors import EncodeError, FormatError, StatetoolError
 from statetool.formats.key_groups import owner_of, prefix_size, range_for
@@ -26,7 +26,7 @@ from statetool.saving.streams.output import KeyedStreamWriter, NewStream, Stream
 from statetool.saving.streams.runs import PackedRun, Segments, entry_batch
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
-from statetool.types.shown import shown
+from statetool.types.display import display_value
 
 if TYPE_CHECKING:
     from statetool.saving.composition import StateConversion
@@ -38,7 +38,7 @@ _BATCH_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptEntries:
+class CarriedEntries:
     """Entries of the base and their destination; picklable and self-contained.
 
     Attributes
@@ -53,7 +53,7 @@ class KeptEntries:
         Type conversions of state values, by the names of states in the source.
     """
 
-    source: EntrySource
+    source: KeyGroupReader
     ids: Mapping[str, int]
     max_parallelism: int
     formula: HashFormula | None = None
@@ -75,7 +75,7 @@ class KeptEntries:
             The hash code of a key cannot be computed.
         """
         source = self.source
-        with placed(source):
+        with error_context(source):
             header = source.header()
             ids = np.array([self.ids.get(m.name, -1) for m in header.states], dtype=np.int64)
             new_groups = _NewGroups(header, source.context.max_parallelism, self.max_parallelism, self.formula)
@@ -233,17 +233,17 @@ class KeyedStreams:
         meta = header.states[state] if state < len(header.states) else None
         name = None if meta is None else meta.name
         what, serializer = ("timer", meta.value) if meta is not None and meta.kind == "timers" else ("key", header.key)
-        words = f"{what} {shown_bytes(serializer, key)} is there twice"
+        words = f"{what} {key_to_text(serializer, key)} is there twice"
         if self.from_tables:
             return EncodeError(words, hint="aggregate the input so that each key comes once").at(state=name)
         hint = "two subtasks hold the same keys, which no job leaves behind"
         return FormatError(words, hint=hint).at(state=name, key_group=group)
 
 
-def shown_bytes(serializer: Serializer, raw: bytes) -> str:
+def key_to_text(serializer: Serializer, raw: bytes) -> str:
     """Return an encoded key as text for a message."""
     try:
-        return shown(serializer.decode(Cursor(raw)), serializer.logical)
+        return display_value(serializer.decode(Cursor(raw)), serializer.logical)
     except StatetoolError:
         return f"of bytes {raw.hex()}"
 

@@ -89,7 +89,7 @@ def entry_batch(
     )  # fmt: skip
 
 
-def packed(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
+def pack_run(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
     """Pack entries.
 
     Parameters
@@ -106,7 +106,7 @@ def packed(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
     return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
 
 
-def reordered(run: PackedRun, batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
+def reorder_run(run: PackedRun, batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
     """Pack the entries of a run in another order.
 
     Parameters
@@ -126,7 +126,7 @@ def reordered(run: PackedRun, batch: EntryBatch, order: Int64s, prefix: int) -> 
     return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
 
 
-def dealt(batch: EntryBatch, prefix: int) -> PackedRun:
+def deal_run(batch: EntryBatch, prefix: int) -> PackedRun:
     """Pack all entries of a batch; those of one key group and state keep their order.
 
     Parameters
@@ -136,7 +136,7 @@ def dealt(batch: EntryBatch, prefix: int) -> PackedRun:
     """
     base, groups, states = _places(batch.group, batch.state)
     if _too_many(groups * states, len(batch)):
-        return packed(batch, order_of_groups(batch.group, batch.state), prefix)
+        return pack_run(batch, order_of_groups(batch.group, batch.state), prefix)
     out, numbers, starts = _room(batch, prefix, groups)
     scratch = np.zeros((2, groups, states), dtype=np.int64)
     written, count = deal_groups(

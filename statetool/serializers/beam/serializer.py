@@ -44,11 +44,11 @@ class BeamSerializer(Serializer):
         return self.coder.logical
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return self.coder.framed
 
     @property
-    def what_is_missing(self) -> str:
+    def missing_declaration_hint(self) -> str:
         return "a coder of the job's own, or one that is not read: its values stay bytes" if self.coder.framed else ""
 
     def decode(self, c: Cursor) -> Any:

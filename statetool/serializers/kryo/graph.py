@@ -17,7 +17,7 @@ from statetool.io.java_stream import JavaObject, JavaStream
 from statetool.io.output import Output
 from statetool.serializers.composite import inside
 from statetool.serializers.kryo import containers, wire
-from statetool.serializers.kryo.model import Obj, boxed, is_box
+from statetool.serializers.kryo.model import Obj, box_class, is_box
 from statetool.serializers.kryo.registry import Registry
 from statetool.serializers.kryo.steps import read_steps, write_steps
 from statetool.types.declared import ClassDeclaration
@@ -129,7 +129,7 @@ class GraphReader:
     def field(self, declared: JavaType) -> Obj | None:
         """Read the value of a field (or component) of a declared type."""
         if declared.name in PRIMITIVES:
-            return Obj(declared.name, self._body(boxed(declared.name), ()))
+            return Obj(declared.name, self._body(box_class(declared.name), ()))
         if self.registry.is_final(declared):
             return self.object(declared.binary_name, declared.args, nullable=True)
         return self.value(declared.args)
@@ -282,7 +282,7 @@ class GraphWriter:
         if name is None:
             self.out.append(0)
             return
-        class_id = self.registry.id_of(boxed(name))
+        class_id = self.registry.id_of(box_class(name))
         if class_id is not None:
             self.out.varint(class_id + 2)
             return
@@ -318,7 +318,7 @@ class GraphWriter:
         if declared.name in PRIMITIVES:
             if obj is None:
                 raise EncodeError(f"a null for a field of type {declared}")
-            self._body(Obj(boxed(declared.name), obj.value), ())
+            self._body(Obj(box_class(declared.name), obj.value), ())
         elif self.registry.is_final(declared):
             if obj is not None and obj.cls != declared.binary_name:
                 raise EncodeError(f"a {obj.cls} for a field of type {declared}")
@@ -394,7 +394,7 @@ def fields_of(declared: ClassDeclaration, args: Args, gen: wire.Generation) -> l
     arguments = dict(zip(declared.parameters, args, strict=False))
     fields = []
     for name, kind in sorted(declared.fields):
-        kind = resolved(kind, arguments)
+        kind = resolve_type(kind, arguments)
         if declared.record and gen == 5 and not kind.is_array:
             kind = JavaType(kind.name)
         elif gen == 2 and not kind.is_array:
@@ -403,8 +403,10 @@ def fields_of(declared: ClassDeclaration, args: Args, gen: wire.Generation) -> l
     return fields
 
 
-def resolved(kind: JavaType, arguments: dict[str, JavaType]) -> JavaType:
+def resolve_type(kind: JavaType, arguments: dict[str, JavaType]) -> JavaType:
     """Return a type with type arguments in place of its type parameters; a parameter without an argument is read as an Object."""
     if kind.name in arguments and not kind.args:
         return arguments[kind.name]
-    return JavaType(kind.name, tuple(resolved(a, arguments) for a in kind.args), kind.as_json) if kind.args else kind
+    return (
+        JavaType(kind.name, tuple(resolve_type(a, arguments) for a in kind.args), kind.as_json) if kind.args else kind
+    )

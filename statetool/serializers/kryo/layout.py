@@ -14,8 +14,8 @@ from statetool.io.output import Output
 from statetool.kernels.program import (
     BigDec,
     BigInt,
-    Choice,
     Counted,
+    EnumIndex,
     Fixed,
     Flagged,
     Graph,
@@ -30,8 +30,8 @@ from statetool.kernels.program import (
     Temporal,
 )
 from statetool.serializers.kryo import wire
-from statetool.serializers.kryo.graph import Args, fields_of, resolved
-from statetool.serializers.kryo.model import boxed, is_box
+from statetool.serializers.kryo.graph import Args, fields_of, resolve_type
+from statetool.serializers.kryo.model import box_class, is_box
 from statetool.serializers.kryo.registry import Registry
 from statetool.serializers.kryo.scalars import SCALARS, TEXT
 from statetool.serializers.kryo.typed import LISTS, MAPS
@@ -66,7 +66,7 @@ _LIST_CLASSES: Final = ("ArrayList", "LinkedList", "HashSet", "LinkedHashSet", "
 _MAP_CLASSES: Final = ("HashMap", "LinkedHashMap", "concurrent.ConcurrentHashMap", "Hashtable"), ("TreeMap",)
 
 
-class _UnservedError(Exception):
+class _UnsupportedLayoutError(Exception):
     """A type that kernels do not support."""
 
 
@@ -74,7 +74,7 @@ def graph_of(kind: JavaType, registry: Registry, decode: Callable[[Any], Any]) -
     """Return the operation that decodes values of a type; ``decode`` is used for values that kernels cannot read."""
     try:
         return Graph(_Layouts(registry).part(kind, (), ()), registry.gen == 5, decode)
-    except _UnservedError:
+    except _UnsupportedLayoutError:
         return None
 
 
@@ -86,9 +86,9 @@ class _Layouts:
         """Return the rewriting of a type's objects; ``args`` are the type arguments that Kryo knows."""
         registry = self._registry
         if kind.as_json or kind.name in enclosing:
-            raise _UnservedError
-        if kind.name in PRIMITIVES or registry.body(boxed(kind.name)) is not None:
-            return self._scalar(boxed(kind.name))
+            raise _UnsupportedLayoutError
+        if kind.name in PRIMITIVES or registry.body(box_class(kind.name)) is not None:
+            return self._scalar(box_class(kind.name))
         if kind.is_array:
             return self._array(kind, enclosing)
         if kind.name in LISTS and len(kind.args) == 1:
@@ -97,14 +97,14 @@ class _Layouts:
             return self._map(kind, args, enclosing)
         declared = registry.declared(kind.name)
         if declared is None or registry.context.subclasses(kind.name) or not self._is_plain(kind.name):
-            raise _UnservedError
+            raise _UnsupportedLayoutError
         if declared.kind == "record":
             return self._record(declared, kind, args, (*enclosing, kind.name))
         if declared.kind == "enum" and not declared.bodies:
-            shape = Choice(declared.constants)
+            shape = EnumIndex(declared.constants)
             classes = (self._class(kind.name),)
             return GraphPart("enum", shape, registry.gen == 2, len(declared.constants), classes)
-        raise _UnservedError
+        raise _UnsupportedLayoutError
 
     def _is_plain(self, name: str) -> bool:
         registry = self._registry
@@ -115,7 +115,7 @@ class _Layouts:
     def _class(self, name: str, *, is_sorted: bool = False) -> GraphClass:
         out = Output()
         wire.write_class_name(out, name, self._registry.gen)
-        return GraphClass(self._registry.id_of(boxed(name)), bytes(out), is_sorted)
+        return GraphClass(self._registry.id_of(box_class(name)), bytes(out), is_sorted)
 
     def _usual_classes(self, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[GraphClass, ...]:
         """Return the usual classes, except those for which the job has serializers or the user has declarations."""
@@ -128,7 +128,7 @@ class _Layouts:
 
     def _scalar(self, name: str) -> GraphPart:
         if name not in _SCALARS:
-            raise _UnservedError
+            raise _UnsupportedLayoutError
         kind, shape = _SCALARS[name]
         return GraphPart(kind, shape, not is_box(name), classes=(self._class(name),))
 
@@ -143,17 +143,17 @@ class _Layouts:
             return "body", self.part(kind, (), enclosing)
         if registry.is_final(kryo_type):
             if kryo_type.binary_name != kind.binary_name:
-                raise _UnservedError
+                raise _UnsupportedLayoutError
             return "nullable", self.part(kind, kryo_type.args, enclosing)
         return "value", self.part(kind, kryo_type.args, enclosing)
 
     def _record(self, declared: ClassDeclaration, kind: JavaType, args: Args, enclosing: tuple[str, ...]) -> GraphPart:
         arguments = dict(zip(declared.parameters, kind.args, strict=False))
-        types = {name: resolved(t, arguments) for name, t in declared.fields}
+        types = {name: resolve_type(t, arguments) for name, t in declared.fields}
         declared_positions = {name: i for i, (name, _) in enumerate(declared.fields)}
         on_wire = fields_of(declared, args, self._registry.gen)
         if not on_wire:
-            raise _UnservedError
+            raise _UnsupportedLayoutError
         parts = tuple(self._position(types[name], kryo_type, enclosing) for name, kryo_type in on_wire)
         names = tuple(name for name, _ in on_wire)
         shape = Struct(names, tuple(_slot(p) for p in parts), tuple(declared_positions[n] for n in names))

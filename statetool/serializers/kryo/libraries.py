@@ -94,14 +94,14 @@ def _write_date_time(g: GraphWriter, value: Any) -> None:
     put_string(g, zone)
 
 
-def _unpacked_date(g: GraphReader, packed: int, start: int) -> tuple[int, int, int]:
+def _unpack_date(g: GraphReader, packed: int, start: int) -> tuple[int, int, int]:
     year, month, day = packed // (13 * 32), packed // 32 % 13, packed % 32
     if packed < 0 or not month or not day:
         raise g.c.fail(f"{packed} is not a date of Joda-Time", pos=start)
     return year, month, day
 
 
-def _packed_date(year: Any, month: Any, day: Any) -> int:
+def _pack_date(year: Any, month: Any, day: Any) -> int:
     if not (year >= 0 and 1 <= month <= 12 and 1 <= day <= 31):
         raise EncodeError(f"{year}-{month}-{day} cannot be written as a date of Joda-Time")
     return int((year * 13 + month) * 32 + day)
@@ -109,24 +109,24 @@ def _packed_date(year: Any, month: Any, day: Any) -> int:
 
 def _read_date(g: GraphReader) -> tuple[Any, ...]:
     start = g.c.pos
-    return *_unpacked_date(g, wire.read_positive(g.c), start), need_string(g)
+    return *_unpack_date(g, wire.read_positive(g.c), start), need_string(g)
 
 
 def _write_date(g: GraphWriter, value: Any) -> None:
     *date, chronology = value
-    wire.write_positive(g.out, _packed_date(*date))
+    wire.write_positive(g.out, _pack_date(*date))
     put_string(g, chronology)
 
 
 def _read_local(g: GraphReader) -> tuple[Any, ...]:
     start = g.c.pos
     days, millis = divmod(wire.read_positive_long(g.c), _DAY_MS)
-    return *_unpacked_date(g, days, start), millis * _NANOS, need_string(g)
+    return *_unpack_date(g, days, start), millis * _NANOS, need_string(g)
 
 
 def _write_local(g: GraphWriter, value: Any) -> None:
     *date, time, chronology = value
-    wire.write_positive_long(g.out, _packed_date(*date) * _DAY_MS + _millis_of_day(time))
+    wire.write_positive_long(g.out, _pack_date(*date) * _DAY_MS + _millis_of_day(time))
     put_string(g, chronology)
 
 

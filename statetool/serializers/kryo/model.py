@@ -107,7 +107,7 @@ OPEN_TYPES: Final = frozenset(
 ) | frozenset(("java.util.Map$Entry", "java.lang.Cloneable", "java.util.Comparator"))
 
 
-def boxed(name: str) -> str:
+def box_class(name: str) -> str:
     """Return the box of a primitive, or the name itself."""
     return PRIMITIVES.get(name, name)
 

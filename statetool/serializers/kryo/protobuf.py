@@ -143,14 +143,14 @@ def _add_unknown(message: Any, tree: Any) -> None:
     if len(unknown):
         if not isinstance(tree, dict):
             raise EncodeError(f"unknown fields in a {message.DESCRIPTOR.full_name}")
-        tree[_UNKNOWN] = base64.b64encode(_encoded(unknown)).decode("ascii")
+        tree[_UNKNOWN] = base64.b64encode(_encode(unknown)).decode("ascii")
     if isinstance(tree, dict) and not message.DESCRIPTOR.full_name.startswith("google.protobuf."):
         for name, key, part in _inner_messages(message):
             inner = tree[name]
             _add_unknown(part, inner if key is None else inner[key])
 
 
-def _encoded(unknown: Any) -> bytes:
+def _encode(unknown: Any) -> bytes:
     out = Output()
     for field in unknown:
         out.varint(field.field_number << 3 | field.wire_type)
@@ -163,7 +163,7 @@ def _encoded(unknown: Any) -> bytes:
                 out.varint(len(field.data))
                 out += field.data
             case 3:
-                out += _encoded(field.data)
+                out += _encode(field.data)
                 out.varint(field.field_number << 3 | _GROUP_END)
             case 5:
                 out += int(field.data).to_bytes(4, "little")

@@ -48,7 +48,7 @@ class Body:
 # numbers
 
 
-def fixed(kind: str, logical: LogicalType) -> Body:
+def fixed_body(kind: str, logical: LogicalType) -> Body:
     return Body(
         logical,
         lambda g: wire.read_fixed(g.c, g.gen, kind),
@@ -71,7 +71,7 @@ def _write_char(g: GraphWriter, value: Any) -> None:
     wire.write_fixed(g.out, g.gen, "H", int.from_bytes(units, "big"))
 
 
-def _checked(bits: int, write: Callable[[Any, int], None]) -> Write:
+def _checked_writer(bits: int, write: Callable[[Any, int], None]) -> Write:
     def checked(g: GraphWriter, value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or not -(1 << bits - 1) <= value < 1 << bits - 1:
             raise EncodeError(f"{value!r} is not an integer of {bits} bits")
@@ -80,8 +80,8 @@ def _checked(bits: int, write: Callable[[Any, int], None]) -> Write:
     return checked
 
 
-INT: Final = Body(INT32, lambda g: wire.read_signed(g.c), _checked(32, wire.write_signed))
-LONG: Final = Body(INT64, lambda g: wire.read_signed_long(g.c), _checked(64, wire.write_signed_long))
+INT: Final = Body(INT32, lambda g: wire.read_signed(g.c), _checked_writer(32, wire.write_signed))
+LONG: Final = Body(INT64, lambda g: wire.read_signed_long(g.c), _checked_writer(64, wire.write_signed_long))
 BYTE: Final = Body(Scalar("int8"), lambda g: g.c.i1(), lambda g, v: g.out.i1(v))
 BOOLEAN: Final = Body(Scalar("bool"), _read_boolean, lambda g, v: g.out.bool(v))
 
@@ -315,11 +315,11 @@ SCALARS: Final[dict[str, Body]] = {
     "java.lang.String": TEXT,
     "java.lang.Integer": INT,
     "java.lang.Long": LONG,
-    "java.lang.Short": fixed("h", Scalar("int16")),
+    "java.lang.Short": fixed_body("h", Scalar("int16")),
     "java.lang.Byte": BYTE,
     "java.lang.Boolean": BOOLEAN,
-    "java.lang.Float": fixed("f", Scalar("float32")),
-    "java.lang.Double": fixed("d", Scalar("float64")),
+    "java.lang.Float": fixed_body("f", Scalar("float32")),
+    "java.lang.Double": fixed_body("d", Scalar("float64")),
     "java.lang.Character": Body(STRING, _read_char, _write_char),
     "java.math.BigInteger": Body(BigIntegerType(), _read_big_integer, _write_big_integer),
     "java.math.BigDecimal": Body(BigDecimalType(), _read_big_decimal, _write_big_decimal),

@@ -78,7 +78,7 @@ class KryoSerializer(Serializer):
                 self._registry = registry
                 self._view = view_of(self._kind, registry)
 
-    def shown_as(self, kind: JavaType) -> Serializer:
+    def with_java_type(self, kind: JavaType) -> Serializer:
         """Decode values as those of a declared type. The bytes stay the same; type arguments give the types inside collections."""
         if self._registry is None or not (kind.args or kind.as_json):
             return self
@@ -97,11 +97,11 @@ class KryoSerializer(Serializer):
         return Scalar("binary") if self._view is None else self._view.logical
 
     @property
-    def framed_only(self) -> bool:
+    def needs_frame(self) -> bool:
         return self._view is None
 
     @property
-    def what_is_missing(self) -> str:
+    def missing_declaration_hint(self) -> str:
         """Hint for the user on how to get values decoded, empty if they already are."""
         if self._view is not None:
             return ""

@@ -22,7 +22,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
 from statetool.serializers.kryo import iso, libraries, messages, model, scala
 from statetool.serializers.kryo.graph import fields_of
-from statetool.serializers.kryo.model import Headed, Obj, boxed
+from statetool.serializers.kryo.model import Headed, Obj, box_class
 from statetool.serializers.kryo.registry import Registry
 from statetool.types import (
     BigDecimalType,
@@ -102,7 +102,7 @@ def _tree(obj: Obj | None, static: JavaType | None, registry: Registry) -> Any:
 
 
 def _body(obj: Obj, registry: Registry) -> Any:
-    scalar = registry.body(boxed(obj.cls))
+    scalar = registry.body(box_class(obj.cls))
     if scalar is not None:
         return _scalar(obj.value, scalar.logical)
     value = obj.value
@@ -198,7 +198,7 @@ def _object(tree: Any, static: JavaType | None, registry: Registry) -> Obj | Non
 
 
 def _object_of_class(name: str, tree: Any, registry: Registry) -> Obj:
-    scalar = registry.body(boxed(name))
+    scalar = registry.body(box_class(name))
     if scalar is not None:
         return Obj(name, _unscalar(tree, scalar.logical))
     declared = registry.declared(name)

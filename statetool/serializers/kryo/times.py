@@ -30,7 +30,7 @@ from statetool.serializers.kryo.scalars import (
     LONG,
     STRING,
     Body,
-    fixed,
+    fixed_body,
     need_string,
     put_string,
 )
@@ -347,9 +347,9 @@ def _read_int_boolean(g: GraphReader) -> bool:
     return wire.read_signed(g.c) != 0
 
 
-_FIXED_INT: Final = fixed("i", INT32)
-_FIXED_LONG: Final = fixed("q", INT64)
-_DOUBLE: Final = fixed("d", Scalar("float64"))
+_FIXED_INT: Final = fixed_body("i", INT32)
+_FIXED_LONG: Final = fixed_body("q", INT64)
+_DOUBLE: Final = fixed_body("d", Scalar("float64"))
 
 TIMES: Final[dict[str, Body]] = {
     "java.time.LocalDate": Body(DateType(), _read_date, _write_date),

@@ -7,8 +7,8 @@ from typing import Any, Final
 from statetool.errors import DecodeError, EncodeError
 from statetool.serializers.composite import inside, sequence
 from statetool.serializers.kryo import messages, model, text
-from statetool.serializers.kryo.graph import resolved
-from statetool.serializers.kryo.model import Headed, Obj, boxed
+from statetool.serializers.kryo.graph import resolve_type
+from statetool.serializers.kryo.model import Headed, Obj, box_class
 from statetool.serializers.kryo.registry import Registry
 from statetool.types import Field, ListType, LogicalType, MapType, Scalar, StructType
 from statetool.types.declared import ClassDeclaration
@@ -38,7 +38,7 @@ def view_of(kind: JavaType, registry: Registry, enclosing: tuple[str, ...] = ())
     """Return the conversion of a type's values; a class nested in itself becomes JSON text."""
     if kind.as_json:
         return _TextView(registry)
-    if kind.name in PRIMITIVES or registry.body(boxed(kind.name)) is not None:
+    if kind.name in PRIMITIVES or registry.body(box_class(kind.name)) is not None:
         return _ScalarView(kind.name, registry)
     if kind.is_array:
         if kind.args[0].name == "byte":
@@ -100,13 +100,13 @@ def object_or_null(view: View, value: Any) -> Obj | None:
 
 class _ScalarView(View):
     def __init__(self, name: str, registry: Registry) -> None:
-        body = registry.body(boxed(name))
+        body = registry.body(box_class(name))
         assert body is not None
         super().__init__(body.logical)
         self._name = name
 
     def plain(self, obj: Obj) -> Any:
-        if boxed(obj.cls) != boxed(self._name):
+        if box_class(obj.cls) != box_class(self._name):
             raise _other_class_error(self._name, obj)
         return obj.value
 
@@ -257,7 +257,7 @@ class _RecordView(View):
     ) -> None:
         arguments = dict(zip(declared.parameters, kind.args, strict=False))
         self.name = declared.name
-        self.views = {n: view_of(resolved(t, arguments), registry, enclosing) for n, t in declared.fields}
+        self.views = {n: view_of(resolve_type(t, arguments), registry, enclosing) for n, t in declared.fields}
         super().__init__(StructType(tuple(Field(n, v.logical) for n, v in self.views.items())))
 
     def plain(self, obj: Obj) -> Any:

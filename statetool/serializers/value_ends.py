@@ -20,7 +20,7 @@ from statetool.kernels.skip_program import compile_skip
 _MAX_SEARCHED: Final = 10_000
 
 
-def undescribed(
+def undescribed_error(
     error: StatetoolError, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions
 ) -> StatetoolError:
     """Return the error that names the classes, if a value is of a class that the snapshot does not describe.
@@ -69,7 +69,7 @@ def find_ends(op: ir.Op, decode: Callable[[Cursor], Any], data: Bytes, pos: Posi
         try:
             check(skip_many(data, prog, pos, end, after), pos)
         except DecodeError as error:
-            raise undescribed(error, decode, data, pos, end) from None
+            raise undescribed_error(error, decode, data, pos, end) from None
         return after
     unserved: Iterable[int] = range(len(pos))
     if isinstance(op, ir.Graph):

@@ -16,7 +16,7 @@ from statetool.types import (
     TimestampType,
     TtlType,
 )
-from statetool.types.shown import shown
+from statetool.types.display import display_value
 
 _TEXT = Scalar("string")
 
@@ -44,4 +44,4 @@ _TEXT = Scalar("string")
     ],
 )
 def test_values_are_as_people_write_them(value: Any, logical: LogicalType, text: str) -> None:
-    assert shown(value, logical) == text
+    assert display_value(value, logical) == text

@@ -86,7 +86,7 @@ class _Fields:
                 encode(out, item)
 
 
-class WrittenSerializer(Serializer):
+class DataOutputSerializer(Serializer):
     """A class whose fields the user declared in the order of its ``write`` method."""
 
     def __init__(

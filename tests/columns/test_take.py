@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statetool.columns.taken import row_sizes, take_rows
+from statetool.columns.take import row_sizes, take_rows
 
 _R = random.Random(7)
 

@@ -42,7 +42,9 @@ def take_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int32]) -> pa.RecordBa
     """
     ranges = _Ranges(rows.astype(np.int64), np.ones(len(rows), dtype=np.int64), len(rows))
     single = as_arrow(rows)
-    columns = [_taken(column, ranges) if _in_ranges(column) else column.take(single) for column in batch.columns]
+    columns = [
+        _take_elements(column, ranges) if _in_ranges(column) else column.take(single) for column in batch.columns
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
@@ -71,17 +73,17 @@ def _in_ranges(array: pa.Array) -> bool:
     return not array.null_count and (_is(kind, _TEXT) or _is(kind, _LISTS) or pa.types.is_struct(kind))
 
 
-def _taken(array: pa.Array, ranges: _Ranges) -> pa.Array:
+def _take_elements(array: pa.Array, ranges: _Ranges) -> pa.Array:
     """Return the elements of ranges."""
     kind = array.type
     if not _in_ranges(array):
         if array.null_count or not _is(kind, _FIXED) or array.buffers()[1] is None:
             return array.take(ranges.index())
         width = kind.bit_width // 8
-        data = _copied(array.buffers()[1], (ranges.starts + array.offset) * width, ranges.counts * width)
+        data = _copy_ranges(array.buffers()[1], (ranges.starts + array.offset) * width, ranges.counts * width)
         return pa.Array.from_buffers(kind, ranges.n, [None, data])
     if pa.types.is_struct(kind):
-        children = [_taken(array.field(i), ranges) for i in range(len(kind))]
+        children = [_take_elements(array.field(i), ranges) for i in range(len(kind))]
         return pa.Array.from_buffers(kind, ranges.n, [None], children=children)
     offsets = _offsets(array)
     new = np.empty(ranges.n + 1, dtype=offsets.dtype)
@@ -89,8 +91,8 @@ def _taken(array: pa.Array, ranges: _Ranges) -> pa.Array:
     range_offsets(offsets, ranges.starts, ranges.counts, new, at, size)
     own = [None, pa.py_buffer(new)]
     if _is(kind, _TEXT):
-        return pa.Array.from_buffers(kind, ranges.n, [*own, _copied(array.buffers()[2], at, size)])
-    children = [_taken(array.values, _Ranges(at, size, int(new[-1])))]
+        return pa.Array.from_buffers(kind, ranges.n, [*own, _copy_ranges(array.buffers()[2], at, size)])
+    children = [_take_elements(array.values, _Ranges(at, size, int(new[-1])))]
     return pa.Array.from_buffers(kind, ranges.n, own, children=children)
 
 
@@ -117,7 +119,7 @@ def _offsets(array: pa.Array) -> npt.NDArray[np.int32] | Int64s:
     return offsets[array.offset : array.offset + len(array) + 1]
 
 
-def _copied(buffer: Any, starts: Int64s, sizes: Int64s) -> pa.Buffer:
+def _copy_ranges(buffer: Any, starts: Int64s, sizes: Int64s) -> pa.Buffer:
     """Return ranges of bytes, one after another."""
     ends = np.cumsum(sizes)
     data = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)

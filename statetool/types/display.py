@@ -14,7 +14,7 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAYS_OF_400_YEARS: Final = 146_097
 
 
-def shown(value: Any, logical: LogicalType) -> str:
+def display_value(value: Any, logical: LogicalType) -> str:
     """Return a plain value as one line of text; long ones are truncated."""
     text = _text(value, logical)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
