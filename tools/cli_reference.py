@@ -102,7 +102,8 @@ class Command:
 
     def options(self) -> dict[str, str]:
         """Return the help of each option, by its spelling."""
-        records = (p.get_help_record(self.context) for p in self.command.get_params(self.context))
+        options = (p for p in self.command.get_params(self.context) if isinstance(p, click.Option))
+        records = (option.get_help_record(self.context) for option in options)
         return {r[0]: r[1] for r in records if r and not r[0].startswith("-h,") and r[0] != "--help"}
 
 
@@ -149,7 +150,7 @@ def _section(command: Command, shared: Mapping[str, str], example: str, output: 
     own = {option: text for option, text in command.options().items() if shared.get(option) != text}
     if own:
         yield from _table(own)
-    if common := [f"`{_spelling(o)}`" for o, text in command.options().items() if shared.get(o) == text]:
+    if common := [f"`{_spelling(o)}`{{ .option }}" for o, text in command.options().items() if shared.get(o) == text]:
         yield f"\n[Common options](#common-options): {', '.join(common)}"
     yield f"\nExample:\n\n```bash\n{example}\n```"
     if output is not None:

@@ -20,6 +20,8 @@ from tools import cli_reference, support_tables
 ROOT: Final = Path(__file__).parents[1]
 #: A line that the build replaces.
 _GENERATED: Final = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
+#: Sphinx's roles, with which docstrings mark names.
+_ROLE: Final = re.compile(r":(?:class|mod|func|meth|data|attr|exc):(<code>)~?")
 
 
 @cache
@@ -56,6 +58,11 @@ def _guides() -> str:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Replace the lines that name a generated table."""
     return _GENERATED.sub(lambda line: TABLES[line[1]](), markdown)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Remove the roles in docstrings, which Markdown shows as text."""
+    return _ROLE.sub(r"\1", html)
 
 
 def on_startup(command: str, dirty: bool) -> None:
