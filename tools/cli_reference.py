@@ -33,7 +33,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "files": "statetool files pyflink-job | head -n 6",
         "stats": f"statetool stats {_DEMO} --operator with-ttl --table states",
         "export": f"statetool export {_DEMO} timers keyed_state exported --format parquet",
-        "report": f"statetool report {_DEMO} new-job -o report.html --allow-unread",
+        "report": f"statetool report {_DEMO} new-job --target report.html --allow-unread",
     },
     "Check and compare": {
         "check": f"statetool check {_DEMO} new-job",
