@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from statetool.comparison.prose import difference_at, shown_values
-from statetool.comparison.records import DifferenceCounts, StructureDifference
 from statetool.compatibility.verdicts import A, B
 from statetool.errors import sentence, several, share
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
+
+if TYPE_CHECKING:
+    from statetool.comparison.records import DifferenceCounts, StructureDifference
 
 _ORDER: Final[tuple[Severity, ...]] = ("difference", "unknown", "note")
 _NOT_COMPARED: Final = ", not compared"
