@@ -167,7 +167,7 @@ class Database:
                 tables.append(name)
         if len(tables) > 1:
             raise OptionError(
-                f"{len(tables)} tables are called {plain!r}", hint=f"give a uid or an operator id: {', '.join(tables)}"
+                f"{len(tables)} tables are called {plain!r}", hint=f"pass a uid or an operator id: {', '.join(tables)}"
             )
         return tables[0] if tables else None
 

@@ -567,7 +567,7 @@ class Operator(Generic[Writer]):
         plan
             Path or URI of the job's ``COMPILE PLAN`` JSON.
         node
-            Id of the operator's node in the plan. Defaults to the number at the start of the uid (``4_group-aggregate``), the node
+            Id of the operator's node in the plan. Defaults to the number at the start of the uid (``4_group-aggregate``), or the node
             with a uid that hashes to the operator id, or the number in the name (``GroupAggregate[4]``).
 
         Raises

@@ -49,8 +49,8 @@ def report(options: CommonOptions, path: str, other: str | None, target: str, **
         analyses["history"], path = path, newest_snapshot(path, options.rebase)
     from statetool.api.report import write_report
 
-    execution = Execution(options.spark, options.threads)
     first, *others = open_snapshots([path] if other is None else [path, other], options)
+    execution = Execution(options.spark, options.threads)
     facts = write_report(first.inventory, others[0].inventory if others else None, target, execution, **analyses)
     echo_err(*(f"not read: {reason}" for reason in facts.unread[:_MOST_REASONS]))
     if len(facts.unread) > _MOST_REASONS:

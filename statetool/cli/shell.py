@@ -9,7 +9,6 @@ from typing import Any, cast
 import click
 
 import statetool
-from statetool.api.execution import Execution
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshot
@@ -44,7 +43,7 @@ class _Shell:
     def __init__(self, savepoint: statetool.Savepoint) -> None:
         self.spark = LazySession(self._start)
         # Passing the session to load() would start it.
-        self.sp = savepoint.with_execution(Execution(cast("Any", self.spark)))
+        self.sp = statetool.Savepoint(savepoint.inventory, cast("Any", self.spark))
         self.names: dict[str, Any] = {"sp": self.sp, "spark": self.spark, "statetool": statetool}
 
     def _start(self) -> Any:

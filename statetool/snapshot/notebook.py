@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from statetool.errors import several
 from statetool.html.fragment import fragment
 from statetool.html.markup import Html, table
 from statetool.html.numbers import count, size
 from statetool.html.operators import operator_ids, operator_name
+from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
-
-if TYPE_CHECKING:
-    from statetool.snapshot.inventory import Inventory
-    from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.operator import OperatorInventory
 
 T = TypeVar("T")
 
