@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from statetool.errors import StatetoolError, several
-from statetool.html.findings import finding_blocks
 from statetool.html.fragment import fragment
 from statetool.html.markup import Html, element, html, join
 from statetool.html.numbers import count, moment, size
@@ -16,6 +15,7 @@ from statetool.report import sections, sizes, times
 from statetool.report.facts import Facts
 from statetool.report.findings import ReportFindings, report_findings
 from statetool.report.style import PAGE_STYLE, REPORT_STYLE
+from statetool.verdicts.markup import finding_blocks
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check

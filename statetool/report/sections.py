@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from statetool.errors import several
-from statetool.html.findings import finding_blocks
 from statetool.html.markup import Html, element, join, table
 from statetool.html.numbers import count
 from statetool.html.operators import operator_name
+from statetool.verdicts.markup import finding_blocks
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from statetool.html.findings import findings_html
 from statetool.html.fragment import fragment
 from statetool.html.markup import Html, element, table
 from statetool.html.numbers import count
@@ -13,6 +12,7 @@ from statetool.html.operators import operator_name
 from statetool.verdicts.check import check_findings
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.diff import diff_findings
+from statetool.verdicts.markup import findings_html
 from statetool.verdicts.verify import verify_findings
 
 if TYPE_CHECKING:

@@ -242,7 +242,7 @@ def test_a_writer_is_expected_to_have_made_fewer(connector_cases: Path, tmp_path
 
 def test_what_is_open_or_unknown_is_not_forgotten(connector_cases: Path, tmp_path: Path) -> None:
     base = case(connector_cases, "v2_3_0-two-phase-commit")
-    with pytest.raises(UnknownNameError, match="it is open, and aborted on restore"):
+    with pytest.raises(UnknownNameError, match="it is open: a restore aborts it"):
         statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", ["ledger/0/2"])
     with pytest.raises(UnknownNameError, match="did you mean ledger/0/1 or ledger/0/0"):
         statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", ["ledger/0/9"])

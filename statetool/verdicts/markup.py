@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from statetool.errors import several
 from statetool.html.markup import Html, element, html, join
-
-if TYPE_CHECKING:
-    from statetool.verdicts.finding import Finding, Findings
+from statetool.verdicts.finding import Finding, Findings
 
 #: Further blocks are collapsed.
 MOST_OPEN: Final = 5
