@@ -18,7 +18,7 @@ from statetool.tables.option_text import Option
 from statetool.tables.request import OPTIONS, ScanRequest
 
 if TYPE_CHECKING:
-    from statetool.tables.scan import TableScan
+    pass
 
 
 def _read_option(option: Option) -> Any:
@@ -117,20 +117,13 @@ def head(options: CommonOptions, path: str, operator: str, request: ScanRequest,
       statetool head savepoint-1a2b orders timers -n 3
       statetool head savepoint-1a2b orders --keys '["customer-7"]' --json
     """
-    opened = open_snapshot(path, options, operators=[operator])[operator]
-    options.output.rows(_first_rows(opened.plan(request), limit))
-    echo_err(*undecoded_reasons(opened.states, request.table))
-
-
-def _first_rows(scan: TableScan, limit: int) -> list[dict[str, Any]]:
     from statetool.columns.python_values import rows_to_python
+    from statetool.tables.rows import first_rows
 
-    rows: list[dict[str, Any]] = []
-    for batch in scan.batches():
-        rows += rows_to_python(batch.slice(0, limit - len(rows)))
-        if len(rows) >= limit:
-            break
-    return rows
+    opened = open_snapshot(path, options, operators=[operator])[operator]
+    rows = first_rows(opened.plan(request), limit).to_batches()
+    options.output.rows([row for batch in rows for row in rows_to_python(batch)])
+    echo_err(*undecoded_reasons(opened.states, request.table))
 
 
 @click.command(cls=Command)
