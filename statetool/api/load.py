@@ -9,8 +9,6 @@ from statetool.api.execution import Execution
 from statetool.api.operator import Access, Operator
 from statetool.api.savepoint import Savepoint
 from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
-from statetool.declaring.flink_types import parse_type
-from statetool.serializers.base import Serializer
 from statetool.snapshot.inventory import Inventory
 from statetool.types.declared import TypeContext
 from statetool.types.options import name_list
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statetool.api.writer import SavepointWriter
+    from statetool.serializers.base import Serializer
 
 
 def load(
@@ -76,7 +75,7 @@ def load(
         The snapshot does not exist, or its metadata is damaged.
     """
     keys = {
-        name: other.inventory.keyed.needed_key() if isinstance(other, Operator) else parse_type(other)
+        name: other.inventory.keyed.needed_key() if isinstance(other, Operator) else _parse_type(other)
         for name, other in (key_types or {}).items()
     }
     classes = (*declared_classes(), *read_declarations(declarations))
@@ -89,6 +88,12 @@ def load(
     access = Access(execution=Execution(spark), driver_read_limit=limit, edit=_edit)
     access.execution.prepare_session(sources=True)
     return Savepoint(inventory, access)
+
+
+def _parse_type(given: Serializer | str) -> Serializer:
+    from statetool.declaring.flink_types import parse_type  # opening a snapshot needs no serializers
+
+    return parse_type(given)
 
 
 def _edit(inventory: Inventory, access: Access[SavepointWriter]) -> SavepointWriter:
