@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 from typing_extensions import Self, TypeVar, Unpack
 
 from statetool.api.execution import Execution
-from statetool.declaring.states import StateType
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
 from statetool.io.cursor import Cursor
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from statetool.declaring.states import StateType
     from statetool.serializers.base import Serializer
     from statetool.spark.frames import SparkTable
     from statetool.statistics.statistics import Statistics
