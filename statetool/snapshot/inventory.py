@@ -20,12 +20,12 @@ from statetool.io.deletion import noticing_deletion
 from statetool.snapshot.locate import Locator, find_metadata
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.uids import find_operator, unique_digits
-from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.operators import OperatorLabel
 
 if TYPE_CHECKING:
     from statetool.serializers.base import Serializer
+    from statetool.sql_plans.compiled_plan import CompiledPlan
 
 
 class Inventory:
@@ -51,7 +51,11 @@ class Inventory:
         self.metadata: SnapshotMetadata = parse_metadata(raw, file=self.metadata_file)
         self.given_uids = uids
         self.columns_from_plan = None if columns_from_plan is None else files.canonical(columns_from_plan)
-        self._plan = None if columns_from_plan is None else CompiledPlan.read(columns_from_plan)
+        self._plan: CompiledPlan | None = None
+        if columns_from_plan is not None:
+            from statetool.sql_plans.compiled_plan import CompiledPlan  # needs the serializers
+
+            self._plan = CompiledPlan.read(columns_from_plan)
         self.types = types or NOTHING_DECLARED
         if self.types.kryo is None:
             # Flink 2.0 introduced both names and uids in the metadata, and Kryo 5.

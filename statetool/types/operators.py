@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from statetool.errors import several
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -66,6 +69,12 @@ class OperatorLabel(str):
 def display_name(operator: str) -> str:
     """Return the form of an operator for people: :attr:`OperatorLabel.display`, or the text itself if it is not a label."""
     return operator.display if isinstance(operator, OperatorLabel) else operator
+
+
+def describe_operators(operators: Sequence[str]) -> str:
+    """Return the location of a finding about operators: ``operator NAME``, or ``2 operators (NAME, NAME)``."""
+    names = [display_name(operator) for operator in operators]
+    return f"operator {names[0]}" if len(names) == 1 else f"{several(len(names), 'operator')} ({', '.join(names)})"
 
 
 def operator_name(operator: str) -> str:

@@ -19,6 +19,7 @@ from statetool.compatibility.verdicts import (
     Verdict,
 )
 from statetool.errors import several, share
+from statetool.types.operators import describe_operators
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
 
@@ -61,7 +62,7 @@ def _findings(check: Check, remedies: _Remedies) -> Iterator[Finding]:
     yield from _of_causes((), check.causes, remedies)
     yield from _of_operators(check.operators, remedies)
     for operator in check.operators:
-        where = (f"operator {operator.uid}",)
+        where = (describe_operators([operator.uid]),)
         yield from _of_warnings(where, operator.warnings, remedies)
         for state in operator.states:
             place = (*where, f"state {state.name}")
@@ -78,8 +79,7 @@ def _of_operators(operators: Iterable[OperatorVerdict], remedies: _Remedies) -> 
             text = "" if cause.remedy is None else cause.remedy.text
             same.setdefault((cause.level, cause.path, cause.reason, text), []).append((operator.uid, cause))
     for shared in same.values():
-        uids = [uid for uid, _ in shared]
-        where = f"operator {uids[0]}" if len(uids) == 1 else f"{several(len(uids), 'operator')} ({', '.join(uids)})"
+        where = describe_operators([uid for uid, _ in shared])
         yield from _of_causes((where,), (_merged([cause for _, cause in shared]),), remedies)
 
 

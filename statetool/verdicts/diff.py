@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from statetool.comparison.prose import difference_at, shown_values
 from statetool.compatibility.verdicts import A, B
 from statetool.errors import sentence, several, share
+from statetool.types.operators import describe_operators
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
 
@@ -84,9 +85,7 @@ def _of_structure(structure: Iterable[StructureDifference], commands: CommandLin
         else:
             same.setdefault((s.severity, s.state, s.what, s.before, s.after), []).append(s.operator)
     for (severity, state, what, before, after), operators in same.items():
-        names = f"operator {operators[0]}"
-        if len(operators) > 1:
-            names = f"{several(len(operators), 'operator')} ({', '.join(operators)})"
+        names = describe_operators(operators)
         unknown = what.endswith(_NOT_COMPARED)
         details = ((f"{what} before", before), (f"{what} after", after))
         yield Finding(
@@ -117,7 +116,7 @@ def _of_one_sided(rows: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     """Yield the differences to show of operators that only one side has, whose states are not listed one by one."""
     for operator in dict.fromkeys(r["operator"] for r in rows):
         details = tuple(d for r in rows if r["operator"] == operator for d in _of_row(r, state=r["state"]))
-        yield Finding(severity="difference", where=(f"operator {operator}",), what="", details=details)
+        yield Finding(severity="difference", where=(describe_operators([operator]),), what="", details=details)
 
 
 def _of_state(counts: DifferenceCounts, rows: Iterable[Mapping[str, Any]]) -> Finding:
@@ -127,7 +126,7 @@ def _of_state(counts: DifferenceCounts, rows: Iterable[Mapping[str, Any]]) -> Fi
     before, after = several(counts.entries_before, "entry", "entries"), f"{counts.entries_after:,} after"
     return Finding(
         severity="difference",
-        where=(f"operator {counts.operator}", f"state {counts.state}"),
+        where=(describe_operators([counts.operator]), f"state {counts.state}"),
         what=f"{changes}. The state has {before} before, {after}.",
         details=tuple(detail for row in own for detail in _of_row(row)),
     )

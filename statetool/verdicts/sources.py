@@ -8,6 +8,7 @@ from typing import Final
 from statetool.compatibility.verdicts import A
 from statetool.connectors.checks import SourceCheck
 from statetool.errors import sentence, several, share
+from statetool.types.operators import describe_operators
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
 
@@ -35,7 +36,7 @@ def _finding(checks: Sequence[SourceCheck], commands: CommandLine) -> Finding:
     """Return one finding for all splits of a source with the same problem."""
     check = checks[0]
     splits = [c for c in checks if c.split_id is not None]
-    where = f"operator {check.operator}", *([several(len(splits), "split")] if splits else [])
+    where = describe_operators([check.operator]), *([several(len(splits), "split")] if splits else [])
     remedy = command = ""
     if check.is_unknown:
         remedy = "Look at the stored bytes of its splits."

@@ -7,6 +7,7 @@ from typing import Final
 
 from statetool.compatibility.verdicts import A
 from statetool.errors import sentence, several
+from statetool.types.operators import display_name
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
 from statetool.verification.problems import Problem
@@ -66,7 +67,8 @@ def _without_tried(problem: Problem) -> tuple[str, tuple[tuple[str, str], ...]]:
 
 
 def _where(problem: Problem) -> tuple[str, ...]:
-    parts = (("operator", problem.operator), ("subtask", problem.subtask), ("state", problem.state))
+    operator = None if problem.operator is None else display_name(problem.operator)
+    parts = (("operator", operator), ("subtask", problem.subtask), ("state", problem.state))
     return tuple(f"{name} {value}" for name, value in parts if value is not None)
 
 
