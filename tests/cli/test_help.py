@@ -58,7 +58,7 @@ def test_every_option_has_help() -> None:
 
 def test_common_options_are_last_and_in_one_order() -> None:
     order = [
-        "latest", "rebase", "uids", "name_uid", "declare", "python", "unsafe_pickle", "dry_run", "take_over", "checkpoint_id",
+        "latest", "rebase", "uids", "name_uid", "declare", "columns_from_plan", "python", "unsafe_pickle", "dry_run", "take_over", "checkpoint_id",
         "on_spark", "threads", "output", "json", "wide", "debug",
     ]  # fmt: skip
     assert {*order} - {"json", "wide", "debug"} == {*CommonOptions.__dataclass_fields__} - {"chosen"}
@@ -92,7 +92,7 @@ _HEAVY = ("pyarrow", "numba", "numpy", "pandas", "pyspark", "fsspec", "rich", "a
 
 @pytest.mark.parametrize(
     ("arguments", "most"),
-    [(["--version"], 12), (["--help"], 12), (["info", "--help"], 40), (["info", "NAMED"], 70)],
+    [(["--version"], 12), (["--help"], 12), (["info", "--help"], 40), (["info", "NAMED"], 75)],
     ids=["version", "help", "info-help", "info"],
 )
 def test_a_command_imports_only_what_it_needs(arguments: list[str], most: int, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_one_of_several_rows_is_named_by_its_path(sql_corpus: Path) -> None:
     [
         ({"accState": ["a"]}, "1 names for the 10 fields"),
         ({"key": ["_kind"]}, "_kind"),
-        ({"nothing": ["a"]}, "no state"),
+        ({"nothing": ["a"]}, "not a state"),
         ({"key": "customer"}, "not a list of names"),
         ({"distinctAcc_0": ["a"]}, "0 rows"),
         ({"accState": ["a", "A", *"bcdefghi"]}, "at most in case"),

@@ -283,7 +283,7 @@ def test_a_map_of_one_type_of_each_is_refused(tmp_path: Path) -> None:
 def test_the_command_line_takes_declarations_and_asks_for_them(jobs: Path) -> None:
     path = str(jobs / CODED[0] / "savepoint")
     listed = CliRunner().invoke(cli, ["states", path])
-    assert "states could be more than bytes" in listed.output
+    assert "states can be decoded further" in listed.output
     assert "--python 'merging-window-set=MapState(TIME_WINDOW, TIME_WINDOW)'" in listed.output
     types = ["--python", "key-long.count=LONG", "--python", "count=STRING"]
     shown = CliRunner().invoke(cli, ["head", path, "key-long", "--output", "json", *types])

@@ -287,7 +287,7 @@ def test_states_of_a_process_table_function(root: Path) -> None:
 def test_a_plan_of_another_session_names_no_operator(root: Path) -> None:
     op = _operator(root / "1.20.5/topn_retract", "data-state")
     plan = str(root / "1.20.5/topn_update_fast/plan.json")
-    with pytest.raises(OptionError, match="no node of the plan belongs"):
+    with pytest.raises(OptionError, match="the plan has no node for operator"):
         op.columns_from_plan(plan)
     with pytest.raises(StatetoolError):
         op.to_arrow("data-state", nanos="truncate", columns=op.columns_from_plan(plan, node=0))

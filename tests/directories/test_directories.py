@@ -141,7 +141,7 @@ def test_ls_command(corpus: Path, tmp_path: Path) -> None:
     assert [r["newest"] for r in rows] == [False, False, True]
     assert "chk-4" in run("ls", str(root)).stdout
     tables = json.loads(run("ls", str(root / JOB / "chk-4"), "--output", "json").stdout)
-    assert {"operator", "table"} == set(tables[0])
+    assert {"operator", "operator_name", "operator_id", "uid", "table"} == set(tables[0])
     assert run("ls", str(root / "nothing")).exit_code == 3
     (tmp_path / "empty").mkdir()
     assert json.loads(run("ls", str(tmp_path / "empty"), "--output", "json").stdout) == []

@@ -163,7 +163,7 @@ def test_records_of_another_type_are_refused(tmp_path: Path) -> None:
     op = snapshot(tmp_path, "input", [framed([record("text")])])
     with pytest.raises(FormatError, match="input 1/2 of subtask 0"):
         op.in_flight(side="input", like="Long")
-    with pytest.raises(OptionError, match="one side"):
+    with pytest.raises(OptionError, match="needs a side"):
         op.in_flight(like="String")
 
 

@@ -71,7 +71,7 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     run = CliRunner().invoke
     nothing = run(cli, ["migrate", old, str(tmp_path / "a"), "--to", other])
     assert nothing.exit_code == 1
-    assert "no state gets another type" in nothing.stderr
+    assert "no state changes its type" in nothing.stderr
     assert f"check against {other}: not: op: The new job has no operator with this uid" in nothing.stderr
     assert "warning: op: loses" in nothing.stderr
     done = run(cli, ["migrate", old, str(tmp_path / "b"), "--to", other, "--json"])

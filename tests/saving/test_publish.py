@@ -146,9 +146,9 @@ def test_a_task_after_the_end_leaves_nothing(target: str) -> None:
         staging = publication.staging
         late = staging.create()
         publication.commit(b"m", [])
-    with pytest.raises(SnapshotNotFoundError, match="is over"):
+    with pytest.raises(SnapshotNotFoundError, match="has ended"):
         late.__exit__(None)
-    with pytest.raises(SnapshotNotFoundError, match="is over"):
+    with pytest.raises(SnapshotNotFoundError, match="has ended"):
         staging.create()
     assert list(targets.list_sizes(target)) == ["_metadata"]
 

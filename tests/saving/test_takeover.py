@@ -89,7 +89,7 @@ def test_the_age_of_a_write_of_another_machine_decides(tmp_path: Path) -> None:
     from_elsewhere(first, hours=24.1)
     write(target)
     assert len(os.listdir(target)) == 2
-    with pytest.raises(FileNotFoundError, match="taken over"):
+    with pytest.raises(FileNotFoundError, match="took it over"):
         first.commit(b"old", [])
 
 

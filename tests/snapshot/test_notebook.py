@@ -15,7 +15,7 @@ def test_a_snapshot_is_a_table_of_operators_an_operator_one_of_states() -> None:
     assert shown.count("<tr>") == 2 * (1 + len(sp.operators))
     assert "with-ttl" in sp["with-ttl"]._repr_html_()
     assert sp["with-ttl"]._repr_html_().count("<tr>") == 1 + len(sp["with-ttl"].inventory.states)
-    assert "<td>map</td>" in sp["with-ttl"].states["ttl-map"]._repr_html_()
+    assert ">map</td>" in sp["with-ttl"].states["ttl-map"]._repr_html_()
 
 
 def test_names_of_operators_are_completed() -> None:

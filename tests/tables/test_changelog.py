@@ -296,7 +296,7 @@ def test_another_operator_tells_the_type_of_keys(tmp_path: Path) -> None:
     op = statetool.load(str(tmp_path), uids=["op"], key_types={"op": other})["op"]
     assert op.to_arrow("values").to_pylist() == [{"key": "one", "value": 0}, {"key": "two", "value": 1}]
     with pytest.raises(UnknownNameError, match="key_types: no operator"):
-        statetool.load(str(tmp_path), key_types={"op": other})
+        statetool.load(str(tmp_path), key_types={"sums": other})
 
 
 def test_keys_of_no_known_type_are_refused(tmp_path: Path) -> None:

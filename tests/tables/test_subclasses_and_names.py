@@ -228,7 +228,7 @@ def test_states_of_one_name_are_all_there(tmp_path: Path) -> None:
     assert operator.to_arrow("keyed_state").to_pylist() == [
         {"key": "a", "seen": 0, "timers": 1, "keyed_state": 2, "alone": 3}
     ]
-    with pytest.raises(OptionError, match="say keyed:seen or operator:seen"):
+    with pytest.raises(OptionError, match="pass keyed:seen or operator:seen"):
         operator.to_arrow("seen")
     with pytest.raises(UnknownNameError, match="did you mean alone"):
         operator.to_arrow("alon")

@@ -144,7 +144,7 @@ def test_a_subtask_whose_states_have_other_parts_is_named(corpus: Path) -> None:
         serializers={**contents.serializers, "NAMESPACE_SERIALIZER": STRING.serializer(full_name("StringSerializer"))},
     )
     for other in (changed(op, MERGED[0]), {**metas, "window-contents": text}):
-        with pytest.raises(FormatError, match="'windows' have other parts"):
+        with pytest.raises(FormatError, match="'windows' have different parts"):
             check_view("windows", names, other)
 
 
