@@ -12,8 +12,8 @@ from typing_extensions import assert_never
 from statetool.comparison.elements import ElementUnit, compare_elements
 from statetool.comparison.keyed import KeyedUnit, compare_keyed
 from statetool.comparison.plan import Unit
-from statetool.comparison.records import DIFFERENCES, DifferenceCounts
-from statetool.errors import UNREAD
+from statetool.comparison.records import DIFFERENCES, DifferenceCounts, NotComparedError
+from statetool.errors import UNREAD, FormatError, UnsupportedError
 from statetool.io.glibc import keep_freed_memory
 
 
@@ -29,7 +29,8 @@ class CountTask:
 class UnitCounts:
     """Counts by state, and by ``before`` and ``after`` (of entries) or change (of differences).
 
-    ``first`` has the first differences (IPC bytes). ``unread`` has the reason if the unit could not be compared.
+    ``first`` has the first differences (IPC bytes). ``unread`` has the reason if the unit, or some
+    of its values, could not be compared.
     """
 
     operator: str
@@ -45,9 +46,23 @@ def differences(unit: Unit, counts: Counter[tuple[str, str]] | None = None) -> I
     ------
     FormatError, DecodeError, UnknownSerializerError
         Bytes are damaged, or their ends cannot be found.
+    UnsupportedError
+        Some values cannot be compared, or do not have the key type or the subclasses that only the other side describes.
     """
     keep_freed_memory()
     counts = Counter() if counts is None else counts
+    try:
+        yield from _differences(unit, counts)
+    except FormatError as error:
+        if not unit.learned or isinstance(error, UNREAD):
+            raise
+        raise UnsupportedError(
+            f"not of the key type or the subclasses that only the other snapshot describes, or damaged: {error}",
+            hint="look for damage with statetool verify --deep",
+        ) from error
+
+
+def _differences(unit: Unit, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
     match unit:
         case KeyedUnit():
             yield from compare_keyed(unit, counts)
@@ -69,17 +84,21 @@ def _counts(task: CountTask) -> UnitCounts:
     counts: Counter[tuple[str, str]] = Counter()
     first: list[pa.RecordBatch] = []
     remaining = task.most
-    for batch in differences(task.unit, counts):
-        for state, change, n in _changes_by_state(batch):
-            counts[state, change] += n
-        if remaining > 0:
-            first.append(batch.slice(0, remaining))
-            remaining -= first[-1].num_rows
+    unread = ""
+    try:
+        for batch in differences(task.unit, counts):
+            for state, change, n in _changes_by_state(batch):
+                counts[state, change] += n
+            if remaining > 0:
+                first.append(batch.slice(0, remaining))
+                remaining -= first[-1].num_rows
+    except NotComparedError as error:
+        unread = str(error.at(operator=task.unit.operator))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, DIFFERENCES) as writer:
         for batch in first:
             writer.write_batch(batch)
-    return UnitCounts(task.unit.operator, counts, sink.getvalue().to_pybytes())
+    return UnitCounts(task.unit.operator, counts, sink.getvalue().to_pybytes(), unread)
 
 
 def _changes_by_state(batch: pa.RecordBatch) -> Iterator[tuple[str, str, int]]:

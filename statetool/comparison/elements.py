@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from statetool.columns.arrays import is_valid
-from statetool.comparison.records import DIFFERENCES
+from statetool.comparison.meaning import Meaning, uncompared_reason
+from statetool.comparison.records import DIFFERENCES, NotComparedError
 from statetool.comparison.side import pair_equal_hashes
 from statetool.comparison.texts import texts_of
 from statetool.entries.form import MEMORY_BYTES
@@ -37,12 +38,17 @@ _SEEDS: Final = np.array([1, 2], dtype=np.uint64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementUnit:
-    """One operator state of both sides; picklable."""
+    """One operator state of both sides; picklable. ``learned`` as for :class:`~statetool.comparison.keyed.KeyedUnit`.
+
+    ``uncompared``: why differing bytes may be equal values, empty if they cannot be.
+    """
 
     operator: str
     state: str
     before: tuple[ElementSplit, ...]
     after: tuple[ElementSplit, ...]
+    learned: bool = False
+    uncompared: str = ""
 
 
 def element_units(
@@ -60,7 +66,17 @@ def element_units(
                 state=name,
                 before=_splits(old, name, options),
                 after=_splits(new, name, options),
+                learned=any(o.learned_from_other for o in operators),
+                uncompared=_uncompared(old, new, name),
             )
+
+
+def _uncompared(old: OperatorInventory | None, new: OperatorInventory | None, name: str) -> str:
+    if old is None or new is None or not (name in old.operator_states and name in new.operator_states):
+        return ""
+    return uncompared_reason(
+        *(Meaning(tuple(o.operator_states[name].serializers.values()), o.types) for o in (old, new))
+    )
 
 
 def _splits(operator: OperatorInventory | None, name: str, options: ReadOptions) -> tuple[ElementSplit, ...]:
@@ -78,7 +94,13 @@ def _splits(operator: OperatorInventory | None, name: str, options: ReadOptions)
 
 
 def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
-    """Yield the differences of a unit. Only hashes of elements are held in memory; elements that differ are read again."""
+    """Yield the differences of a unit. Only hashes of elements are held in memory; elements that differ are read again.
+
+    Raises
+    ------
+    NotComparedError
+        Some elements differ as bytes, and their serializers may write equal values differently.
+    """
     key_a, value_a = _hashes(unit.before)
     key_b, value_b = _hashes(unit.after)
     counts[unit.state, "before"] += len(key_a)
@@ -86,6 +108,8 @@ def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Ite
     pairs, alone_after = pair_equal_hashes(key_a, key_b)
     matched = np.flatnonzero(pairs >= 0)
     changed = matched[value_a[matched] != value_b[pairs[matched]]]
+    if unit.uncompared and (len(changed) or (pairs < 0).any() or len(alone_after)):
+        raise NotComparedError.of(unit.state, unit.uncompared)
     after = {int(pairs[i]): int(i) for i in changed}
     new_values: dict[int, str | None] = {}
     for batch, index in _select_rows(unit.after, np.sort(pairs[changed])):

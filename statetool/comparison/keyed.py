@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from statetool.columns.arrays import as_arrow, as_numpy
 from statetool.columns.batches import row_runs
 from statetool.comparison.meaning import Seeds
-from statetool.comparison.records import DIFFERENCES
+from statetool.comparison.records import DIFFERENCES, NotComparedError
 from statetool.comparison.side import SideRequest, Slice, SnapshotSide, pair_equal_hashes, size_of_sources
-from statetool.comparison.texts import texts_of
+from statetool.comparison.texts import texts_of, undecoded_rows
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.kernels.arrays import Positions
 from statetool.tables.decoding import decoding
@@ -31,16 +31,24 @@ from statetool.types.options import ReadOptions
 #: Maximum bytes of both sides compared at once. More is compared in slices, each of which reads everything.
 MOST_BYTES: Final = 512 << 20
 _PLACE: Final = ("key", "namespace", "map_key")
+#: Column of the rows whose value, before or after, could not be decoded.
+_UNDECODED: Final = "undecoded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedUnit:
-    """Input of one task; picklable. The key groups of both sides hold the same keys."""
+    """Input of one task; picklable. The key groups of both sides hold the same keys.
+
+    ``learned``: key type or subclasses of one side are known from the other side only. ``uncompared`` has, by state, the reason why
+    differing bytes may be equal values.
+    """
 
     operator: str
     before: SideRequest
     after: SideRequest
     options: ReadOptions
+    learned: bool = False
+    uncompared: tuple[tuple[str, str], ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -49,18 +57,30 @@ class KeyedUnit:
 
 
 def compare_keyed(unit: KeyedUnit, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
-    """Yield the differences of a unit. Adds the entries of each state to ``counts``: ``(state, "before")``, ``(state, "after")``."""
+    """Yield the differences of a unit. Adds the entries of each state to ``counts``: ``(state, "before")``, ``(state, "after")``.
+
+    Raises
+    ------
+    NotComparedError
+        After all differences: some values cannot be compared.
+    """
     seeds = Seeds()
     for request in (unit.before, unit.after):
         SnapshotSide(request, seeds, Slice())
     # If equal keys may have different bytes, their hashes do not pair them, and slices may separate them.
     bytes_differ = any(seeds.keys_differ(name) for name in unit.before.states)
     slices = 1 if bytes_differ else max(1, -(-unit.size_bytes // MOST_BYTES))
+    uncompared: set[str] = set()
     for number in range(slices):
-        yield from _compare(unit, Slice(number, slices), counts)
+        yield from _compare(unit, Slice(number, slices), counts, uncompared)
+    for state in sorted(uncompared):
+        raise NotComparedError.of(state, dict(unit.uncompared).get(state, ""))
 
 
-def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
+def _compare(
+    unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]], uncompared: set[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the differences of a slice, and add states with values that cannot be compared to ``uncompared``."""
     seeds = Seeds()
     before, after = SnapshotSide(unit.before, seeds, part), SnapshotSide(unit.after, seeds, part)
     key_a, value_a = before.hashes()
@@ -85,7 +105,14 @@ def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> 
         rows = join_differences(
             unit.operator, state, rows_a.get(state), rows_b.get(state), by_text=seeds.keys_differ(state)
         )
-        yield from rows.to_batches(max_chunksize=65_536)
+        if seeds.values_differ(state):
+            unknown = state in dict(unit.uncompared)
+            bad = pc.and_(pc.equal(rows["change"], "changed"), pa.scalar(True) if unknown else rows[_UNDECODED])
+            # Equal bytes with two meanings are not equal values either.
+            if pc.any(bad).as_py() or (unknown and state in rows_a and state in rows_b):
+                uncompared.add(state)
+                rows = rows.filter(pc.invert(bad))
+        yield from rows.drop_columns(_UNDECODED).to_batches(max_chunksize=65_536)
 
 
 def _rows(side: SnapshotSide, index: Positions, place: Positions, options: ReadOptions) -> dict[str, pa.Table]:
@@ -113,18 +140,23 @@ def _value_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positio
             _, groups, columns = table.long_run(shape, meta, entries, keys, run_items)
             indexes = {n: a for n, _, a in columns if n == "list_index"}
             texts = texts_of([c for c in columns if c[0] != "list_index"], table.options, name)
-            yield _row_table(places[run_items.source], groups, texts, indexes.get("list_index"))
+            undecoded = undecoded_rows(columns)
+            yield _row_table(places[run_items.source], groups, texts, indexes.get("list_index"), undecoded)
 
 
 def _timer_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positions) -> Iterator[pa.Table]:
     _, groups, columns = table.timer_rows(batch, name)
     texts = texts_of(columns, table.options, name)
     texts["value"] = texts.pop("timestamp")
-    yield _row_table(places, groups, texts, None)
+    yield _row_table(places, groups, texts)
 
 
 def _row_table(
-    places: Positions, groups: Positions, texts: dict[str, pa.StringArray], index: pa.Array | None
+    places: Positions,
+    groups: Positions,
+    texts: dict[str, pa.StringArray],
+    index: pa.Array | None = None,
+    undecoded: pa.Array | None = None,
 ) -> pa.Table:
     n = len(places)
     nothing = pa.nulls(n, pa.string())
@@ -133,6 +165,7 @@ def _row_table(
         "list_index": pa.nulls(n, pa.int64()) if index is None else index.cast(pa.int64()),
         "key_group": as_arrow(groups.astype(np.int32)),
         **{name: texts.get(name, nothing) for name in (*_PLACE, "value")},
+        _UNDECODED: pa.repeat(False, n) if undecoded is None else undecoded,
     }
     return pa.table(columns)
 
@@ -141,6 +174,8 @@ def join_differences(
     operator: str, state: str, before: pa.Table | None, after: pa.Table | None, *, by_text: bool = False
 ) -> pa.Table:
     """Return the differences of two tables in which the two rows of one entry have the same ``place`` and ``list_index``.
+
+    The last column tells whether the value before or after could not be decoded.
 
     Parameters
     ----------
@@ -186,6 +221,9 @@ def _differences(
     n, nothing = len(index), pa.nulls(len(index), pa.string())
     taken = rows.take(as_arrow(index))
     new = nothing if after_index is None else after["value"].take(as_arrow(after_index))
+    undecoded = taken[_UNDECODED]
+    if after_index is not None:
+        undecoded = pc.or_(undecoded, after[_UNDECODED].take(as_arrow(after_index)))
     columns = [
         pa.array([operator] * n, pa.string()),
         pa.array([operator_name(operator)] * n, pa.string()),
@@ -198,8 +236,9 @@ def _differences(
         pa.array([change] * n, pa.string()),
         nothing if change == "added" else taken["value"],
         new,
+        undecoded,
     ]
-    return pa.Table.from_arrays(columns, schema=DIFFERENCES)
+    return pa.Table.from_arrays(columns, schema=DIFFERENCES.append(pa.field(_UNDECODED, pa.bool_())))
 
 
 def _codes(rows: pa.Table, longest: int) -> Positions:

@@ -14,9 +14,16 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.pojo import PojoSerializer
+from statetool.serializers.runtime import unwrap
+from statetool.types import ListType, MapType, Scalar
 from statetool.types.declared import TypeContext
 
 _SEED: Final = 0x9E3779B97F4A7C15
+#: Classes whose values are text.
+_TEXT: Final = {f"java.{n}" for n in ("lang.String", "lang.Character", "util.UUID", "util.Currency", "util.Locale")}
+#: Fields of POJOs that Flink 2.x writes with serializers of its own, instead of with Kryo.
+_COLLECTIONS: Final = {"java.util.List": ListType, "java.util.Set": ListType, "java.util.Map": MapType}
 
 
 def snapshot_bytes(serializer: Serializer) -> bytes:
@@ -47,6 +54,42 @@ class Meaning:
         if snapshot_bytes(a) == snapshot_bytes(b):
             return True
         return bool(a.program() == b.program()) and a.logical == b.logical
+
+
+def is_text_only(serializer: Serializer) -> bool:
+    """Return True if values are JSON text because the fields of their class are unknown. Only Kryo can recreate objects from it."""
+    if not isinstance(serializer, KryoSerializer) or serializer.logical != Scalar("string"):
+        return False
+    declared = serializer.context.find(serializer.type_class)
+    return serializer.type_class not in _TEXT and (declared is None or declared.kind != "enum")
+
+
+def uncompared_reason(before: Meaning, after: Meaning) -> str:
+    """Return the reason why differing bytes may be equal values, empty if values tell.
+
+    A class that is not declared is shown as bytes or text. Only bytes of the same serializer can be compared.
+    """
+    if before.same(after):
+        return ""
+    parts = [part for meaning in (before, after) for s in meaning.parts for part in all_parts(s)]
+    unknown = next((p for p in parts if p.needs_frame and not p.children()), next(filter(is_text_only, parts), None))
+    if unknown is None:
+        return ""
+    hint = unknown.missing_declaration_hint
+    return f"the content of {unknown.type_name} is unknown{f': {hint}' if hint else ''}"
+
+
+def same_described_type(before: Serializer, after: Serializer) -> bool:
+    """Return True if two types are equal apart from collections that Kryo wrote in Flink 1.x and Flink 2.x writes with their types."""
+    first, second = unwrap(before), unwrap(after)
+    if is_text_only(first) != is_text_only(second):
+        kryo, other = (first, second) if is_text_only(first) else (second, first)
+        return isinstance(kryo, KryoSerializer) and isinstance(other.logical, _COLLECTIONS.get(kryo.type_class, ()))
+    theirs = dict(second.children())
+    if type(first) is not type(second) or [n for n, _ in first.children()] != list(theirs) or not theirs:
+        return first.type_name == second.type_name and first.logical == second.logical
+    same_class = not isinstance(first, PojoSerializer) or first.pojo_class == second.pojo_class  # type: ignore[attr-defined]
+    return same_class and all(same_described_type(part, theirs[name]) for name, part in first.children())
 
 
 def key_meaning(header: KeyedHeader, meta: StateMetaInfo, types: TypeContext) -> Meaning:
@@ -97,3 +140,7 @@ class Seeds:
     def keys_differ(self, name: str) -> bool:
         """Return True if equal keys of a state may have different bytes in two sources."""
         return name in self._keys and len(self._keys[name].known) > 1
+
+    def values_differ(self, name: str) -> bool:
+        """Return True if equal bytes of a state's values may have different meanings in two sources."""
+        return name in self._values and len(self._values[name].known) > 1

@@ -15,9 +15,10 @@ from typing import Any, Final, TypeVar
 
 from statetool.comparison.elements import ElementUnit, element_units
 from statetool.comparison.keyed import KeyedUnit
-from statetool.comparison.records import StructureDifference
+from statetool.comparison.meaning import Meaning, key_meaning, uncompared_reason
+from statetool.comparison.records import NotComparedError, StructureDifference
 from statetool.comparison.side import SideRequest
-from statetool.comparison.structure import operator_differences
+from statetool.comparison.structure import description_notes, operator_differences
 from statetool.comparison.texts import EXACT, EXACT_VALUES
 from statetool.entries.form import TARGET_BYTES, KeyGroupReader
 from statetool.errors import UNREAD, OptionError, StatetoolError, UnknownNameError, suggest
@@ -77,6 +78,9 @@ def plan_comparison(before: Inventory, after: Inventory, request: ComparisonRequ
     unread: dict[str, StatetoolError] = {}
     for old, new in pairs:
         operator = (old or new).label  # type: ignore[union-attr]
+        if old is not None and new is not None:
+            _take(structure, description_notes(old, new, request.states), operator, unread)
+            old, new = old.learning_from(new), new.learning_from(old)
         for differences in operator_differences(old, new, request.states):
             _take(structure, differences, operator, unread)
         options = _options(old, new, request)
@@ -146,7 +150,33 @@ def keyed_units(
             else SideRequest(sources=(), states=states, keys=None)
             for side in sides
         ]
-        yield KeyedUnit(operator=operators[0].label, before=requests[0], after=requests[1], options=options)
+        yield KeyedUnit(
+            operator=operators[0].label,
+            before=requests[0],
+            after=requests[1],
+            options=options,
+            learned=any(o.learned_from_other for o in operators),
+            uncompared=tuple(_uncompared(old, new, states)),
+        )
+
+
+def _uncompared(
+    old: OperatorInventory | None, new: OperatorInventory | None, states: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the states whose differing bytes may be equal values, with the reason.
+
+    Raises
+    ------
+    NotComparedError
+        This is true of keys, so that nothing can be matched.
+    """
+    for name in states if old is not None and new is not None else ():
+        if name in old.keyed_states and name in new.keyed_states:
+            sides = [(o.types, *o.keyed_states[name]) for o in (old, new)]
+            if reason := uncompared_reason(*(key_meaning(header, meta, types) for types, header, meta in sides)):
+                raise NotComparedError.of(name, f"the keys differ, and {reason}")
+            if reason := uncompared_reason(*(Meaning((meta.value,), types) for types, _, meta in sides)):
+                yield name, reason
 
 
 class _Groups:

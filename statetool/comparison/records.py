@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
+from statetool.errors import UnsupportedError
 from statetool.types.operators import OperatorRecord, operator_name
 
 #: One row per difference, with values as text (nested ones as JSON), so that all states fit one table.
@@ -25,6 +26,20 @@ DIFFERENCES: Final = pa.schema(
         pa.field("after", pa.string()),
     ]
 )
+
+
+class NotComparedError(UnsupportedError):
+    """Some values that differ as bytes cannot be compared, as one snapshot alone does not describe them. All others were compared."""
+
+    __str__ = UnsupportedError.__str__
+
+    @classmethod
+    def of(cls, state: str, reason: str) -> NotComparedError:
+        """Return the error for values of a state. Its text is the same in all tasks."""
+        why = reason or "a value cannot be decoded on one side"
+        error = cls(f"values with different bytes are not compared: {why}", hint="declare the class on both sides")
+        error.at(state=state)
+        return error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

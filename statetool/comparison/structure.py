@@ -6,13 +6,15 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from statetool.comparison.meaning import snapshot_bytes
+from statetool.comparison.meaning import same_described_type, snapshot_bytes
 from statetool.comparison.prose import different_part, first_difference, look_alike
 from statetool.comparison.records import StructureDifference
 from statetool.errors import several
 from statetool.formats.metadata.handles import streams_of
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.base import Serializer
+from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.metadata_tables import file_rows, operator_row
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types import StructType
@@ -36,6 +38,31 @@ def operator_differences(
     yield _keyed_differences(difference, old, new, states)
     yield _elements(difference, old, new, states)
     yield _uncompared_differences(difference, old, new)
+
+
+def description_notes(
+    old: OperatorInventory, new: OperatorInventory, states: Sequence[str] | None
+) -> Iterator[StructureDifference]:
+    """Yield notes about the key type and the subclasses that only one side describes, before each side learns from the other."""
+    difference = _Differences(old.label)
+    keys = [o.keyed.key if o.listed_keyed else None for o in (old, new)]
+    unknown = [isinstance(key, OpaqueSerializer) for key in keys]
+    if None not in keys and unknown[0] != unknown[1]:
+        texts = ("unknown" if isinstance(key, OpaqueSerializer) else key.type_name for key in keys if key is not None)
+        yield difference(None, "description of keys", *texts, severity="note")
+    metas = [{n: m for n, (_, m) in o.listed_keyed.items()} | dict(o.listed_elements) for o in (old, new)]
+    for name in (
+        metas[0].keys() & metas[1].keys() if states is None else [n for n in states if all(n in m for m in metas)]
+    ):
+        before, after = (_subclasses(m[name]) for m in metas)
+        if before != after:
+            shown = (", ".join(sorted(names)) or "none" for names in (before, after))
+            yield difference(name, "description of subclasses", *shown, severity="note")
+
+
+def _subclasses(meta: StateMetaInfo) -> set[str]:
+    pojos = (p for s in meta.serializers.values() for p in all_parts(s) if isinstance(p, PojoSerializer))
+    return {name for pojo in pojos for name, _ in (*pojo.registered, *pojo.others)}
 
 
 def _only_one(difference: _Differences, operator: OperatorInventory, *, is_old: bool) -> Iterator[StructureDifference]:
@@ -126,7 +153,8 @@ def _serializers(
     difference: _Differences, state: str | None, what: str, before: Serializer, after: Serializer
 ) -> Iterator[StructureDifference]:
     if before.type_name != after.type_name or before.logical != after.logical:
-        yield difference(state, what, *_types(before, after))
+        severity: Literal["difference", "note"] = "note" if same_described_type(before, after) else "difference"
+        yield difference(state, what, *_types(before, after), severity=severity)
     elif snapshot_bytes(before) != snapshot_bytes(after):
         first, second = (f"{s.snapshot_class} version {s.snapshot_version}" for s in (before, after))
         if first == second:

@@ -37,6 +37,12 @@ def texts_of(columns: Columns, options: ReadOptions, state: str) -> dict[str, pa
     return texts
 
 
+def undecoded_rows(columns: Columns) -> pa.BooleanArray | None:
+    """Return which rows have a value that could not be decoded, ``None`` if all could be."""
+    raw = next((array for name, _, array in columns if name == UNDECODED), None)
+    return None if raw is None or raw.null_count == len(raw) else raw.is_valid()
+
+
 def as_text(name: str, logical: LogicalType, array: pa.Array, options: ReadOptions) -> pa.StringArray:
     """Convert a column to text."""
     arrays, _ = flatten([(name, logical, array)], options)
@@ -80,9 +86,14 @@ def _json(value: Any) -> str:
 
 
 def _sort_maps(value: Any) -> Any:
-    """Return a value for JSON, with maps (the only lists of pairs) sorted by key."""
+    """Return a value for JSON, with maps (the only lists of pairs) sorted by key.
+
+    Absent fields of a value whose class may have subclasses are left out: which columns there are depends on the subclasses that a
+    snapshot describes.
+    """
     if isinstance(value, dict):
-        return {k: _sort_maps(v) for k, v in value.items()}
+        is_open = bool(value) and next(reversed(value)).lstrip("_") == "class"
+        return {k: _sort_maps(v) for k, v in value.items() if v is not None or not is_open}
     if isinstance(value, list):
         rows = [_sort_maps(v) for v in value]
         if value and all(isinstance(v, tuple) for v in value):

@@ -187,6 +187,10 @@ class OperatorReadContext:
         The key type, if the user declares it.
     managed
         Bytes and offset of one header of managed state, if any: old timers are read with its key type.
+    learned
+        Headers of keyed state (bytes and offset) of another snapshot of the operator, for POJO subclasses that this one does not describe.
+    learned_elements
+        The same for operator state.
     """
 
     operator: str
@@ -196,6 +200,8 @@ class OperatorReadContext:
     metadata_file: str
     given_key: Serializer | None = None
     managed: Callable[[], tuple[bytes, int] | None] = lambda: None
+    learned: tuple[tuple[bytes, int], ...] = ()
+    learned_elements: tuple[tuple[bytes, int], ...] = ()
 
     @property
     def context(self) -> KeyedContext:

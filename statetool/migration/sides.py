@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from statetool.comparison.meaning import is_text_only
 from statetool.compatibility.avro_rules import named_schemas
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import to_decimal
 from statetool.serializers.enums import EnumSerializer
-from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.runtime import unwrap
@@ -20,8 +20,6 @@ from statetool.serializers.tuples import TupleSerializer
 from statetool.types import DateType, DecimalType, ListType, LogicalType, MapType, Scalar, StructType, TimestampType
 
 _NUMBERS: Final = ("int8", "int16", "int32", "int64", "float32", "float64")
-#: Classes whose values are text.
-_TEXT: Final = {f"java.{n}" for n in ("lang.String", "lang.Character", "util.UUID", "util.Currency", "util.Locale")}
 #: Marker of a field without a default: the user must choose its value.
 NO_DEFAULT: Final = object()
 
@@ -75,11 +73,7 @@ class TypeAtPath:
     @property
     def only_text(self) -> bool:
         """Whether values are JSON text because the fields of their class are unknown. Only Kryo can recreate objects from it."""
-        s = self.serializer
-        if not isinstance(s, KryoSerializer) or self.logical != Scalar("string"):
-            return False
-        declared = s.context.find(s.type_class)
-        return s.type_class not in _TEXT and (declared is None or declared.kind != "enum")
+        return self.serializer is not None and self.logical == Scalar("string") and is_text_only(self.serializer)
 
     @property
     def constants(self) -> tuple[str, ...]:

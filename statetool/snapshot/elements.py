@@ -108,21 +108,47 @@ class ElementInventory:
                 states.setdefault(meta.name, meta)
         if may_differ(states.values()):
             for raw, base in self.descriptions:
-                other = read_operator_header(Cursor(raw, base=base), self._around.types, end=len(raw))
-                learn_states(states.values(), other.states)
+                learn_states(states.values(), self._parse(raw, base).states)
         return states
 
+    def _parse(self, raw: bytes, base: int) -> OperatorHeader:
+        return read_operator_header(Cursor(raw, base=base), self._around.types, end=len(raw))
+
+    def undescribed_in(self, other: Mapping[bytes, int]) -> tuple[tuple[bytes, int], ...]:
+        """Return the headers of another snapshot (bytes and offset) with subclasses that this snapshot does not describe."""
+        states = [meta for _, header in self.headers() for meta in header.states]
+        for raw, base in self.descriptions:
+            learn_states(states, self._parse(raw, base).states)
+        return tuple((raw, base) for raw, base in other.items() if learn_states(states, self._parse(raw, base).states))
+
     @cached_property
-    def descriptions(self) -> tuple[tuple[bytes, int], ...]:
-        """Headers (bytes and offset) that together describe all subclasses of POJOs. Empty if all headers agree."""
+    def _by_header(self) -> dict[bytes, ElementStream]:
+        """The first stream with each distinct header (and the bytes between header and elements)."""
         by_header: dict[bytes, ElementStream] = {}
         for elements in self.streams:
             with elements.stream.open() as f:
                 by_header.setdefault(bytes(f.read_at(0, elements.first)), elements)
+        return by_header
+
+    @cached_property
+    def stored_headers(self) -> Mapping[bytes, int]:
+        """The distinct headers, each with its offset in the file."""
+        return {
+            raw[: self.header(elements).size_bytes]: elements.stream.start for raw, elements in self._by_header.items()
+        }
+
+    @cached_property
+    def descriptions(self) -> tuple[tuple[bytes, int], ...]:
+        """Headers (bytes and offset) that together describe all subclasses of POJOs. Empty if all headers agree.
+
+        Headers learned from another snapshot come last: what the snapshot itself describes takes precedence.
+        """
+        by_header = self._by_header
         needed = needed_headers(
             list(by_header),
             lambda raw: self.header(by_header[raw]),
             lambda mine, other: learn_states(mine.states, other.states),
         )
         sizes = {raw: self.header(by_header[raw]).size_bytes for raw in needed}
-        return tuple((raw[: sizes[raw]], by_header[raw].stream.start) for raw in needed)
+        own = tuple((raw[: sizes[raw]], by_header[raw].stream.start) for raw in needed)
+        return (*own, *self._around.learned_elements)

@@ -105,20 +105,37 @@ class KeyedInventory:
         return states
 
     @cached_property
-    def descriptions(self) -> tuple[tuple[bytes, int], ...]:
-        """Headers (bytes and offset) that together describe all subclasses of POJOs. Empty if all subtasks agree."""
+    def stored_headers(self) -> Mapping[bytes, int]:
+        """The distinct headers of managed state, each with its offset in the file."""
         bases: dict[bytes, int] = {}
         for stored in self.managed:
             if (description := stored.description()) is not None:
                 bases.setdefault(*description)
+        return bases
 
-        def parse(raw: bytes) -> KeyedHeader:
-            return read_keyed_header(Cursor(raw, base=bases[raw]), self._around.types, end=len(raw))
+    @cached_property
+    def descriptions(self) -> tuple[tuple[bytes, int], ...]:
+        """Headers (bytes and offset) that together describe all subclasses of POJOs. Empty if all subtasks agree.
 
+        Headers learned from another snapshot come last: what the snapshot itself describes takes precedence.
+        """
+        bases = self.stored_headers
         try:
-            return tuple((raw, bases[raw]) for raw in needed_headers(list(bases), parse, learn_header))
+            needed = needed_headers(list(bases), lambda raw: self._parse(raw, bases[raw]), learn_header)
         except StatetoolError as error:
             raise error.at(operator=self._around.operator) from None
+        return (*((raw, bases[raw]) for raw in needed), *self._around.learned)
+
+    def _parse(self, raw: bytes, base: int) -> KeyedHeader:
+        return read_keyed_header(Cursor(raw, base=base), self._around.types, end=len(raw))
+
+    def undescribed_in(self, other: Mapping[bytes, int]) -> tuple[tuple[bytes, int], ...]:
+        """Return the headers of another snapshot (bytes and offset) with subclasses that this snapshot does not describe."""
+        headers = [self._parse(raw, base) for raw, base in self.stored_headers.items()]
+        for header in headers:
+            learn_all(header, self.descriptions, self._around.types)
+        theirs = [(raw, base, self._parse(raw, base)) for raw, base in other.items()]
+        return tuple((raw, base) for raw, base, header in theirs if any(learn_header(h, header) for h in headers))
 
     @property
     def key(self) -> Serializer | None:

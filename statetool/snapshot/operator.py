@@ -5,7 +5,7 @@ Only the metadata and the first bytes of streams are read. Neither numpy, Arrow 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -45,6 +45,8 @@ class OperatorInventory:
         Type information from outside of the snapshot.
     plan
         The compiled plan of the SQL job, for names of columns.
+    learned
+        Headers of another snapshot of the operator, for POJO subclasses that this one does not describe.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class OperatorInventory:
         given_key: Serializer | None = None,
         types: TypeContext = NOTHING_DECLARED,
         plan: CompiledPlan | None = None,
+        learned: Mapping[Scope, tuple[tuple[bytes, int], ...]] = _NO_STATES,
     ) -> None:
         self.state = state
         #: The uid, or the operator id if the uid is not known, with the name.
@@ -63,6 +66,9 @@ class OperatorInventory:
         self._locator = locator
         self._given_key = given_key
         self._plan = plan
+        self._learned = learned
+        #: Whether :meth:`learning_from` added the key type or subclasses of another snapshot.
+        self.learned_from_other = False
 
     @cached_property
     def _context(self) -> OperatorReadContext:
@@ -75,6 +81,8 @@ class OperatorInventory:
             resolve=self.resolve,
             metadata_file=self._locator.metadata_file,
             given_key=self._given_key,
+            learned=self._learned.get("keyed", ()),
+            learned_elements=self._learned.get("operator", ()),
         )
 
     @cached_property
@@ -98,6 +106,30 @@ class OperatorInventory:
             return self
         types = replace(self.types, classes=classes)
         return OperatorInventory(self.state, self.label, self._locator, self._given_key, types, self._plan)
+
+    def learning_from(self, other: OperatorInventory) -> OperatorInventory:
+        """Return the operator with the key type and the POJO subclasses that another snapshot of it describes and this one does not."""
+        learned: dict[Scope, tuple[tuple[bytes, int], ...]] = {}
+        if other.listed_keyed and any(_may_have_subclasses(h.states, h.key) for h, _ in self.listed_keyed.values()):
+            learned["keyed"] = self.keyed.undescribed_in(other.keyed.stored_headers)
+        if other.listed_elements and _may_have_subclasses(self.listed_elements.values()):
+            learned["operator"] = self.elements.undescribed_in(other.elements.stored_headers)
+        key = self._given_key
+        if key is None and self.listed_keyed and self._stored_key is None:
+            key = other._stored_key
+        if key is self._given_key and not any(learned.values()):
+            return self
+        learner = OperatorInventory(self.state, self.label, self._locator, key, self.types, self._plan, learned)
+        learner.learned_from_other = True
+        return learner
+
+    @property
+    def _stored_key(self) -> Serializer | None:
+        """The key type that the snapshot stores or the user declares, ``None`` if it is unknown or was inferred."""
+        from statetool.serializers.opaque import OpaqueSerializer
+
+        key = self.keyed.key if self.listed_keyed else None
+        return None if self.keyed.key_found or isinstance(key, OpaqueSerializer) else key
 
     @property
     def uid(self) -> str:
@@ -285,3 +317,11 @@ class OperatorInventory:
                 )
             )
         return tuple(infos)
+
+
+def _may_have_subclasses(states: Iterable[StateMetaInfo], key: Serializer | None = None) -> bool:
+    from statetool.serializers.base import all_parts
+    from statetool.serializers.pojo import PojoSerializer
+
+    roots = [*(s for meta in states for s in meta.serializers.values()), *([] if key is None else [key])]
+    return any(isinstance(part, PojoSerializer) for root in roots for part in all_parts(root))

@@ -119,17 +119,15 @@ def test_the_same_job_in_another_form_has_the_same_values(corpus: Path, case: st
 
 @pytest.mark.full
 def test_another_release_has_the_same_values(corpus: Path) -> None:
-    """Operators have no uids in 1.20. The ends of orders with a Kryo class inside are unknown, so their bytes are compared."""
+    """Operators have no uids in 1.20. Kryo 2 and 5 write orders, with a class inside that is not declared, as different bytes."""
     first, second = (st.load(last_snapshot(corpus, f"{v}-rocksdb-canonical")) for v in ("v1_20_5", "v2_3_0"))
     comparison = first.diff(second, access_times=False)
-    changed = [r for r in comparison.to_arrow().to_pylist() if r["change"] == "changed"]
-    assert {r["state"] for r in changed} == {"order"}
-    assert all(r["before"].startswith("0x") and r["after"].startswith("0x") for r in changed)
+    assert not [c for c in comparison.summary() if c.changed]
+    assert {"money", "order"} == {s for s in ("money", "order") for r in comparison.unread if f"state {s}]" in r}
     assert {s.state for s in comparison.structure if s.severity == "difference"} == {
         "variant",
         "bitmap",
         "set",
-        "order",
     }
 
 
@@ -319,6 +317,7 @@ def test_keys_with_other_bytes_are_joined_by_what_they_are() -> None:
                 "namespace": nothing,
                 "map_key": nothing,
                 "value": values,
+                "undecoded": pa.repeat(False, n),
             }
         )
 
