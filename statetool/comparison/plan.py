@@ -170,7 +170,9 @@ def _uncompared(
     NotComparedError
         This is true of keys, so that nothing can be matched.
     """
-    for name in states if old is not None and new is not None else ():
+    if old is None or new is None:
+        return
+    for name in states:
         if name in old.keyed_states and name in new.keyed_states:
             sides = [(o.types, *o.keyed_states[name]) for o in (old, new)]
             if reason := uncompared_reason(*(key_meaning(header, meta, types) for types, header, meta in sides)):

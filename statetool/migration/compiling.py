@@ -115,7 +115,9 @@ class Compiler:
         if leaf is None:
             return self.impossible(path, f"{old.type_name} cannot be converted to {new.type_name}")
         verb = _VERBS.get(leaf.change, "becomes")
-        self.add_step(path, leaf.change, f"{old.type_name} {verb} {new.type_name}", loses=leaf.change == "narrow")
+        note = f": {leaf.note}" if leaf.note else ""
+        text = f"{old.type_name} {verb} {new.type_name}{note}"
+        self.add_step(path, leaf.change, text, loses=leaf.change == "narrow")
         return leaf.convert
 
     def _constants(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
@@ -226,7 +228,8 @@ class Compiler:
     def _source(self, name: str, old: TypeAtPath, new: TypeAtPath, path: str) -> str | None:
         """Return the old name of a field, ``None`` if the field is added."""
         assert isinstance(old.logical, StructType)
-        before = [f.name for f in old.logical.fields]
+        # The kind of a row is not one of its columns.
+        before = [f.name for f in old.logical.fields if f.name != KIND_FIELD or name == KIND_FIELD]
         field_path = f"{path}.{name}"
         self._fields.add(field_path)
         if field_path in self.choices.fills:

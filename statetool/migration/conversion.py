@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
@@ -26,8 +27,43 @@ from statetool.migration.leaves import Convert, same
 from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.measured_entries import MeasuredEntries
 from statetool.serializers.table import snapshot_reader
-from statetool.types import MapType
+from statetool.types import MapType, Scalar
 from statetool.types.declared import TypeContext
+
+#: Kinds of state with the kinds that they can become. A single value has the bytes of a list with one element.
+BECOMES: Final = {
+    "reducing": ("value",),
+    "aggregating": ("value",),
+    "value": ("list",),
+    "union": ("list",),
+    "list": ("union",),
+}
+_DEALT: Final = {
+    "list": "each subtask gets a part of the elements when the job restores",
+    "union": "each subtask gets all elements when the job restores",
+}
+
+
+def article(kind: str) -> str:
+    """Return a kind of state with its article.
+
+    Examples
+    --------
+    >>> article("list"), article("aggregating")
+    ('a list', 'an aggregating')
+    """
+    return f"{'an' if kind[0] in 'ae' else 'a'} {kind}"
+
+
+def can_become(before: StateMetaInfo, after: StateMetaInfo) -> bool:
+    """Return True if a state can be converted to the kind of another.
+
+    States with namespaces belong to operators of Flink, such as windows: a result is not an element of a list of records.
+    """
+    if before.backend_type != after.backend_type:
+        return False
+    own = before.namespace is None or before.namespace.logical == Scalar("null")
+    return before.kind == after.kind or (own and after.kind in BECOMES.get(before.kind, ()))
 
 
 @lru_cache(maxsize=256)
@@ -54,6 +90,9 @@ def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) ->
         old_key, new_key = (m.serializers["KEY_SERIALIZER"] for m in (old, new))
         return Compiled(compiler.key(old_key, new_key, "map_key"), compiler.value(old.value, new.value, "map_value"))
     if old.kind in ("union", "list") and old.namespace is None:
+        if old.kind != new.kind:
+            text = f"{article(old.kind)} state becomes {article(new.kind)} state: {_DEALT[new.kind]}"
+            compiler.add_step("element", "retype", text)
         return Compiled(same, compiler.value(old.value, new.value, "element"))
     before, after = StateLayout(old), StateLayout(new)
     if before.declared is not None or after.declared is not None:
@@ -68,6 +107,10 @@ def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) ->
         assert after.user_key is not None
         key = compiler.key(before.user_key, after.user_key, "map_key")
         return Compiled(key, compiler.value(before.element, after.element, "map_value"))
+    if old.kind != new.kind:
+        compiler.add_step(
+            "value", "retype", f"{article(old.kind)} state becomes {article(new.kind)} state with the same values"
+        )
     path = "element" if before.kind == "list" else "value"
     return Compiled(same, compiler.value(before.element, after.element, path))
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statetool.errors import EncodeError
 from statetool.migration.choices import Change
-from statetool.types import BigDecimalType, BigIntegerType, DecimalType, LogicalType, Scalar, TimestampType
+from statetool.types import BigDecimalType, BigIntegerType, DateType, DecimalType, LogicalType, Scalar, TimestampType
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 _BITS: Final = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
@@ -21,10 +23,11 @@ _UNITS: Final = ("ms", "us", "ns")
 
 
 class LeafChange(NamedTuple):
-    """A conversion. Values that it cannot convert exactly are refused when they are written."""
+    """A conversion. Values that it cannot convert exactly are refused when they are written, unless ``note`` says otherwise."""
 
     change: Change
     convert: Convert
+    note: str = ""
 
 
 def same(array: pa.Array) -> pa.Array:
@@ -64,7 +67,46 @@ def leaf_change(old: LogicalType, new: LogicalType) -> LeafChange | None:
         case TimestampType(), TimestampType() if old.zoned == new.zoned:
             wider = _UNITS.index(new.unit) >= _UNITS.index(old.unit)
             return LeafChange("widen" if wider else "narrow", same)
+        case TimestampType(zoned=True), Scalar("int64"):
+            return LeafChange("narrow", _epoch_millis, "milliseconds; digits below are refused")
+        case DateType(), TimestampType(zoned=False):
+            return LeafChange("retype", _cast(pa.timestamp("us")), "start of the day")
+        case BigDecimalType(), Scalar("float64"):
+            return LeafChange("narrow", _doubles, "values are rounded to the nearest double")
     return None
+
+
+def _epoch_millis(array: pa.Array) -> pa.Array:
+    """Return timestamps as milliseconds since 1970.
+
+    Raises
+    ------
+    EncodeError
+        A timestamp has digits below the millisecond.
+    """
+    is_struct = pa.types.is_struct(array.type)
+    micros = (
+        (pc.struct_field(array, "timestamp") if is_struct else array).cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    )
+    millis = pc.divide(micros, 1000)
+    below = [pc.subtract(micros, pc.multiply(millis, 1000)), *([pc.struct_field(array, "nanos")] if is_struct else [])]
+    if any(pc.any(pc.not_equal(digits, 0)).as_py() for digits in below):
+        raise EncodeError("a timestamp with digits below the millisecond")
+    return millis
+
+
+def _doubles(array: pa.Array) -> pa.Array:
+    """Return decimal numbers (as text) as the nearest doubles.
+
+    Raises
+    ------
+    EncodeError
+        A number is larger than all doubles.
+    """
+    numbers = [None if text is None else float(Decimal(text)) for text in array.to_pylist()]
+    if any(n is not None and math.isinf(n) for n in numbers):
+        raise EncodeError("a number that is larger than all doubles")
+    return pa.array(numbers, pa.float64())
 
 
 def _scalars(old: str, new: str) -> LeafChange | None:

@@ -19,7 +19,7 @@ from statetool.errors import OptionError, UnknownNameError, UnsupportedError, su
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
 from statetool.migration.compiling import Compiler
-from statetool.migration.conversion import TypeConversion, compile_state
+from statetool.migration.conversion import TypeConversion, article, can_become, compile_state
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -271,7 +271,7 @@ def _state_pairs(
 
 def _migrations(old: OperatorInventory, new: OperatorInventory) -> Iterator[StateMigration]:
     for scope, before, after in _state_pairs(old, new):
-        if before.kind != after.kind or before.backend_type != after.backend_type or _stays(before, after, old, new):
+        if not can_become(before, after) or _stays(before, after, old, new):
             continue
         conversion = TypeConversion(
             before=meta_bytes(before),
@@ -307,7 +307,7 @@ def _stays(before: StateMetaInfo, after: StateMetaInfo, old: OperatorInventory, 
     kryo = old.types.kryo != new.types.kryo and any(
         isinstance(part, KryoSerializer) for s in before.serializers.values() for part in all_parts(s)
     )
-    if kryo:
+    if kryo or before.kind != after.kind:
         return False
     if {n: snapshot_bytes(s) for n, s in before.serializers.items()} == {
         n: snapshot_bytes(s) for n, s in after.serializers.items()
@@ -330,8 +330,8 @@ def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
 
 def refusals_of_state(name: str, before: StateMetaInfo, after: StateMetaInfo) -> Iterator[str]:
     """Yield the differences between two descriptions of a state that cannot be migrated."""
-    if before.kind != after.kind or before.backend_type != after.backend_type:
-        yield f"{name}: a {before.kind} state became a {after.kind} state, or a state of another API"
+    if not can_become(before, after):
+        yield f"{name}: {article(before.kind)} state became {article(after.kind)} state, or a state of another API"
     elif before.namespace is not None and after.namespace is not None:
         resolution = resolve(before.namespace, after.namespace)
         if resolution.level not in _UNCHANGED:

@@ -57,7 +57,7 @@ class OperatorInventory:
         given_key: Serializer | None = None,
         types: TypeContext = NOTHING_DECLARED,
         plan: CompiledPlan | None = None,
-        learned: Mapping[Scope, tuple[tuple[bytes, int], ...]] = _NO_STATES,
+        learned: Mapping[Scope, tuple[tuple[bytes, int], ...]] | None = None,
     ) -> None:
         self.state = state
         #: The uid, or the operator id if the uid is not known, with the name.
@@ -66,7 +66,7 @@ class OperatorInventory:
         self._locator = locator
         self._given_key = given_key
         self._plan = plan
-        self._learned = learned
+        self._learned = learned or {}
         #: Whether :meth:`learning_from` added the key type or subclasses of another snapshot.
         self.learned_from_other = False
 

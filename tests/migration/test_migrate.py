@@ -341,13 +341,13 @@ def test_a_plan_for_another_kind_of_state_is_refused(tmp_path: Path) -> None:
 
 def test_keys_and_kinds_are_refused(tmp_path: Path) -> None:
     old = written(tmp_path / "old", "INT", pa.array([1, 2, 3], pa.int32()))
-    table = pa.table({"key": ["a"], "s": pa.array([[1]], pa.list_(pa.int32()))})
-    state = statetool.bootstrap_keyed_state(table, states={"s": statetool.list_of("INT")})
+    table = pa.table({"key": ["a"], "s": pa.array([[(1, 1)]], pa.map_(pa.int32(), pa.int32()))})
+    state = statetool.bootstrap_keyed_state(table, states={"s": statetool.map_of("INT", "INT")})
     job = statetool.SavepointWriter.new().with_operator("op", state).write(str(tmp_path / "job"), flink_version="2.3")
     plan = statetool.plan_migration(old, job)
     assert plan.refused == (
         "op: keys: The type Long became String",
-        "op.s: a value state became a list state, or a state of another API",
+        "op.s: a value state became a map state, or a state of another API",
     )
     with pytest.raises(UnsupportedError, match="cannot be done: op: keys"):
         statetool.migrate(old, str(tmp_path / "migrated"), to=job)

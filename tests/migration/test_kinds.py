@@ -1,0 +1,117 @@
+"""States that become another kind, and values of types that Flink itself cannot migrate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import statetool
+from statetool import flink
+from statetool.demo import SAVEPOINT
+from statetool.errors import EncodeError
+from statetool.migration.conversion import can_become
+from tests.support.snapshots.migrations import KEYS, steps, written
+
+
+def keyed(path: Path, column: pa.Array, kind: Any) -> statetool.Savepoint:
+    table = pa.table({"key": KEYS, "s": column})
+    state = statetool.bootstrap_keyed_state(table, states={"s": kind})
+    return statetool.SavepointWriter.new().with_operator("op", state).write(str(path), flink_version="2.3")
+
+
+def operator_state(path: Path, mode: str, values: list[int]) -> statetool.Savepoint:
+    bootstrap = statetool.bootstrap_union_state if mode == "union" else statetool.bootstrap_list_state
+    state = bootstrap("s", pa.table({"value": values}))
+    return (
+        statetool.SavepointWriter.new().with_operator("op", state, parallelism=2).write(str(path), flink_version="2.3")
+    )
+
+
+def test_a_value_becomes_a_list_of_one_element(tmp_path: Path) -> None:
+    """The type of the element may change too."""
+    old = keyed(tmp_path / "old", pa.array([1, 2, None], pa.int32()), statetool.value("INT"))
+    job = keyed(tmp_path / "job", pa.array([[5]] * 3, pa.list_(pa.int64())), statetool.list_of("BIGINT"))
+    plan = statetool.migrate(old, str(tmp_path / "new"), to=job)
+    assert [(r.step, r.change, r.needs) for r in plan.rows] == [
+        ("op.s.value", "retype", "nothing"), ("op.s.value", "widen", "nothing")
+    ]  # fmt: skip
+    new = statetool.load(str(tmp_path / "new"))
+    rows = new["op"].to_arrow("s").to_pylist()
+    assert sorted((r["list_index"], r["value"]) for r in rows) == [(0, 1), (0, 2)]
+    assert statetool.check(new, job).verdict == "fully"
+
+
+@pytest.mark.parametrize("kind", ["reducing", "aggregating"])
+def test_a_reducing_or_aggregating_state_becomes_a_value(tmp_path: Path, kind: str) -> None:
+    old = keyed(tmp_path / "old", pa.array([1, 2, None]), getattr(statetool, kind)("BIGINT"))
+    job = keyed(tmp_path / "job", pa.array([7, 7, 7]), statetool.value("BIGINT"))
+    statetool.migrate(old, str(tmp_path / "new"), to=job)
+    new = statetool.load(str(tmp_path / "new"))
+    assert [s.kind for s in new.metadata_rows("states")] == ["value"]
+    assert sorted(new["op"].to_arrow("s")["value"].to_pylist()) == [1, 2]
+    assert statetool.check(new, job).verdict == "fully"
+    # Back, the function would merge values that it did not make.
+    assert statetool.plan_migration(job, old).refused
+
+
+@pytest.mark.parametrize(("before", "after"), [("union", "list"), ("list", "union")])
+def test_list_and_union_become_each_other(tmp_path: Path, before: str, after: str) -> None:
+    old, job = operator_state(tmp_path / "old", before, [1, 2, 3, 3]), operator_state(tmp_path / "job", after, [9])
+    plan = statetool.migrate(old, str(tmp_path / "new"), to=job)
+    assert [(r.step, r.change, r.needs) for r in plan.rows] == [("op.s.element", "retype", "nothing")]
+    new = statetool.load(str(tmp_path / "new"))
+    assert [s.kind for s in new.metadata_rows("states")] == [after]
+    assert sorted(new["op"].to_arrow("s")["value"].to_pylist()) == [1, 2, 3, 3]
+    assert statetool.check(new, job).verdict == "fully"
+
+
+def convert(tmp_path: Path, old: Any, values: list[Any], new: Any, empty: list[Any], *accept: str) -> list[Any]:
+    src = written(tmp_path / "old", old, pa.array([*values, *[None] * (3 - len(values))]))
+    job = written(tmp_path / "job", new, pa.array(empty))
+    statetool.migrate(src, str(tmp_path / "new"), to=job, accept=accept)
+    rows = statetool.load(str(tmp_path / "new"))["op"].to_arrow("s", nanos="always").sort_by("key").to_pylist()
+    return [r["value"] for r in rows]
+
+
+def test_an_instant_becomes_milliseconds(tmp_path: Path) -> None:
+    early, late = datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC), datetime(2024, 2, 29, 1, 2, 3, 4000, UTC)
+    expected = [round(t.timestamp() * 1000) for t in (early, late)]
+    assert convert(tmp_path, flink.INSTANT, [early, late], "BIGINT", [1, 1, 1], "op.s.value") == expected
+    with pytest.raises(EncodeError, match="digits below the millisecond"):
+        convert(tmp_path / "b", flink.INSTANT, [early.replace(microsecond=1)], "BIGINT", [1, 1, 1], "op.s.value")
+
+
+def test_a_date_becomes_the_start_of_its_day(tmp_path: Path) -> None:
+    days, noon = [date(1969, 12, 31), date(2024, 2, 29)], datetime(2024, 1, 1, 12)
+    values = convert(tmp_path, flink.LOCAL_DATE, days, flink.LOCAL_DATE_TIME, [noon] * 3)
+    assert values == [datetime(d.year, d.month, d.day) for d in days]
+
+
+def test_a_big_decimal_becomes_a_double_if_that_is_accepted(tmp_path: Path) -> None:
+    assert steps(flink.BIG_DECIMAL, flink.DOUBLE) == [("value", "narrow", True)]
+    values = convert(tmp_path, flink.BIG_DECIMAL, ["1.10", "-3"], "DOUBLE", [0.5] * 3, "op.s.value")
+    assert values == [1.1, -3.0]
+    with pytest.raises(EncodeError, match="larger than all doubles"):
+        convert(tmp_path / "b", flink.BIG_DECIMAL, ["1e400"], "DOUBLE", [0.5] * 3, "op.s.value")
+
+
+def test_more_columns_of_a_row_are_null(tmp_path: Path) -> None:
+    """The kind of a row was taken for the column after its last one."""
+    old, new = flink.row("BIGINT", "STRING"), flink.row("BIGINT", "STRING", "STRING")
+    # Rows have no names of columns, so that the mapping by position has to be accepted.
+    assert steps(old, new) == [("value", "positions", True), ("value.f2", "add", False)]
+
+
+def test_contents_of_windows_do_not_become_another_kind() -> None:
+    """A reduced record is not the list of the records of a window."""
+    operator = statetool.load(SAVEPOINT).inventory.operator("win-tumble-reduce")
+    contents = operator.keyed_states["window-contents"][1]
+    assert contents.kind == "reducing"
+    for kind, may in (("REDUCING", True), ("VALUE", False), ("LIST", False)):
+        other = replace(contents, options={**contents.options, "KEYED_STATE_TYPE": kind})
+        assert can_become(contents, other) is may
