@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from statetool import flink as types
@@ -227,4 +228,42 @@ def _others() -> Iterator[Migration]:
     )
 
 
-MIGRATIONS: Final = (*_pojos(), *_others())
+def _nanos(time: datetime) -> dict[str, Any]:
+    """Return a time as columns have it that keep nanoseconds."""
+    return {"timestamp": time, "nanos": 0}
+
+
+def _kinds() -> Iterator[Migration]:
+    """Yield states that become another kind, and values that become another type."""
+    long = Type("BIGINT", "LONG", (5, -7, 9))
+    for before, after in (
+        ("value", "list"),
+        ("reducing", "value"),
+        ("operator-list", "union"),
+        ("union", "operator-list"),
+    ):
+        yield Migration(
+            name=f"{before}-to-{after}",
+            old=State(element=Type("INT", "INT", (5, -7, 9)), kind=before),
+            new=State(element=long, kind=after, repeats=1),
+        )
+    days = (date(1969, 12, 31), date(2024, 2, 29), date(1, 1, 1))
+    yield Migration(
+        name="date-to-date-time",
+        old=State(element=Type(types.LOCAL_DATE, "LOCALDATE", days)),
+        new=State(
+            element=Type(
+                types.LOCAL_DATE_TIME, "LOCALDATETIME", tuple(_nanos(datetime(d.year, d.month, d.day)) for d in days)
+            )
+        ),
+    )
+    times = tuple(_nanos(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=n)) for n in long.values)
+    yield Migration(
+        name="instant-to-long",
+        old=State(element=Type(types.INSTANT, "INSTANT", times)),
+        new=State(element=long),
+        accept=frozenset({"value"}),
+    )
+
+
+MIGRATIONS: Final = (*_pojos(), *_others(), *_kinds())

@@ -107,6 +107,8 @@ class State:
     ----------
     fill
         Class whose values the old job writes itself, if statetool does not write the savepoint.
+    repeats
+        Number of equal elements of each list.
     max_parallelism
         ``None`` if the job leaves it to Flink.
     """
@@ -116,6 +118,7 @@ class State:
     map_key: Type | None = None
     key: Type = LONG
     ttl: bool = False
+    repeats: int = 2
     name: str = "s"
     max_parallelism: int | None = 128
     fill: str = ""
@@ -130,7 +133,7 @@ class State:
             table = pa.table({"key": ["x", "y", "z"], "value": column})
             return st.bootstrap_broadcast_state(self.name, table, key_type="STRING", value_type=self.element.type)
         if self.kind == "list":
-            column = pa.array([[v, v] for v in self.element.values], type=pa.list_(self.element.arrow))
+            column = pa.array([[v] * self.repeats for v in self.element.values], type=pa.list_(self.element.arrow))
         if self.map_key is not None:
             pairs = [[(self.map_key.values[i], v)] for i, v in enumerate(self.element.values)]
             column = pa.array(pairs, type=pa.map_(self.map_key.arrow, self.element.arrow))
