@@ -7,13 +7,21 @@ from contextlib import suppress
 from typing import Final
 
 from statetool.compatibility.commits import with_commit_ids
-from statetool.compatibility.states import Backend, Hidden, Job, check_key, element_verdicts, keyed_verdicts, of_error
+from statetool.compatibility.states import (
+    NAME_BACKEND,
+    Backend,
+    Hidden,
+    Job,
+    check_key,
+    element_verdicts,
+    keyed_verdicts,
+    of_error,
+)
 from statetool.compatibility.undescribed_subclasses import hidden_subclasses
 from statetool.compatibility.verdicts import (
     NEW,
     STARTS_EMPTY,
     A,
-    B,
     Cause,
     Check,
     CheckWarning,
@@ -47,7 +55,8 @@ def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, 
         raise OptionError(f"backend={backend!r} is not one of {', '.join(_BACKENDS)}")
     if new is not None:
         old, new = old.with_names_of(new), new.with_names_of(old)
-    job = Job(backend=_backend(new, backend), target=_target(new, flink))
+    target = _target(new, flink)
+    job = Job(backend=_backend(new, backend), target=target, kryo=_kryo(new, target))
     metadata = _metadata(old, job)
     operators = tuple(with_commit_ids(_operators(old, new, job), old, new))
     verdict = worst([metadata.level.verdict, *(o.verdict for o in operators)])
@@ -65,6 +74,15 @@ def _target(new: Inventory | None, flink: str | None) -> Target | None:
     if new is None:
         return None
     return parse_release("2.3" if new.metadata.version >= _FIRST_OF_2 else "1.20")
+
+
+def _kryo(new: Inventory | None, target: Target | None) -> int | None:
+    """Return the Kryo of the release if the snapshot of the new job does not show it."""
+    if target is None or target.release is None:
+        return None
+    kryo = 2 if target.release.startswith("1.") else 5
+    shown = {o.types.kryo for o in new.operators.values()} if new is not None else set()
+    return None if shown == {kryo} else kryo
 
 
 def _backend(new: Inventory | None, backend: str | None) -> Backend:
@@ -117,7 +135,7 @@ def _restore_verdict(old: OperatorInventory, new: OperatorInventory | None, job:
         resolutions.append(_forms(old, new, job))
         if old.keyed.key is not None:
             resolutions.append(check_key(old.keyed.key, None if new is None else new.keyed.key, job))
-        hidden = {} if new is None else hidden_subclasses(old)
+        hidden = {} if new is None else hidden_subclasses(old, new)
         states.extend(keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden))
 
     def elements() -> None:
@@ -177,9 +195,7 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
                 return Resolution.because(
                     Level.UNKNOWN,
                     "The keyed state has the native format of RocksDB or ForSt, and the snapshot of the new job does not show its backend.",
-                    Remedy(
-                        "Name the backend of the new job (heap or rocksdb).", ("check", A, B, "--backend", "rocksdb")
-                    ),
+                    NAME_BACKEND,
                 )
         elif not stored.canonical and stored.database != (job.backend == "rocksdb"):
             form = "RocksDB or ForSt" if stored.database else "another backend than RocksDB"

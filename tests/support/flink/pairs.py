@@ -1,7 +1,8 @@
 """Restore results of Flink for pairs of a savepoint and a new job, and the verdicts of ``check`` (``pair_states.py``, ``pair_suites.py``).
 
 The new job's snapshot is a savepoint that the job itself took with empty state. ``python -m tests.support.flink.pairs`` runs all jobs, and writes
-``pairs.tsv`` and those savepoints (``pairs.tar.xz``) again. ``--avro`` does the same for the suites of Avro, whose jars Maven fetches.
+``pairs.tsv`` and those savepoints (``pairs.tar.xz``) again. ``--avro`` does the same for the suites of Avro, whose jars Maven fetches,
+``--suite`` for single suites.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import csv
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -211,11 +212,11 @@ def suites(*, avro: bool) -> list[Suite]:
 
 
 def outcomes(
-    flink: FlinkMachine, snapshots: Path, work: Path, written_by: str, *, avro: bool = False
+    flink: FlinkMachine, snapshots: Path, work: Path, written_by: str, wanted: Sequence[Suite]
 ) -> Iterator[Outcome]:
-    """Restore all pairs in a release, from savepoints of another release or its own."""
+    """Restore all pairs of suites in a release, from savepoints of another release or its own."""
     release = short(flink.version)
-    for suite in suites(avro=avro):
+    for suite in wanted:
         old = old_savepoint(suite, snapshots, written_by, work)
         before = _before(flink, suite, old)
         for backend in backends(suite):
@@ -310,9 +311,9 @@ def machine(version: str, work: Path, *, before: bool = False, avro: bool = Fals
     )
 
 
-def _run_all(snapshots: Path, work: Path, avro: bool) -> Iterator[Outcome]:
+def _run_all(snapshots: Path, work: Path, wanted: Sequence[Suite]) -> Iterator[Outcome]:
     """Take the savepoints of suites, and restore their pairs in all releases."""
-    wanted = suites(avro=avro)
+    avro = wanted[0].avro
     for suite in wanted:
         for side in ("old", "new"):
             shutil.rmtree(snapshots / side / suite.name, ignore_errors=True)
@@ -326,7 +327,7 @@ def _run_all(snapshots: Path, work: Path, avro: bool) -> Iterator[Outcome]:
         for suite in wanted:
             take_new(flink, suite, snapshots)
         for old in releases_before(version):
-            yield from outcomes(flink, snapshots, work, old, avro=avro)
+            yield from outcomes(flink, snapshots, work, old, wanted)
         flink.close()
 
 
@@ -334,10 +335,15 @@ def main() -> None:
     """Take all savepoints, restore all pairs in all releases, and rewrite the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--avro", action="store_true", help="run the suites of Avro, with flink-avro from Maven")
-    avro = parser.parse_args().avro
+    parser.add_argument(
+        "--suite", action="append", help="run only this suite (may be repeated), and keep all other rows"
+    )
+    options = parser.parse_args()
+    wanted = [s for s in suites(avro=options.avro) if not options.suite or s.name in options.suite]
+    names = {s.name for s in wanted}
     with tempfile.TemporaryDirectory() as folder:
         work, snapshots = Path(folder), unpack(SNAPSHOTS, Path(folder) / "snapshots")
-        rows = [*table(avro=not avro), *_run_all(snapshots, work, avro)]
+        rows = [*(r for r in table() if r.suite not in names), *_run_all(snapshots, work, wanted)]
         pack(snapshots, SNAPSHOTS)
     order = [s.name for s in SUITES]
     rows.sort(key=lambda r: (r.release, r.written_by, order.index(r.suite)))
