@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
 
-from statetool.compatibility.verdicts import NEW, A, B, CheckWarning, Level, Remedy, Resolution, combine
+from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, combine, migration_remedy
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.types.declared import TypeContext
 from statetool.types.java import JavaType, from_binary_name
@@ -55,9 +55,8 @@ _READINGS: Final = (
     (Reading.UNRELIABLE, _UNRELIABLE),
     (Reading.FAILS, _FAILS),
 )
-_MIGRATE: Final = Remedy(
-    "Write a copy of the snapshot in which Kryo 5 wrote the values. Their classes must be declared (--declare).",
-    ("migrate", A, NEW, "--to", B),
+_MIGRATE: Final = migration_remedy(
+    "Write a copy of the snapshot in which Kryo 5 wrote the values. Their classes must be declared (--declare)."
 )
 
 

@@ -15,7 +15,17 @@ from typing import Final
 from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
 from statetool.compatibility.kryo_rules import resolve_kryo
-from statetool.compatibility.verdicts import NEW, A, B, CheckWarning, Level, Remedy, Resolution, combine
+from statetool.compatibility.verdicts import (
+    NEW,
+    A,
+    B,
+    CheckWarning,
+    Level,
+    Remedy,
+    Resolution,
+    combine,
+    migration_remedy,
+)
 from statetool.errors import UnknownSerializerError
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
@@ -32,10 +42,8 @@ from statetool.serializers.runtime import TtlSerializer, unwrap
 _ANOTHER_SCHEMA: Final = "The Avro schema changed."
 _GENERIC_RECORD: Final = "org.apache.avro.generic.GenericRecord"
 _AS_IS: Final = Resolution(Level.AS_IS)
-#: The command refuses values that it cannot convert, and steps that lose something unless they are accepted.
-MIGRATE: Final = Remedy(
-    "Write a copy of the snapshot in which the values have the new type, if they can be converted.",
-    ("migrate", A, NEW, "--to", B),
+MIGRATE: Final = migration_remedy(
+    "Write a copy of the snapshot in which the values have the new type, if they can be converted."
 )
 _TRY: Final = "Restore a copy of the job from this snapshot to find out."
 
@@ -102,7 +110,7 @@ def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Reso
         )
         return Resolution.because(Level.UNKNOWN, reason, release)
     if not may:
-        remedy = "Keep the TTL setting of the state, or give the state a new name: it then starts empty."
+        remedy = "Keep the TTL setting of the state."
         return Resolution.because(Level.INCOMPATIBLE, f"{reason} Flink 1.x does not migrate it.", remedy)
     values = [s.children()[1][1] if isinstance(s, TtlSerializer) else s for s in (old, new)]
     return combine([Resolution.because(Level.AFTER_MIGRATION, reason), resolve(*values)])
@@ -180,9 +188,7 @@ def _unmigrated_resolution(name: str, old: PojoSerializer, new: PojoSerializer) 
     if whole.level != Level.AFTER_MIGRATION:
         return whole.inside(name)
     kept = "Flink keeps the old serializer of a subclass that is not registered"
-    remedy = Remedy(
-        "Write a copy of the snapshot in which the values have the new fields.", ("migrate", A, NEW, "--to", B)
-    )
+    remedy = migration_remedy("Write a copy of the snapshot in which the values have the new fields.")
     warnings = whole.warnings
     if added := list(_added_fields(old, new)):
         one = len(added) == 1
@@ -274,9 +280,8 @@ def _generic_records(before: object, after: object) -> Resolution:
     for effect, words in by_position(before, after):
         effects.setdefault(effect, []).append(words)
     text = "A GenericRecord keeps its old schema, and the new serializer takes its fields by position"
-    remedy = Remedy(
-        "Write a copy of the snapshot with the new schema, or use a generated class, which Avro resolves by name.",
-        ("migrate", A, NEW, "--to", B),
+    remedy = migration_remedy(
+        "Write a copy of the snapshot with the new schema, or use a generated class, which Avro resolves by name."
     )
 
     def may_change(message: str, *, in_reason: bool = False) -> CheckWarning:

@@ -76,9 +76,7 @@ def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
 def check_keyed(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether a keyed state can be restored into another one."""
     if old.kind != new.kind:
-        return Resolution.because(
-            Level.INCOMPATIBLE, _another_kind(old, new), "Give the new state another name: it then starts empty."
-        )
+        return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), f"Keep the {old.kind} state.")
     resolutions = [_in_release(None, (old,), job)]
     if old.namespace is not None and new.namespace is not None:
         resolutions.append(_without_migration(resolve(old.namespace, new.namespace).inside("namespace")))
@@ -127,7 +125,7 @@ def check_elements(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resoluti
     if old.kind != new.kind and "broadcast" in (old.kind, new.kind):
         return _other_registry(old, new, job)
     if old.kind != new.kind:
-        remedy = f"Flink restores operator state by name and mode: keep the {old.kind} state, or give the new state another name."
+        remedy = f"Flink restores operator state by name and mode: keep the {old.kind} state."
         return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), remedy)
     resolutions = [_in_release(None, (old,), job)]
     for role, before in old.serializers.items():
