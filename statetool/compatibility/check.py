@@ -40,7 +40,7 @@ from statetool.saving.versions import RELEASES, Target, convert_metadata, parse_
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
-from statetool.types.operators import display_name
+from statetool.types.operators import OperatorLabel, display_name
 
 #: The first metadata version of Flink 2.x.
 _FIRST_OF_2: Final = 5
@@ -237,12 +237,13 @@ def _without_successor(old: OperatorInventory, fresh: list[OperatorInventory], j
         "If its state is not needed, drop it, or restore with --allowNonRestoredState.",
         ("drop", A, NEW, "--uid", old.label),
     )
-    names = [o.label for o in _successors(old, fresh, job)]
+    names, sure = _successors(old, fresh, job)
     if names:
         shown = " or ".join(n.display for n in names)
-        text = f"If the operator is {shown} in the new job, rename it. {remedy.text}"
+        rename = f"If the operator is {shown} in the new job, rename it{'' if sure else ' and check again'}."
         # Which of several it is, only the user knows.
-        remedy = Remedy(text, ("uid", A, NEW, f"{old.label}={names[0]}") if len(names) == 1 else ())
+        uid = names[0] if len(names) == 1 else "NEW_UID"
+        remedy = Remedy(f"{rename} {remedy.text}", ("uid", A, NEW, f"{old.label}={uid}"))
     cause = Cause(
         level=Level.INCOMPATIBLE,
         reason=f"The new job has no operator with this uid, so its {amount} of state cannot be restored.",
@@ -260,12 +261,18 @@ def _without_successor(old: OperatorInventory, fresh: list[OperatorInventory], j
     )
 
 
-def _successors(old: OperatorInventory, fresh: list[OperatorInventory], job: Job) -> list[OperatorInventory]:
-    """Return the new operators that resemble an operator most, of those that would restore its state under their uid."""
+def _successors(old: OperatorInventory, fresh: list[OperatorInventory], job: Job) -> tuple[list[OperatorLabel], bool]:
+    """Return the new operators that resemble an operator most, of those that would restore its state under their uid.
+
+    If none would for sure, those for which it is unknown; the second value is then False.
+    """
     likeness = {o.label: _likeness(old, o) for o in fresh}
     alike = sorted((o for o in fresh if likeness[o.label] > 0), key=lambda o: -likeness[o.label])[:_MOST_TRIALS]
-    restoring = [o for o in alike if _state_verdict(old, o, job, []).verdict in ("fully", "after_migration")]
-    return [o for o in restoring if likeness[o.label] == likeness[restoring[0].label]]
+    verdicts = {o.label: _state_verdict(old, o, job, []).verdict for o in alike}
+    for wanted in (("fully", "after_migration"), ("unknown",)):
+        if found := [label for label, verdict in verdicts.items() if verdict in wanted]:
+            return [label for label in found if likeness[label] == likeness[found[0]]], wanted != ("unknown",)
+    return [], False
 
 
 def _likeness(old: OperatorInventory, new: OperatorInventory) -> float:

@@ -116,9 +116,8 @@ def resolve_releases(old: KryoSerializer, kryo: int | None, remedy: Remedy = _MI
     wrote = old.context.kryo
     if kryo is None or wrote is None:
         reason = f"Which Kryo wrote or reads the values of {old.type_class} is unknown: Flink 1.x has Kryo 2, Flink 2.x has Kryo 5."
-        return Resolution.because(
-            Level.UNKNOWN, reason, CheckWarning(kind="may_change", message=reason, in_reason=True)
-        )
+        warning = CheckWarning(kind="may_change", message=reason, in_reason=True)
+        return Resolution.because(Level.UNKNOWN, reason, "Name it: load(kryo=2) or load(kryo=5).", warning)
     if kryo == wrote:
         return Resolution(Level.AS_IS)
     if wrote != 2:

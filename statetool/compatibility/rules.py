@@ -207,24 +207,29 @@ def _unmigrated_resolution(name: str, old: PojoSerializer, new: PojoSerializer) 
 
 
 def _added_fields(old: PojoSerializer, new: PojoSerializer, path: tuple[str, ...] = ()) -> Iterator[str]:
-    before = dict(old.fields)
+    fields = dict(old.fields)
     for name, after in new.fields:
-        if name not in before:
+        before = fields.get(name)
+        if before is None:
             yield ".".join((*path, name))
-        elif isinstance(before[name], PojoSerializer) and isinstance(after, PojoSerializer):
-            yield from _added_fields(before[name], after, (*path, name))
+        elif isinstance(before, PojoSerializer) and isinstance(after, PojoSerializer):
+            yield from _added_fields(before, after, (*path, name))
 
 
 def _only_fields_differ(old: PojoSerializer, new: PojoSerializer) -> bool:
     """Return True if the classes differ only in fields that were added or removed, also in nested classes."""
-    after = dict(new.fields)
-    return all(
-        _only_fields_differ(s, after[n])
-        if isinstance(s, PojoSerializer) and isinstance(after[n], PojoSerializer)
-        else resolve(s, after[n]).level < Level.AFTER_MIGRATION
-        for n, s in old.fields
-        if n in after
-    )
+    fields = dict(new.fields)
+    for name, before in old.fields:
+        after = fields.get(name)
+        if after is None:
+            continue
+        if isinstance(before, PojoSerializer) and isinstance(after, PojoSerializer):
+            same = _only_fields_differ(before, after)
+        else:
+            same = resolve(before, after).level < Level.AFTER_MIGRATION
+        if not same:
+            return False
+    return True
 
 
 def _subclasses(parts: Iterable[tuple[str, Serializer]], new: PojoSerializer) -> Iterator[Resolution]:

@@ -224,7 +224,9 @@ def test_an_undescribed_subclass_whose_base_class_changed_is_refused(tmp_path: P
             assert ("has the changed fields of Vehicle" in check.reason) == (verdict == "not")
 
 
-def kryo_serializer(type_class: str, kryo: int, *registered: str, classes: tuple[ClassDeclaration, ...] = ()) -> Any:
+def kryo_serializer(
+    type_class: str, kryo: int | None, *registered: str, classes: tuple[ClassDeclaration, ...] = ()
+) -> Any:
     """Return the serializer of a class that a release of Kryo writes."""
     entries = build.optional_map(*((n, None, None) for n in (type_class, *registered)))
     header = build.kryo(type_class)
@@ -256,6 +258,13 @@ def test_flink_2_reads_what_kryo_2_wrote(type_class: str, level: Level, *, warne
     found = resolve(kryo_serializer(type_class, 2), kryo_serializer(type_class, 5))
     assert found.level == level
     assert [w.kind for w in found.warnings] == ["may_change"] * warned
+
+
+def test_an_unknown_kryo_is_unknown() -> None:
+    found = resolve(kryo_serializer("java.util.UUID", 2), kryo_serializer("java.util.UUID", None))
+    assert (found.level, [w.kind for w in found.warnings]) == (Level.UNKNOWN, ["may_change"])
+    # Flink 1.x does not read what Kryo 5 wrote.
+    assert resolve(kryo_serializer("shop.A", 5), kryo_serializer("shop.A", 2)).level == Level.INCOMPATIBLE
 
 
 def test_declared_fields_tell_what_kryo_5_reads() -> None:

@@ -82,7 +82,19 @@ def test_which_of_two_operators_it_is_only_the_user_knows(tmp_path: Path) -> Non
     old, new = snapshot(tmp_path / "old", {"a": INT}), snapshot(tmp_path / "new", {"b": INT, "c": INT})
     (error,) = (f for f in findings(old, new) if f.severity == "error")
     assert "If the operator is b or c in the new job, rename it." in error.remedy
-    assert "drop --uid" not in error.command
+    assert error.command == f"statetool uid {old.path} NEW a=NEW_UID"
+
+
+def test_an_operator_whose_state_is_unknown_is_renamed_and_checked_again(tmp_path: Path) -> None:
+    state = canonical_state.keyed("v", "value", build.kryo("shop.Money"))
+    subtask = canonical_state.Subtask(key=build.STRING, states=[state], entries=[])
+    (tmp_path / "old").mkdir()
+    canonical_state.savepoint(tmp_path / "old", [subtask])
+    st.change_uids(str(tmp_path / "old"), str(tmp_path / "new"), {"op": "renamed"})
+    found = findings(*(st.load(str(tmp_path / n)) for n in ("old", "new")))
+    (error,) = (f for f in found if f.severity == "error")
+    assert "rename it and check again" in error.remedy
+    assert error.command.startswith("statetool uid ")
 
 
 def test_operators_that_lost_the_same_number_of_bytes_are_dropped_one_by_one(tmp_path: Path) -> None:

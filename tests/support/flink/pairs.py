@@ -128,7 +128,7 @@ def rows_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {name: sorted(rows, key=lambda r: json.dumps(r, sort_keys=True)) for name, rows in found.items()}
 
 
-def _run(
+def restore(
     flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, parallelism: int = 1, allow: bool = True,
     config: Mapping[str, str] | None = None, again: bool = False,
 ) -> Rows | None:  # fmt: skip
@@ -147,14 +147,14 @@ def _run(
             )
         except FlinkRefusedError:
             return None
-        return _run(flink, Path(answer["savepoint"]), states, backend) if again else rows_of(answer)
+        return restore(flink, Path(answer["savepoint"]), states, backend) if again else rows_of(answer)
 
 
 def _each(
     flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, again: bool
 ) -> dict[str, Any]:
     """Restore each state. States in one job are refused or restored together, so halves are tried after a refusal."""
-    rows = _run(flink, snapshot, states, backend, again=again) if states else {}
+    rows = restore(flink, snapshot, states, backend, again=again) if states else {}
     if rows is not None:
         return dict(rows)
     if len(states) == 1:
@@ -173,7 +173,7 @@ def _before(flink: FlinkMachine, suite: Suite, snapshot: Path) -> Rows:
         return rows
     # Old versions of classes do not exist here: their content is that of the pair in which nothing changed.
     states = {p.name: p.old for p in suite.pairs if p.old is not None and p.known and not p.like}
-    found = _run(flink, snapshot, states, "hashmap")
+    found = restore(flink, snapshot, states, "hashmap")
     assert found is not None, "a savepoint is restored unchanged"
     return {p.name: found.get(p.like or p.name) for p in suite.pairs if p.known}
 
@@ -235,7 +235,9 @@ def _restored(
     """Return the result of each pair, or of the job; those that should be refused are tried one by one."""
     states = suite.states(new=True)
     if suite.whole:
-        rows = _run(flink, old, states, backend, parallelism=suite.parallelism, allow=suite.allow, config=suite.after)
+        rows = restore(
+            flink, old, states, backend, parallelism=suite.parallelism, allow=suite.allow, config=suite.after
+        )
         if rows is None:
             return {suite.name: "refused"}
         if set(suite.states(new=False)) - set(states):
