@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -134,7 +135,7 @@ def test_requests_that_cannot_succeed(rest: FlinkRest) -> None:
 
 def test_waiting_is_reported(rest: FlinkRest, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(0, 1000, 9))
-    monkeypatch.setattr(triggers.time, "monotonic", lambda: float(next(times)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(times)))
     orders = rest.jobs["orders"]
     name = next(n for n in rest.answers if n.startswith(f"GET /jobs/{orders}/savepoints/"))
     rest.answers[name][:0] = [rest.answers[name][0]] * 4

@@ -22,7 +22,6 @@ OFTEN = {
     "execution_checkpointing_interval": "500 ms",
     "execution_checkpointing_externalized__checkpoint__retention": "RETAIN_ON_CANCELLATION",
 }
-RETAINED = {"execution_checkpointing_num__retained": "10", "state_checkpoints_num__retained": "10"}
 
 
 @pytest.fixture(scope="module", params=DEFAULT_VERSIONS)
@@ -33,7 +32,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def orders(cluster: StandaloneCluster) -> str:
-    """Return the id of a job that checkpoints often and keeps one checkpoint."""
+    """Return the id of a job that checkpoints often and keeps three checkpoints."""
     job = cluster.submit("orders", **OFTEN)
     cluster.wait_until(job, "RUNNING")
     cluster.wait_for_checkpoint(job)
@@ -109,7 +108,7 @@ def test_a_savepoint_is_taken_and_opened(cluster: StandaloneCluster, orders: str
 
 
 def test_a_job_is_stopped_with_a_savepoint_that_it_restores(cluster: StandaloneCluster, tmp_path: Path) -> None:
-    job = cluster.submit("stopped", **OFTEN, **RETAINED)
+    job = cluster.submit("stopped", **OFTEN)
     cluster.wait_until(job, "RUNNING")
     cluster.wait_for_checkpoint(job)
     url = f"flink://127.0.0.1:{cluster.port}/stopped"
@@ -154,7 +153,9 @@ def test_the_history_server(cluster: StandaloneCluster) -> None:
     url = cluster.start_history_server(1)
     path = cluster.wait("the job", lambda: _opened(f"{url}/#/job/{job}/overview"))
     assert f"{job}/chk-" in path
-    assert run("jobs", url).stdout.count("archived") == 1
+    tree = json.loads(run("jobs", url, "--json").stdout)
+    (row,) = (row for row in tree["jobs"] if row["name"] == "archived")
+    assert (row["state"], row["checkpoint_path"]) == ("CANCELED", path)
 
 
 def _opened(url: str) -> Any:
@@ -166,17 +167,20 @@ def _opened(url: str) -> Any:
 
 @data_sources
 def test_spark_reads_one_checkpoint_of_a_job(cluster: StandaloneCluster, spark: Any) -> None:
-    job = cluster.submit("on-spark", **OFTEN, **RETAINED)
+    job = cluster.submit("on-spark")
     cluster.wait_until(job, "RUNNING")
-    cluster.wait_for_checkpoint(job)
     url = f"flink://127.0.0.1:{cluster.port}/on-spark"
+    first = run("checkpoint", url).stdout.strip()
+    cluster.wait("the checkpoint", lambda: _opened(url) == first)
     statetool.register(spark)
     frame = spark.read.format("flink-state").option("operatorUid", "counts").load(url)
     rows = sorted(map(tuple, frame.collect()))
     assert len(rows) == 500
-    cluster.wait("a later checkpoint", lambda: counts(url) != dict(rows))
+    second = run("checkpoint", url).stdout.strip()
+    cluster.wait("the checkpoint", lambda: _opened(url) == second)
+    assert counts(url) != dict(rows)
     assert sorted(map(tuple, frame.collect())) == rows
     states = spark.read.format("flink-state-metadata").option("table", "states").load(url)
     assert "count" in {row.name for row in states.collect()}
-    assert len(statetool.catalog(spark, url)) >= 2
+    assert len(statetool.catalog(spark, url)) == 2
     cluster.cancel(job)

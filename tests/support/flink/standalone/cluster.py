@@ -88,6 +88,8 @@ class StandaloneCluster:
             "taskmanager.memory.jvm-metaspace.size": "256m",
             "taskmanager.memory.jvm-overhead.min": "192m",
             "taskmanager.memory.jvm-overhead.max": "192m",
+            "execution.checkpointing.num-retained": 3,
+            "state.checkpoints.num-retained": 3,
             "rest.address": "127.0.0.1",
             "rest.bind-address": "127.0.0.1",
             "rest.port": self.port,
