@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
@@ -130,15 +131,11 @@ def _trigger(url: str, options: CommonOptions, request_for: Callable[[RestClient
     client, found, address = connect(url)
     job = find_job(found, address.job, address.server)
     request = request_for(client, job)
+    output = options.output
     if options.dry_run:
-        options.output.record(
-            {
-                "job_id": job.job_id,
-                "name": job.name,
-                "request": f"POST {address.server}{request.path}",
-                "body": request.body,
-            }
-        )
+        body = request.body if output.is_json else json.dumps(request.body)
+        line = f"POST {address.server}{request.path}"
+        output.record({"job_id": job.job_id, "name": job.name, "request": line, "body": body})
         return
     echo_err(f"{request.what} of {job}: requested")
     try:
@@ -147,7 +144,6 @@ def _trigger(url: str, options: CommonOptions, request_for: Callable[[RestClient
         raise KeyboardInterrupt(
             f"interrupted; Flink may still complete the {request.what}: statetool jobs {url}"
         ) from None
-    output = options.output
     if output.is_json:
         output.record({"job_id": job.job_id, "name": job.name, "path": path})
     else:

@@ -154,15 +154,13 @@ def find_job(jobs: Sequence[Job], name: str, server: str) -> Job:
         )
     if not matching:
         hint = suggest(name, dict.fromkeys(j.name for j in jobs))
-        raise UnknownNameError(f"{server} has no job {name!r}", hint=f"{hint}; run: statetool jobs {server}")
+        raise UnknownNameError(f"{server} has no job {name!r}", hint=f"run: statetool jobs {server} ({hint})")
     if len(matching) > 1:
         matching = [j for j in matching if not j.has_ended] or matching
     if len(matching) > 1:
         listed = ", ".join(map(str, matching[:_MOST_NAMED])) + (", ..." if len(matching) > _MOST_NAMED else "")
         problem = (
-            f"{several(len(matching), 'job')} of {server} match {name!r}"
-            if name
-            else f"{server} has {several(len(matching), 'job')}"
+            f"{several(len(matching), 'job')} of {server} match {name!r}" if name else f"{server} has several jobs"
         )
         raise OptionError(f"{problem}: {listed}", hint="give the id of one, as in flink://HOST:8081/ID")
     return matching[0]

@@ -120,6 +120,8 @@ def test_a_dry_run_sends_nothing(rest: FlinkRest, command: str) -> None:
     tree = json.loads(run(command, f"flink://{rest.host}/orders", *more, "--dry-run", "--json").stdout)
     assert tree["request"] == f"POST {rest.url}/jobs/{rest.jobs['orders']}/{command}s"
     assert "target-directory" in tree["body"] or command == "checkpoint"
+    lines = run(command, f"flink://{rest.host}/orders", *more, "--dry-run").stdout.splitlines()
+    assert json.loads(lines[-1].removeprefix("body")) == tree["body"]
     assert {method for method, *_ in rest.requests} == {"GET"}
 
 

@@ -78,13 +78,13 @@ def test_chosen_checkpoints_and_savepoints(rest: FlinkRest) -> None:
 
 def test_names_that_match_no_or_several_jobs(rest: FlinkRest) -> None:
     base = f"flink://{rest.host}"
-    with pytest.raises(UnknownNameError, match=r"no job 'order'.*did you mean orders.*statetool jobs http"):
+    with pytest.raises(UnknownNameError, match=r"no job 'order'. run: statetool jobs http.*\(did you mean orders\?\)"):
         statetool.load(f"{base}/order")
     with pytest.raises(OptionError, match=r"2 jobs of .* match 'twice'") as two:
         statetool.load(f"{base}/twice")
     assert rest.jobs["twice"] in str(two.value)
     assert rest.jobs["other"] in str(two.value)
-    with pytest.raises(OptionError, match="has 4 jobs: "):
+    with pytest.raises(OptionError, match="has several jobs: "):
         statetool.load(base)
     (overview,) = rest.answers["GET /jobs/overview"]
     overview[1]["jobs"] = [j for j in overview[1]["jobs"] if j["jid"] in (rest.jobs["orders"], rest.jobs["finished"])]
