@@ -80,7 +80,9 @@ def print_jobs(url: str, options: CommonOptions) -> None:
 @click.command(cls=Command)
 @click.argument("url")
 @click.option("--to", "target", required=True, metavar="DIR", help="Directory in which Flink creates the savepoint.")
-@click.option("--format", type=click.Choice(["canonical", "native"]), help="Format.  [default: canonical]")
+@click.option(
+    "--format", type=click.Choice(["canonical", "native"]), help="Format of the savepoint.  [default: canonical]"
+)
 @click.option("--stop", is_flag=True, help="Stop the job with this savepoint.")
 @click.option("--drain", is_flag=True, help="With --stop, first fire all timers, as if the input had ended.")
 @common_options("dry_run", *OUTPUT)
@@ -103,7 +105,7 @@ def savepoint(
     """
     from statetool.cluster.triggers import savepoint_request
 
-    _trigger(url, options, lambda client, job: savepoint_request(job, target, format, stop=stop, drain=drain))
+    _trigger(url, options, lambda client, job: savepoint_request(client, job, target, format, stop=stop, drain=drain))
 
 
 @click.command(cls=Command)

@@ -12,8 +12,9 @@ from statetool.cluster.jobs import Job, read_checkpoint
 from statetool.errors import ConnectionFailedError, OptionError, SnapshotNotFoundError, StatetoolError, UnsupportedError
 from statetool.io import files
 
-#: Release of Flink whose REST API can trigger checkpoints.
+#: Releases of Flink whose REST API first had checkpoints on request, and formats of savepoints.
 _TRIGGERS_CHECKPOINTS: Final = (1, 17)
+_HAS_FORMATS: Final = (1, 15)
 #: Seconds to wait for the path of a complete checkpoint. Flink's answers are up to 3 s old (``web.refresh-interval``).
 _PATIENCE_S: Final = 5.0
 _STEPS_S: Final = (0.1, 0.2, 0.5, 1.0)
@@ -34,7 +35,7 @@ class TriggerFailedError(StatetoolError):
 
 
 def savepoint_request(
-    job: Job, target: str, format: Literal["canonical", "native"] | None, *, stop: bool, drain: bool
+    client: RestClient, job: Job, target: str, format: Literal["canonical", "native"] | None, *, stop: bool, drain: bool
 ) -> TriggerRequest:
     """Return the request for a savepoint.
 
@@ -53,6 +54,8 @@ def savepoint_request(
     ------
     OptionError
         The directory is relative, or ``drain`` is given without ``stop``.
+    UnsupportedError
+        The release of Flink has only the canonical format.
     """
     if drain and not stop:
         raise OptionError("a job is only drained when it stops", hint="add --stop, or remove --drain")
@@ -61,6 +64,8 @@ def savepoint_request(
             f"{target!r} is a relative path, and Flink has another working directory",
             hint="give an absolute path or a URI that all machines of the job can write to",
         )
+    if format is not None:
+        _require_release(client, _HAS_FORMATS, "choose the format of a savepoint", "remove --format")
     chosen = {} if format is None else {"formatType": format.upper()}
     status_path = f"/jobs/{job.job_id}/savepoints"
     if stop:
@@ -78,14 +83,16 @@ def checkpoint_request(client: RestClient, job: Job) -> TriggerRequest:
     UnsupportedError
         The release of Flink cannot trigger checkpoints.
     """
-    version = str(client.get("/config").get("flink-version", ""))
-    numbers = tuple(int(n) for n in version.split(".")[:2] if n.isdecimal())
-    if len(numbers) == 2 and numbers < _TRIGGERS_CHECKPOINTS:
-        raise UnsupportedError(
-            f"Flink {version} cannot take a checkpoint on request, which needs 1.17", hint="run: statetool savepoint"
-        )
+    _require_release(client, _TRIGGERS_CHECKPOINTS, "take a checkpoint on request", "run: statetool savepoint")
     path = f"/jobs/{job.job_id}/checkpoints"
     return TriggerRequest(what="checkpoint", path=path, body={}, status_path=path)
+
+
+def _require_release(client: RestClient, least: tuple[int, int], what: str, hint: str) -> None:
+    version = str(client.get("/config").get("flink-version", ""))
+    numbers = tuple(int(n) for n in version.split(".")[:2] if n.isdecimal())
+    if len(numbers) == 2 and numbers < least:
+        raise UnsupportedError(f"Flink {version} cannot {what}, which needs {least[0]}.{least[1]}", hint=hint)
 
 
 def trigger(client: RestClient, job: Job, request: TriggerRequest, on_wait: Callable[[float], None]) -> str:

@@ -111,7 +111,10 @@ def test_a_checkpoint_is_triggered_and_its_path_printed(rest: FlinkRest) -> None
     assert f"{rest.jobs['orders']}/chk-" in done.stdout
     rest.answers["GET /config"] = [[200, {"flink-version": "1.16.3"}]]
     refused = run("checkpoint", f"flink://{rest.host}/orders", code=3)
-    assert "Flink 1.16.3 cannot take a checkpoint on request" in refused.stderr
+    assert "Flink 1.16.3 cannot take a checkpoint on request, which needs 1.17" in refused.stderr
+    rest.answers["GET /config"] = [[200, {"flink-version": "1.14.6"}]]
+    refused = run("savepoint", f"flink://{rest.host}/orders", "--to", "/savepoints", "--format", "native", code=3)
+    assert "Flink 1.14.6 cannot choose the format of a savepoint, which needs 1.15" in refused.stderr
 
 
 @pytest.mark.parametrize("command", ["savepoint", "checkpoint"])

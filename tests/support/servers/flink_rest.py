@@ -97,8 +97,9 @@ def flink_rest(
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(data))}.items():
                 self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
+            with contextlib.suppress(ConnectionError):  # of a client that did not wait
+                self.end_headers()
+                self.wfile.write(data)
 
         def log_message(self, *arguments: object) -> None:
             pass
