@@ -155,3 +155,22 @@ def test_a_server_that_ends_while_waiting(rest: FlinkRest) -> None:
     rest.first = end
     done = run("savepoint", f"flink://{rest.host}/orders", "--to", "/savepoints", code=3)
     assert "the savepoint may still be in progress or complete" in done.stderr
+
+
+def test_text_of_a_server_cannot_control_a_terminal(rest: FlinkRest) -> None:
+    hostile = "\x1b[31m\nerror: \u202eend"
+    for job in rest.answers["GET /jobs/overview"][0][1]["jobs"]:
+        job["name"] += hostile
+    for job_name in ("orders", "declining"):
+        for checkpoint in rest.history(job_name)["history"]:
+            checkpoint["external_path"] = f"/x{hostile}"
+            checkpoint["failure_message"] = hostile
+    orders, declining = (f"flink://{rest.host}/{rest.jobs[name]}" for name in ("orders", "declining"))
+    results = [run("jobs", rest.url), run("ls", rest.url), run("jobs", rest.url, "--json")]
+    results += [run("info", url, code=3) for url in (orders, declining)]
+    results += [run("info", f"flink://{rest.host}/x{hostile}", code=2), run("checkpoint", orders, "--dry-run")]
+    rest.first = lambda method, path, headers: (500, json.dumps({"errors": [hostile]}).encode(), {})
+    results.append(run("jobs", rest.url, code=3))
+    for line in "\n".join(r.stdout + r.stderr for r in results).splitlines():
+        assert line.isprintable()
+        assert not line.startswith("error: \u202e")
