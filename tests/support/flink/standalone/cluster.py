@@ -58,8 +58,12 @@ class StandaloneCluster:
             self._start("org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"),
             self._start("org.apache.flink.runtime.taskexecutor.TaskManagerRunner"),
         ]
-        self.wait("a TaskManager", lambda: self.call("/taskmanagers")["taskmanagers"])
-        self._jar = self._upload()
+        try:
+            self.wait("a TaskManager", lambda: self.call("/taskmanagers")["taskmanagers"])
+            self._jar = self._upload()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> StandaloneCluster:
         return self
