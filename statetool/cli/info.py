@@ -33,7 +33,7 @@ _STATE_COLUMNS: Final = (
 def info(options: CommonOptions, path: str) -> None:
     """Show a snapshot's id, format version and operators.
 
-    If a source had not reached the end of its input, the backlog is shown too, as far as the state tells.
+    Also shows the sources that were behind, if their state says so.
 
     Examples:
       statetool info s3://bucket/savepoint-1a2b

@@ -106,7 +106,7 @@ def cli(debug: bool) -> None:
 
     PATH and SRC name a savepoint or checkpoint by its directory or its file _metadata: a local path, or a URI such as
     s3://bucket/savepoint-1a2b. With --latest, pass a directory of snapshots, and statetool uses the newest complete
-    one. OPERATOR is a uid or an operator id.
+    one. OPERATOR is a uid, a name or an operator id.
 
     Examples:
       statetool ls s3://bucket/savepoint-1a2b
