@@ -45,7 +45,7 @@ _MAX_SHOWN: Final = 20
     show_default=True,
     help="Type of BigDecimal and BigInteger in SQL: decimals with 38 digits, or text.",
 )
-@common_options(*WRITE)
+@common_options(*WRITE, "columns_from_plan")
 def transform(
     options: CommonOptions,
     source: str,
