@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from statetool import pyflink
     from statetool.advice.advise import advise
     from statetool.advice.lint import lint
     from statetool.api.bootstrap import (
@@ -95,6 +96,7 @@ __all__ = [
     "migrate",
     "orphans",
     "plan_migration",
+    "pyflink",
     "read_folded",
     "read_java",
     "read_plan",
@@ -151,12 +153,14 @@ _NAMES: Final = {
     "statetool.snapshot.uid_search": ("uids_in",),
     "statetool.types.declared": ("ClassDeclaration",),
 }
+#: Public names that are modules themselves.
+_SUBMODULES: Final = {"flink": "statetool.declaring.flink_types", "pyflink": "statetool.pyflink"}
 _MODULES: Final = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "flink":
-        found: Any = import_module("statetool.declaring.flink_types")
+    if name in _SUBMODULES:
+        found: Any = import_module(_SUBMODULES[name])
     elif name in _MODULES:
         found = getattr(import_module(_MODULES[name]), name)
     else:

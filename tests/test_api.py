@@ -91,7 +91,7 @@ def test_earlier_names_still_work() -> None:
 
 def test_public_names_are_listed_once() -> None:
     names = [n for names in statetool._NAMES.values() for n in names]
-    assert sorted([*names, "__version__", "flink"]) == statetool.__all__
+    assert sorted([*names, "__version__", "flink", "pyflink"]) == statetool.__all__
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         statetool.lode  # noqa: B018
 

@@ -250,7 +250,7 @@ def test_keys_in_messages_are_as_people_write_them(tmp_path: Path) -> None:
         (pa.array([1, 70000]), st.value("SMALLINT"), "70000.*column 'v' of the row with key 2.*state v"),
         (pa.array([1.0, 1.1]), st.value("FLOAT"), "1.1 is not exactly a float.*key 2"),
         (pa.array(["A", "X"]), st.value(flink.enum("E", ["A"])), "'X' is not a constant.*key 2"),
-        (pa.array([[1], [None]]), st.list_of("BIGINT"), "a null where.*key 2"),
+        (pa.array([[1], [None]]), st.list_of("BIGINT"), "a null instead of.*key 2"),
         (pa.array([{"a": 1}, {"a": 2}]), st.value(flink.pojo("P", {"b": "INT"})), "no field 'b'"),
         (pa.array([{"a": 1, "b": 2}] * 2), st.value(flink.pojo("P", {"b": "INT"})), "does not have: a"),
         (pa.array(["1", "2"]), st.value("BIGINT"), "a column of type string"),
@@ -335,7 +335,7 @@ def test_elements_that_do_not_fit_are_shown(tmp_path: Path) -> None:
     elements = pa.table({"value": [1, 2, 300]})
     with pytest.raises(EncodeError, match=r"does not fit int8.*in column 'value': 300 .*state offsets"):
         written(tmp_path, st.bootstrap_list_state("offsets", elements, type="TINYINT"))
-    with pytest.raises(EncodeError, match=r"a null where a value of type int64.*in column 'value': None"):
+    with pytest.raises(EncodeError, match=r"a null instead of a value of type int64.*in column 'value': None"):
         written(tmp_path, st.bootstrap_union_state("all", pa.table({"value": [1, None]})))
     spread = pa.table({"value": [1, 2], "s": [0, 5]})
     with pytest.raises(EncodeError, match="'s' is not a subtask below the parallelism 2"):

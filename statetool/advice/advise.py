@@ -86,7 +86,7 @@ def _read_rest(paths: Sequence[str]) -> tuple[CheckpointStatistics | None, list[
             statistics = statistics_of(tree, path)
         else:
             raise OptionError(
-                f"{path} is a second response of /jobs/<id>/checkpoints", hint="give the response of one job, once"
+                f"{path} is a second response of /jobs/<id>/checkpoints", hint="pass one response of one job"
             )
     return statistics, subtasks
 

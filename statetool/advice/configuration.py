@@ -185,12 +185,12 @@ def read_configuration(path: str) -> Configuration:
         The content does not match the format implied by the file name; the message gives the line.
     """
     if not files.exists(path) or files.is_dir(path):
-        raise SnapshotNotFoundError(f"{path} does not exist", hint="give a flink-conf.yaml or config.yaml")
+        raise SnapshotNotFoundError(f"{path} does not exist", hint="pass a flink-conf.yaml or config.yaml")
     raw = files.read_whole(path)
     if len(raw) > _MOST_BYTES:
         raise FormatError(
             f"a configuration of {len(raw):,} bytes, more than {_MOST_BYTES:,}",
-            hint="give a flink-conf.yaml or config.yaml",
+            hint="pass a flink-conf.yaml or config.yaml",
         ).at(file=path)
     try:
         text = raw.decode("utf-8")

@@ -265,7 +265,7 @@ class Catalog:
         if not before:
             oldest = min((d.head.modified_ms for d in readable if d.head.modified_ms is not None), default=None)
             hint = "none has a time" if oldest is None else f"the oldest was written at {_utc(oldest)}"
-            raise UnknownNameError(f"no snapshot below {self.root} is as old as {_utc(limit)}", hint=hint)
+            raise UnknownNameError(f"no snapshot below {self.root} was taken at or before {_utc(limit)}", hint=hint)
         return max(before, key=lambda d: (d.head.modified_ms or 0, d.head.checkpoint_id or 0))
 
     def snapshots(self) -> DataFrame | pa.Table:

@@ -78,7 +78,7 @@ def edit_source(
     Raises
     ------
     TargetExistsError
-        ``dst`` exists, or another write to it may be going on.
+        ``dst`` exists, or another write to it may still be running.
     UnknownNameError, OptionError, UnsupportedError
         The split or position does not exist, the operator is not a source, or statetool does not know or cannot write its connector.
     """
@@ -127,7 +127,7 @@ def to_kafka_source(
     Raises
     ------
     TargetExistsError
-        ``dst`` exists, or another write to it may be going on.
+        ``dst`` exists, or another write to it may still be running.
     OptionError, UnsupportedError
         The operator is not such a consumer, or it has not determined the offset of a partition yet.
     """
@@ -177,7 +177,7 @@ def to_kafka_consumer(
     Raises
     ------
     TargetExistsError
-        ``dst`` exists, or another write to it may be going on.
+        ``dst`` exists, or another write to it may still be running.
     OptionError, UnsupportedError
         The operator is not a Kafka source, a partition has a stopping offset or starts where the job's settings say, the splits
         contradict the enumerator, or the snapshot is of Flink 2.
@@ -245,7 +245,7 @@ def drop_transactions(
     Raises
     ------
     TargetExistsError
-        ``dst`` exists, or another write to it may be going on.
+        ``dst`` exists, or another write to it may still be running.
     UnknownNameError, OptionError, UnsupportedError
         The name does not exist, the transaction is open (and thus never committed), the operator is not a sink, or statetool does
         not know its connector.

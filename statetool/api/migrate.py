@@ -64,7 +64,7 @@ def write_plan(plan: MigrationPlan, path: str) -> None:
         with open(path, "x", encoding="utf-8") as f:
             f.write(json.dumps(plan_record(plan), indent=2, ensure_ascii=False) + "\n")
     except FileExistsError as e:
-        raise TargetExistsError(f"{path} already exists", hint="name a new file") from e
+        raise TargetExistsError(f"{path} already exists", hint="pass the name of a new file") from e
 
 
 def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
@@ -133,7 +133,7 @@ def migrate(
     Raises
     ------
     TargetExistsError
-        ``dst`` exists, or another write to it may be going on.
+        ``dst`` exists, or another write to it may still be running.
     UnsupportedError
         A step is impossible, or was not accepted. Nothing was written. (A dry run reports this in its plan instead.)
     EncodeError

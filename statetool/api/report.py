@@ -70,7 +70,7 @@ class Report:
 def _new_file(target: str) -> str:
     file = files.canonical(target)
     if files.exists(file):
-        raise TargetExistsError(f"{target} already exists", hint="name a new file; nothing is overwritten")
+        raise TargetExistsError(f"{target} already exists", hint="pass the name of a new file; nothing is overwritten")
     return file
 
 

@@ -63,7 +63,7 @@ class RewriteOptions:
         OptionError
             The target is inside the snapshot ``base``.
         TargetExistsError
-            The target exists, or another write to it may be going on. A dry run does not check this.
+            The target exists, or another write to it may still be running. A dry run does not check this.
         """
         from statetool.saving.overlap import check_outside
         from statetool.saving.publish import Publication
@@ -149,7 +149,7 @@ def rescale(
     Raises
     ------
     TargetExistsError
-        ``dst`` exists, or another write to it may be going on.
+        ``dst`` exists, or another write to it may still be running.
     OptionError, UnknownNameError
         Flink does not accept a number, or an operator does not exist.
     UnsupportedError
@@ -197,7 +197,7 @@ def convert(
     Raises
     ------
     TargetExistsError
-        ``dst`` exists, or another write to it may be going on.
+        ``dst`` exists, or another write to it may still be running.
     UnsupportedError, FormatError
         Some state cannot be read.
     """
@@ -242,7 +242,7 @@ def change_uids(
     Raises
     ------
     TargetExistsError
-        ``dst`` exists, or another write to it may be going on.
+        ``dst`` exists, or another write to it may still be running.
     UnknownNameError, OptionError
         The operator does not exist, or two operators would get the same id.
     """
@@ -291,7 +291,7 @@ def drop(
     Raises
     ------
     TargetExistsError
-        ``dst`` exists, or another write to it may be going on.
+        ``dst`` exists, or another write to it may still be running.
     UnknownNameError, OptionError
         An operator or state does not exist, or nothing would be dropped.
     UnsupportedError, FormatError
@@ -347,7 +347,7 @@ def copy(
     Raises
     ------
     TargetExistsError
-        The target is not empty, or another write to it may be going on.
+        The target is not empty, or another write to it may still be running.
     SnapshotNotFoundError
         The snapshot, or a file that it needs, does not exist.
     FormatError

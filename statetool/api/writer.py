@@ -238,14 +238,16 @@ class SavepointWriter:
         if callable(change):
             if where is not None:
                 raise OptionError(
-                    "where= goes with expressions",
+                    "where= cannot be combined with a function",
                     hint="return all rows from the function: keys that it leaves out lose these states",
                 )
             table = operator.read(request(states))
             data = change(table)
             return operator.execution.schema_of(table), operator.execution.schema_of(data), data
         if states is not None:
-            raise OptionError("states= goes with a function", hint="expressions name their states")
+            raise OptionError(
+                "states= cannot be combined with expressions", hint="leave out states=: expressions name their states"
+            )
         from statetool.spark.transform import change_by_expressions
 
         return change_by_expressions(operator.inventory, lambda names: operator.frame(request(names)), change, where)
@@ -281,7 +283,7 @@ class SavepointWriter:
         Raises
         ------
         TargetExistsError
-            The target exists, or another write to it may be going on.
+            The target exists, or another write to it may still be running.
         OptionError, UnknownNameError, UnsupportedError
             The edits cannot be written. Nothing was written.
         EncodeError

@@ -49,7 +49,7 @@ def advise(
 ) -> None:
     """Suggest checkpoint settings from a job's checkpoints.
 
-    ROOT is the directory of the job's checkpoints. Each suggestion shows its arithmetic.
+    ROOT is the directory of the job's checkpoints. Shows how each suggestion was calculated.
 
     Examples:
       statetool advise s3://bucket/checkpoints/1a2b --config flink-conf.yaml

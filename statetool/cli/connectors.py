@@ -96,9 +96,7 @@ def sources() -> None:
 @sources.command("list")
 @_path_argument
 @_ends_option
-@click.option(
-    "--behind", type=click.IntRange(min=0), help="Distance from its end above which a split is backlog (with --ends)."
-)
+@click.option("--behind", type=click.IntRange(min=0), help="Lag above which a split counts as backlog (with --ends).")
 @click.option("--last-source", type=click.IntRange(min=0), help="Index of the last source of a hybrid source, from 0.")
 @_read_options
 def list_sources(
@@ -111,7 +109,7 @@ def list_sources(
 ) -> None:
     """List sources, their splits and their backlog.
 
-    The backlog is shown as far as it can be inferred from the state, or from end offsets.
+    Shows the backlog if the state or end offsets (--ends) tell.
 
     Examples:
       statetool sources list savepoint-1a2b
@@ -251,7 +249,7 @@ def _edit(options: CommonOptions, source: str, target: str, uid: str, connector:
 @click.option("--offsets", metavar="CSV", help="CSV file of new positions: topic,partition,offset or split,position.")
 @click.option("--to", metavar="WORD", help="Position of all splits: earliest, latest, committed or timestamp=MS.")
 @click.option(
-    "--upgrade-enumerator", is_flag=True, help="Upgrade enumerator state to a version that stores positions if needed."
+    "--upgrade-enumerator", is_flag=True, help="If needed, upgrade enumerator state to a version that stores positions."
 )
 @_edit_options
 def set_positions(
@@ -264,7 +262,8 @@ def set_positions(
 ) -> None:
     """Change the positions of splits.
 
-    Writes SRC to DST. With orders:3=1234, the job reads record 1234 of partition 3 of topic orders next.
+    Writes a changed copy of SRC to DST. orders:3=1234 means that the job next reads offset 1234 of partition 3 of topic
+    orders.
 
     Examples:
       statetool sources set savepoint-1a2b corrected --uid orders orders:3=1234
@@ -283,7 +282,7 @@ def set_positions(
 def remove(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None:
     """Remove splits from a source.
 
-    Writes SRC to DST without the splits, in readers and enumerator.
+    Writes a copy of SRC to DST in which neither readers nor enumerator have the splits.
 
     Examples:
       statetool sources remove savepoint-1a2b smaller --uid orders orders:7
@@ -298,7 +297,7 @@ def remove(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None
 def add(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None:
     """Add splits to a source.
 
-    Writes SRC to DST with the new splits.
+    Writes a copy of SRC with the new splits to DST.
 
     Examples:
       statetool sources add savepoint-1a2b larger --uid orders orders:7=0
@@ -327,7 +326,7 @@ def add(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None:
 def convert_kafka(options: CommonOptions, source: str, target: str, uid: str, to: str, enumerator_version: int) -> None:
     """Convert FlinkKafkaConsumer to KafkaSource, or back.
 
-    Writes SRC to DST with the same offsets under the same uid.
+    Writes a copy of SRC to DST. The new source has the same uid and resumes at the same offsets.
 
     Examples:
       statetool sources convert savepoint-1a2b converted --uid orders
@@ -376,13 +375,13 @@ def list_sinks(options: CommonOptions, path: str, only: str | None) -> None:
 @_path_argument
 @_read_options
 def committed(options: CommonOptions, path: str, only: str | None) -> None:
-    """Show the checkpoint ids that table sinks commit by.
+    """Show checkpoint ids of sinks that commit to tables.
 
-    Iceberg and Paimon ignore commits with ids that the table already has. A restored job continues from the id of the
-    snapshot.
+    Iceberg and Paimon ignore a commit if the table already has its checkpoint id. A restored job counts on from the id
+    of the snapshot.
 
-    Exits 1 if that id is below an id that waits to be committed, or if the ids are not known. Then write the snapshot
-    with a higher --checkpoint-id.
+    Exits 1 if the id of the snapshot is lower than that of an uncommitted transaction, or if ids are unknown. In that
+    case, write a copy with a higher --checkpoint-id.
 
     Examples:
       statetool sinks committed savepoint-1a2b
@@ -462,7 +461,7 @@ def pending(options: CommonOptions, path: str, only: str | None, timeout: str | 
 def forget(options: CommonOptions, source: str, target: str, uid: str, names: tuple[str, ...]) -> None:
     """Drop uncommitted transactions or files of a sink.
 
-    Writes SRC to DST without them. Their records are lost.
+    Writes a copy of SRC without them to DST. Their records are lost.
 
     Examples:
       statetool sinks forget savepoint-1a2b cleaned --uid sink --lose tx-7-1

@@ -40,7 +40,8 @@ def print_snapshots(root: str, options: CommonOptions) -> None:
 def chain(options: CommonOptions, root: str, with_files: bool) -> None:
     """Show which files retained checkpoints share.
 
-    ROOT is the directory of a job's checkpoints. For each checkpoint, shows what deleting it would free.
+    ROOT is the directory of a job's checkpoints. For each checkpoint, shows how many bytes its deletion
+    would free.
 
     Examples:
       statetool chain s3://bucket/checkpoints/1a2b

@@ -34,7 +34,7 @@ _STATE_COLUMNS: Final = (
 def info(options: CommonOptions, path: str) -> None:
     """Show a snapshot's id, format version and operators.
 
-    If a source had not reached the end of its input, the backlog is shown too, as far as the state tells.
+    Also shows the sources that were behind, if their state says so.
 
     Examples:
       statetool info s3://bucket/savepoint-1a2b
@@ -73,14 +73,10 @@ def _backlogs(savepoint: statetool.Savepoint) -> list[Any]:
 
 
 def _print_unnamed(savepoint: statetool.Savepoint, unnamed: Sequence[OperatorRow], output: Output) -> None:
-    """Show operators without a uid with their states, which distinguish them."""
-    states = savepoint.metadata_rows("states")
-    output.rows(
-        [
-            {"without_uid": o.operator, "states": ", ".join(s.name for s in states if s.operator == o.operator) or None}
-            for o in unnamed
-        ]
-    )
+    """Show operators without a uid with their states, which distinguish them. The headers of other operators are not read."""
+    inventories = {o.state.operator_id: o for o in savepoint.inventory.operators.values()}
+    names = {o.operator_id: ", ".join(s.name for s in inventories[o.operator_id].states) for o in unnamed}
+    output.rows([{"without_uid": o.operator, "states": names[o.operator_id] or None} for o in unnamed])
     echo_err("name an operator with --name-uid UID, or pass a job jar, its source or a compiled plan with --uids FILE")
 
 

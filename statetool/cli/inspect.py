@@ -53,9 +53,7 @@ def largest_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--now-ms", type=int, help="Epoch milliseconds from which ages are measured.  [default: now]"),
         click.option("--ttl-ms", type=click.IntRange(min=1), help="Age in ms above which values count as expired."),
-        click.option(
-            "--parallelism", type=click.IntRange(min=1), help="Another parallelism for which to show the skew."
-        ),
+        click.option("--parallelism", type=click.IntRange(min=1), help="Also show the skew at this parallelism."),
         click.option(
             "--largest",
             type=click.IntRange(min=0),
@@ -77,7 +75,7 @@ def largest_options(command: Callable[..., None]) -> Callable[..., None]:
     shell_complete=complete_operator,
     help="Operator to measure, by uid, name or operator id.",
 )
-@click.option("--table", type=click.Choice(_ALL_TABLES), help="Single table to show, with all of its columns.")
+@click.option("--table", type=click.Choice(_ALL_TABLES), help="Show only this table, with all of its columns.")
 @largest_options
 @click.option(
     "--bandwidth", "bandwidth_mib", type=float, default=100.0, show_default=True, help="Restore bandwidth in MiB/s."
@@ -91,7 +89,7 @@ def stats(options: CommonOptions, path: str, operators: tuple[str, ...], table: 
 
     For a directory of checkpoints, shows how state grew from checkpoint to checkpoint.
 
-    Exits 1 if some state could not be read. Only its bytes are counted.
+    Exits 1 if some state could not be read. Its bytes are counted, but not its entries.
 
     Examples:
       statetool stats s3://bucket/savepoint-1a2b
@@ -158,8 +156,8 @@ def diff(
 ) -> None:
     """Compare two snapshots, key by key.
 
-    Compares the descriptions of states, counts of entries, and values. Backend, format, Flink release and parallelism
-    of A and B may differ.
+    Compares types, numbers of entries, and values. A and B may have different backends, formats, Flink releases and
+    parallelism.
 
     Exits 1 if there are differences, or state that could not be compared.
 
@@ -212,14 +210,19 @@ def new_job_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("a", metavar="A", shell_complete=complete_path)
 @click.argument("b", metavar="[B]", required=False, shell_complete=complete_path)
 @new_job_options
-@click.option("--plan", "plan_file", metavar="FILE", help="New file for a plan for statetool migrate (needs B).")
+@click.option(
+    "--plan",
+    "plan_file",
+    metavar="FILE",
+    help="New file for a migration plan, to edit and pass to statetool migrate (needs B).",
+)
 @common_options(*SNAPSHOT, *OUTPUT)
 def check(
     options: CommonOptions, a: str, b: str | None, flink: str | None, backend: Any, plan_file: str | None
 ) -> None:
     """Check whether a job would restore from a snapshot.
 
-    Checks A against B, a savepoint of the new job, against a Flink release, or against both.
+    A is the snapshot to restore. Pass B, a savepoint of the new job, or a Flink release (--flink), or both.
 
     Exits 0 only if the job restores and no state is lost or altered.
 

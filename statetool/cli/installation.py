@@ -60,7 +60,7 @@ def doctor(options: CommonOptions, path: str | None, warm: bool) -> None:
 def kernels(options: CommonOptions, folder: str | None) -> None:
     """Show where compiled kernels are stored, or ship them.
 
-    With --build, a Spark job can ship the kernels to its executors, which then compile nothing.
+    --build copies the kernels to a directory. Ship it with a Spark job, so that its executors do not compile kernels.
 
     The kernels are used only with the same version of statetool, Python and numba, and the same type of processor. Set
     NUMBA_CPU_NAME=generic on both machines to allow other processors.

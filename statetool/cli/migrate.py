@@ -45,7 +45,7 @@ _MAX_SHOWN: Final = 20
     show_default=True,
     help="Type of BigDecimal and BigInteger in SQL: decimals with 38 digits, or text.",
 )
-@common_options(*WRITE)
+@common_options(*WRITE, "columns_from_plan")
 def transform(
     options: CommonOptions,
     source: str,
@@ -57,8 +57,8 @@ def transform(
 ) -> None:
     """Change values of states with SQL expressions.
 
-    Writes SRC to DST. Everything that you do not change keeps its bytes. Runs on Spark. With --dry-run, shows the
-    differences key by key.
+    Writes a changed copy of SRC to DST. Everything that you do not change keeps its bytes. With --dry-run, only shows
+    the differences, key by key. Runs on Spark.
 
     Examples:
       statetool transform savepoint-1a2b rounded --uid orders \\
@@ -102,8 +102,8 @@ def migrate(
 ) -> None:
     """Convert states to the types of a new job.
 
-    Writes SRC to DST, field by field. Steps that lose values must be accepted with --accept. With --to, the result is
-    checked against B. In JSON the verdict is the last row.
+    Writes a copy of SRC with converted values to DST. Accept steps that lose values with --accept. With --to, statetool
+    checks whether the new job restores the result. With --json, the verdict is the last row.
 
     Exits 1 if a step of a dry run is not possible or not accepted, or if the result does not restore.
 

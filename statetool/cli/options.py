@@ -244,7 +244,7 @@ _OPTIONS: Final[dict[str, Callable[..., Any]]] = {
         "--threads", type=click.IntRange(min=1), help="Threads of this process.  [default: one per core]"
     ),
     "json": _option("--json", is_flag=True, help="Same as --output json."),
-    "wide": _option("--wide", is_flag=True, help="Print rows wider than the terminal."),
+    "wide": _option("--wide", is_flag=True, help="Do not cut rows to the width of the terminal."),
     "debug": _option(
         "--debug", is_flag=True, expose_value=False, callback=_show_tracebacks, help="Show tracebacks of errors."
     ),
@@ -313,7 +313,7 @@ def operator_option(help: str, *name: str, **more: Any) -> Callable[[Callable[..
 
 def flink_option(command: Callable[..., None]) -> Callable[..., None]:
     """Add ``--flink``."""
-    help = "Flink release that restores, such as 2.3.  [default: that of B]"
+    help = "Flink release of the new job, such as 2.3.  [default: that of B]"
     return click.option("--flink", metavar="RELEASE", help=help)(command)
 
 

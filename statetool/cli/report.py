@@ -35,11 +35,11 @@ _MOST_REASONS: Final = 5
 def report(options: CommonOptions, path: str, other: str | None, target: str, **analyses: Any) -> None:
     """Write an HTML report about a snapshot.
 
-    The report has the results of verify, stats and states, and of check and diff if B, a savepoint of the new job, is
-    given. For a directory of checkpoints it covers the newest one and the growth. The page needs no network.
+    The report has the results of verify, stats and states. If you pass B, a savepoint of the new job, it also has those
+    of check and diff. For a directory of checkpoints, it describes the newest one and shows how state grew. The file
+    loads nothing from the network.
 
-    Exits 1 if something is wrong or would be lost, or could not be read. With --allow-unread, state that could not be
-    read does not count.
+    Exits 1 if there are errors, if state would be lost, or if state could not be read (unless --allow-unread).
 
     Examples:
       statetool report s3://bucket/savepoint-1a2b

@@ -59,7 +59,7 @@ def add_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str, st
     lines = [f"{r.path}{' (newest)' if r.path == newest else '' if r.complete else ' (incomplete)'}" for r in rows]
     more = [f"and {len(lines) - _MOST_NAMED} more: run statetool ls {path}"] if len(lines) > _MOST_NAMED else []
     choices = SnapshotChoicesError(
-        f"{path} is a directory of snapshots ({len(rows)} found)", hint="give the path of one, or add --latest"
+        f"{path} is a directory of snapshots ({len(rows)} found)", hint="pass the path of one, or add --latest"
     )
     choices.choices = tuple(f"  {line}" for line in (*lines[-_MOST_NAMED:], *more))
     return choices

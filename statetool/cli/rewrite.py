@@ -76,7 +76,7 @@ def rescale(
 ) -> None:
     """Change the max parallelism of operators.
 
-    Writes SRC to DST with keys moved to their new key groups. Values are copied without decoding them.
+    Writes a copy of SRC to DST in which each key is in its new key group. Values are copied without decoding them.
 
     Exits 1 if some operator cannot be rescaled.
 
@@ -206,7 +206,7 @@ def drop(options: CommonOptions, source: str, target: str, names: tuple[str, ...
 def copy(options: CommonOptions, source: str, target: str, compare: bool) -> None:
     """Copy a snapshot with all files that it needs.
 
-    SRC and DST may be in different file systems. The copy is self-contained. An existing DST is an error.
+    SRC and DST may be in different file systems. The copy is self-contained. DST must not exist.
 
     Examples:
       statetool copy s3://bucket/savepoint-1a2b /backup/savepoint-1a2b --compare

@@ -155,7 +155,7 @@ def export(
 ) -> None:
     """Export a table to Parquet, Avro, JSON, Delta or Iceberg.
 
-    TARGET is a new directory, or a table name for iceberg. Existing data is never overwritten. Runs on Spark.
+    TARGET is a new directory or, with --format iceberg, a table name. Existing data is never overwritten. Runs on Spark.
 
     Examples:
       statetool export savepoint-1a2b orders keyed_state s3://bucket/orders

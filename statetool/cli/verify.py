@@ -28,7 +28,8 @@ def verification_options(command: Callable[..., None]) -> Callable[..., None]:
 def verify(options: CommonOptions, path: str, deep: bool, allow_unread: bool) -> None:
     """Check that a snapshot is complete and undamaged.
 
-    Checks files, lengths, key groups and keys, and with --deep every value.
+    Checks that no file is missing or truncated, and that each key is in its key group. With --deep, also decodes every
+    value.
 
     Exits 1 if there are errors, or if keyed or operator state could not be read.
 

@@ -230,9 +230,9 @@ def list_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """
     kind = array.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-        raise EncodeError(f"a column of type {kind} where a list is written")
+        raise EncodeError(f"a column of type {kind} cannot be written as a list")
     if array.null_count:
-        raise EncodeError("a null where a list must be", hint="use an empty list, or declare flink.nullable(...)")
+        raise EncodeError("a null instead of a list", hint="use an empty list, or declare flink.nullable(...)")
     counts = as_numpy(pc.list_value_length(array)).astype(np.int64)
     return counts, array.flatten()
 
@@ -244,7 +244,7 @@ def map_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Arra
     """
     if pa.types.is_map(array.type):
         if array.null_count:
-            raise EncodeError("a null where a map must be", hint="use an empty map, or declare flink.nullable(...)")
+            raise EncodeError("a null instead of a map", hint="use an empty map, or declare flink.nullable(...)")
         offsets = as_numpy(array.offsets).astype(np.int64)
         first, last = int(offsets[0]), int(offsets[-1])
         return np.diff(offsets), array.keys.slice(first, last - first), array.items.slice(first, last - first)
@@ -254,7 +254,7 @@ def map_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Arra
             counts, entries = list_parts(array)
             keys, values = (_field(entries, i) for i in range(2))
             return counts, keys, values
-    raise EncodeError(f"a column of type {array.type} where a map is written")
+    raise EncodeError(f"a column of type {array.type} cannot be written as a map")
 
 
 def struct_parts(array: pa.Array, logical: StructType, *, kind_field: bool = False) -> list[pa.Array]:
@@ -269,10 +269,10 @@ def struct_parts(array: pa.Array, logical: StructType, *, kind_field: bool = Fal
         Fields are missing, or there are more.
     """
     if not pa.types.is_struct(array.type):
-        raise EncodeError(f"a column of type {array.type} where a struct is written")
+        raise EncodeError(f"a column of type {array.type} cannot be written as a struct")
     if is_variant(array.type) and not isinstance(logical, VariantType):
         raise EncodeError(
-            "a VARIANT where a struct is written",
+            "a VARIANT cannot be written as a struct",
             hint="declare the type as flink.sql('VARIANT'), or extract its fields with variant_get(column, path, type)",
         )
     actual = [f.name for f in array.type]

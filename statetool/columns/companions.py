@@ -266,7 +266,7 @@ def _with_scale(decimals: pa.Array, scales: pa.Array, *, exact: bool) -> pa.Arra
                 shown = "no scale" if scale is None else f"scale {scale}"
                 raise EncodeError(
                     f"a key {Decimal(number).normalize():f} with {shown}",
-                    hint="the key group depends on the scale that the job's BigDecimal has: give it",
+                    hint="pass the scale of the job's BigDecimal: the key group depends on it",
                 )
     return pa.StructArray.from_arrays([decimals, scales], names=[f.name for f in SCALED_DECIMAL])
 

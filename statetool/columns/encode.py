@@ -124,7 +124,7 @@ class _Plain:
 def null_error(what: str) -> EncodeError:
     """Return the error for a null in a type that does not allow nulls."""
     return EncodeError(
-        f"a null where a value of type {what} must be",
+        f"a null instead of a value of type {what} must be",
         hint="leave the row out, fill the null, or declare the type as flink.nullable(...)",
     )
 

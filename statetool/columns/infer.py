@@ -52,9 +52,10 @@ def infer_type(kind: pa.DataType) -> Serializer:
         return flink.row(*(infer_type(f.type) for f in kind))
     if pa.types.is_null(kind):
         raise OptionError(
-            "no Flink type follows from nulls alone (VOID)", hint="cast the column, as in CAST(v AS ARRAY<STRING>)"
+            "a column that has only nulls (VOID) has no Flink type",
+            hint="cast the column, as in CAST(v AS ARRAY<STRING>)",
         )
-    raise OptionError(f"no Flink type follows from {kind}", hint="declare it, e.g. statetool.value(flink.STRING)")
+    raise OptionError(f"no Flink type matches {kind}", hint="declare it, e.g. statetool.value(flink.STRING)")
 
 
 def infer_state(kind: pa.DataType) -> StateType:

@@ -118,7 +118,7 @@ def _struct(fields: list[pa.Field]) -> pa.DataType:
     names = [f.name for f in fields]
     if twice := {n for n in names if names.count(n) > 1 and n.endswith(COMPANION)}:
         raise OptionError(
-            f"a field {', '.join(sorted(twice))}, which is also what the nanoseconds of the field before are called",
+            f"a field {', '.join(sorted(twice))}, which is also the name of the column of another field's nanoseconds",
             hint="pass nanos='error' or nanos='truncate', or other names with columns=",
         )
     return pa.struct(fields)

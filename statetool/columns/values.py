@@ -148,7 +148,7 @@ def check_filled(after: Positions, end: Positions) -> None:
     if len(bad):
         i = int(bad[0])
         raise DecodeError(
-            f"{int(end[i] - after[i])} bytes trail behind a value",
+            f"{int(end[i] - after[i])} bytes follow a value",
             hint="the bytes do not belong to the serializer that the header names",
         ).at(offset=int(after[i]))
 

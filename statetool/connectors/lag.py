@@ -64,7 +64,7 @@ def lag_rows(source: Source, ends: Mapping[str, int | str]) -> list[LagRow]:
     held = [r for r in split_rows(source) if r.split_id is not None]
     names = {n: r.split_id for r in held for n in (r.split_id, f"{r.source}:{r.partition}") if n is not None}
     if not names.keys() & ends.keys() and held:
-        raise UnknownNameError("no end belongs to a split in a reader", hint=suggest(next(iter(ends), ""), names))
+        raise UnknownNameError("no end offset matches a split of a reader", hint=suggest(next(iter(ends), ""), names))
     by_id = {names[name]: _number(name, end) for name, end in ends.items() if name in names}
     rows = [_lag_row(r, by_id.get(r.split_id)) for r in held if r.split_id is not None]
     least = min((r.lag for r in rows if r.lag is not None), default=0)

@@ -76,7 +76,7 @@ def canonical(uri: str) -> str:
     except FileNotFoundError as e:
         raise SnapshotNotFoundError(
             f"{uri!r} is a relative path, and the working directory does not exist",
-            hint="give an absolute path, or change to a directory that exists",
+            hint="pass an absolute path, or change to a directory that exists",
         ) from e
 
 
@@ -217,20 +217,22 @@ def reading(uri: str) -> Iterator[None]:
     except StatetoolError:
         raise
     except FileNotFoundError as e:
-        raise SnapshotNotFoundError(f"{uri} is not there", hint="was the snapshot moved or cleaned up?") from e
+        raise SnapshotNotFoundError(
+            f"{uri} does not exist", hint="check whether the snapshot was moved or deleted"
+        ) from e
     except IsADirectoryError as e:
         raise SnapshotNotFoundError(f"{uri} is a directory, not a file") from e
     except OSError as e:
         if not is_local(uri):
             raise storage_error(e, uri) from e
         if isinstance(e, PermissionError):
-            raise SnapshotNotFoundError(f"{uri} may not be read: {e}") from e
+            raise SnapshotNotFoundError(f"no permission to read {uri}: {e}") from e
         if e.errno in NO_FILE:
             raise SnapshotNotFoundError(f"{uri} is not a valid path: {str(e.strerror).lower()}") from e
         raise StorageError(f"cannot read {uri}: {e.strerror or e}") from e
     except ValueError as e:
         if "\0" in uri:
-            raise SnapshotNotFoundError(f"{uri!r} is no name of a file") from e
+            raise SnapshotNotFoundError(f"{uri!r} is not the name of a file") from e
         raise
 
 
@@ -290,7 +292,7 @@ class InputFile:
                 status = os.fstat(self._file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     self._file.close()
-                    raise SnapshotNotFoundError(f"{uri} is no regular file")
+                    raise SnapshotNotFoundError(f"{uri} is not a regular file")
                 self.size = status.st_size
             else:
                 fs, path = file_system(uri)

@@ -41,7 +41,7 @@ def list_files(root: str) -> Iterator[FoundFile]:
     except StatetoolError:
         raise
     except FileNotFoundError as e:
-        raise SnapshotNotFoundError(f"{root} is not there") from e
+        raise SnapshotNotFoundError(f"{root} does not exist") from e
     except OSError as e:
         if not is_local(root):
             raise storage_error(e, root) from e
@@ -81,7 +81,7 @@ def _remote_files(root: str) -> Iterator[FoundFile]:
     fs, path = file_system(root)
     fs.invalidate_cache(path)
     if not fs.exists(path):
-        raise SnapshotNotFoundError(f"{root} is not there")
+        raise SnapshotNotFoundError(f"{root} does not exist")
     infos: Mapping[str, Mapping[str, Any]] = fs.find(path, detail=True)
     for name in sorted(infos):
         if infos[name].get("type") != "directory":

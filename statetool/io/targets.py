@@ -279,7 +279,7 @@ def _upload_new(fs: Any, path: str, uri: str, data: bytes) -> None:
 
 
 def _already_there(uri: str) -> TargetExistsError:
-    return TargetExistsError(f"{uri} is there already", hint="write to a new directory; nothing is overwritten")
+    return TargetExistsError(f"{uri} already exists", hint="write to a new directory; nothing is overwritten")
 
 
 def _write_whole(uri: str, data: bytes) -> None:

@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     if target.suffix != ".zip":
         parser.error(f"{target} does not end in .zip, without which Spark does not put it on the path")
     if target.exists():
-        parser.error(f"{target} exists already")
+        parser.error(f"{target} already exists")
     print(f"{package(target)} modules in {target}")
     return 0
 

@@ -106,7 +106,7 @@ def _check(metadata: SnapshotMetadata, target: str) -> None:
         check.streams_only()
         for problem in check.problems:
             raise FormatError(
-                f"the copy is not whole: {problem.problem}", hint="nothing was published; copy it again"
+                f"the copy is incomplete: {problem.problem}", hint="copy it again; nothing was published"
             ).at(file=problem.file, operator=problem.operator)
 
 
@@ -116,5 +116,5 @@ def _compare(source: Stream, copy: str) -> None:
             length = min(_COMPARE_BYTES, source.size_bytes - at)
             if a.read_at(at, length) != b.read_at(at, length):
                 raise FormatError(
-                    f"the copy of {source.file} differs from it", hint="nothing was published; copy it again"
+                    f"the copy of {source.file} differs from it", hint="copy it again; nothing was published"
                 ).at(file=copy, offset=at)

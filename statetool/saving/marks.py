@@ -40,7 +40,7 @@ def survey(target: str) -> Survey:
     with targets.writing(target):
         names = targets.list_sizes(target)
     if METADATA_NAME in names:
-        raise TargetExistsError(f"{target} holds a snapshot already", hint=_ELSEWHERE)
+        raise TargetExistsError(f"{target} already contains a snapshot", hint=_ELSEWHERE)
     marks = [n.removeprefix(MARKER) for n in names if n.startswith(MARKER)]
     taken_over = [m.removesuffix(_TOMBSTONE) for m in marks if m.endswith(_TOMBSTONE)]
     writes = [m for m in marks if not m.endswith(_TOMBSTONE)]
@@ -76,6 +76,6 @@ def other_write(target: str, marker: bytes) -> TargetExistsError:
     """Return the error for a target that another write is using."""
     by = owner.name_owner(marker)
     return TargetExistsError(
-        f"another write to {target} may be going on{f': {by}' if by else ''}",
-        hint="wait for its end; if it was killed, pass take_over=True (--take-over)",
+        f"another write to {target} may still be running{f': {by}' if by else ''}",
+        hint="wait until it ends or, if it was killed, pass take_over=True (--take-over)",
     )

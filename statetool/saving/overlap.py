@@ -34,8 +34,8 @@ def check_outside(target: str, inventory: Inventory) -> None:
     for folder in _folders(inventory):
         if _is_inside(target, folder):
             raise OptionError(
-                f"the target {target} is inside the snapshot that it is made from: {folder}",
-                hint="choose a directory outside, so that both can be moved and removed on their own",
+                f"the target {target} is inside the source snapshot: {folder}",
+                hint="choose a directory outside of it",
             )
 
 

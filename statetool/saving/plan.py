@@ -462,7 +462,7 @@ def check_moves(
     for other in metadata.operators:
         if any(s.input_channels or s.output_channels for s in other.subtasks):
             raise UnsupportedError(
-                "the checkpoint is unaligned: records in flight were dealt to the old key groups", hint=stops
+                "the checkpoint is unaligned: its in-flight records belong to the old key groups", hint=stops
             ).at(operator=other.uid or other.operator_id)
     keyed = any(s.managed_keyed is not None for s in state.subtasks)
     for s in state.subtasks:

@@ -411,7 +411,7 @@ class Publication:
             if sizes.get(name) != size:
                 raise FormatError(
                     f"staged file {name} should have {size} bytes, found {sizes.get(name, 'no file')}",
-                    hint="the write was disturbed and nothing was published; start it again",
+                    hint="start the write again; nothing was published",
                 ).at(file=files.join(self.target, name))
 
     def _remove_staged(self, write_id: str, *, keep: Iterable[str] = (), while_unpublished: bool = False) -> None:

@@ -65,7 +65,7 @@ def bootstrap_changes(
     """
     metas = states_without_namespace(operator)
     if "key" not in after.names:
-        raise OptionError("the result has no column 'key'", hint="keep it: it says whose state the others are")
+        raise OptionError("the result has no column 'key'", hint="keep it: it identifies the key of each row")
     state_of = {column: state for state, column in state_columns(metas).items()}
     companions: set[str] = set()
     for companion in dict.fromkeys((*before.names, *after.names)):

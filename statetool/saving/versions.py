@@ -72,7 +72,7 @@ def parse_release(flink_version: str | None, *, default: int = WIDEST) -> Target
     short = ".".join(str(flink_version).split(".")[:2])
     if short not in RELEASES:
         raise OptionError(
-            f"Flink {flink_version!r} is not a release that can be written for",
+            f"Flink {flink_version!r} is not a release that statetool can write for",
             hint=f"choose one of {', '.join(RELEASES)}, or omit it to write a format that all of them read",
         )
     return Target(short, *RELEASES[short])

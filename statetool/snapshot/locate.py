@@ -153,7 +153,7 @@ class Locator:
                 tried.append(candidate)
         check_deletion(self._deleted_with)
         raise SnapshotNotFoundError(
-            f"file {path} of the snapshot is not there; tried {', '.join(dict.fromkeys(tried))}",
+            f"file {path} of the snapshot does not exist; tried {', '.join(dict.fromkeys(tried))}",
             hint="copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={old: new}",
         )
 

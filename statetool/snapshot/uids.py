@@ -64,7 +64,7 @@ def find_operator(labels: Iterable[OperatorLabel], text: str) -> OperatorLabel:
         what = "are called" if any(o.name == text for o in matching) else "have an id that begins with"
         raise OptionError(
             f"{len(matching)} operators {what} {text!r}",
-            hint=f"give a uid or more digits of an id: {_listed(matching)}",
+            hint=f"pass a uid or more digits of an id: {_listed(matching)}",
         )
     if matching:
         return matching[0]

@@ -33,8 +33,8 @@ def make_database(spark: Any, name: str, path: str, sources: Mapping[str, TableS
         description = spark.catalog.getDatabase(name).description or ""
         if not description.startswith(_COMMENT):
             raise OptionError(
-                f"there is a database {name!r} already, which no catalog made",
-                hint="choose a prefix= or as_name= for these",
+                f"the database {name!r} already exists, and no catalog created it",
+                hint="pass prefix= or as_name= to choose another name",
             )
         spark.sql(f"DROP DATABASE {quoted} CASCADE")
     comment = (_COMMENT + path).replace("\\", "\\\\").replace("'", "\\'")

@@ -97,15 +97,13 @@ def export_table(
         request = replace(request, key_group=True)
     table = operator.plan_on_spark(request)
     if append_as is not None and _CHECKPOINT in table.scan.schema.names:
-        raise OptionError(
-            f"the table has a column {_CHECKPOINT} of its own", hint="export it to a directory of its own"
-        )
+        raise OptionError(f"the table already has a column {_CHECKPOINT}", hint="export it without --append")
     if style in _TABLES:
         frame = _storable(table.frame())
         return _write_table(frame, target, _TABLES[style], append_as, by_key_group=by_key_group)
     place = target if append_as is None else f"{target.rstrip('/')}/{_CHECKPOINT}={append_as}"
     if files.exists(place):
-        raise TargetExistsError(f"{place} exists already", hint="choose a new directory")
+        raise TargetExistsError(f"{place} already exists", hint="choose a new directory")
     by = _GROUP if by_key_group else None
     own_style = _own_style(table, place, style, by, request.table)
     if own_style is not None:
@@ -152,7 +150,7 @@ def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None,
             ) from error
         if re.search("ALREADY_EXISTS|PATH_EXISTS|already exists", text):
             raise TargetExistsError(
-                f"{target} exists already", hint="choose a new table, or --append to that of other checkpoints"
+                f"{target} already exists", hint="choose a new table, or --append to that of other checkpoints"
             ) from error
         raise
     # Lakehouse catalogs create a table with a command that does not trigger an observation. They count rows without reading data.
@@ -185,9 +183,7 @@ def _refuse_twice(spark: Any, place: str, provider: str, checkpoint: int) -> Non
             return  # no such table or column yet, or no such format, which the write reports
         raise
     if not rows.isEmpty():
-        raise TargetExistsError(
-            f"{place} has rows of checkpoint {checkpoint}", hint="delete them first, or leave them as they are"
-        )
+        raise TargetExistsError(f"{place} has rows of checkpoint {checkpoint}", hint="delete these rows first")
 
 
 def _storable(frame: Any) -> Any:

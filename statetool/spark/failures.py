@@ -35,6 +35,6 @@ def own_error(text: str) -> StatetoolError | None:
     if missing is None or missing[2] not in ("statetool", *NEEDED):
         return None
     return MissingDependencyError(
-        f"a worker of Spark's could not start: {missing[1]}",
-        hint="its Python needs the dependencies of statetool (PYSPARK_PYTHON says which it is), and --py-files the package as a .zip",
+        f"a Spark worker could not start: {missing[1]}",
+        hint="set PYSPARK_PYTHON to a Python with the dependencies of statetool, and pass statetool as a .zip with --py-files",
     )

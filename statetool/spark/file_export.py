@@ -104,7 +104,7 @@ def export_files(table: SparkTable, target: str, style: FileStyle, by: str | Non
         try:
             fs.makedirs(root, exist_ok=False)
         except FileExistsError:
-            raise TargetExistsError(f"{target} exists already", hint="choose a new directory") from None
+            raise TargetExistsError(f"{target} already exists", hint="choose a new directory") from None
     try:
         if table.is_small:
             written = list(in_threads(write, table.scan.splits, _THREADS))

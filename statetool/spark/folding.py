@@ -40,7 +40,7 @@ class _Version:
 def fold_into(target: str, key: Sequence[str], format: FoldFormat) -> Callable[[Any, int], None]:
     """Return a function for ``foreachBatch``; see :func:`statetool.fold_into`."""
     if format not in _FORMATS:
-        raise OptionError(f"format={format!r} is none of {', '.join(_FORMATS)}")
+        raise OptionError(f"format={format!r} is not one of {', '.join(_FORMATS)}")
     names = tuple(key)
     if isinstance(key, str) or not names:
         raise OptionError(f"key={key!r} is not a list of columns", hint="key=['key'] for keyed_state")
@@ -106,10 +106,9 @@ def _span(frame: Any, after: int | None) -> tuple[Any, int, bool] | None:
         return rows.filter(f.col(_ID) >= newest_whole), newest, True
     if after is None or against < after:
         raise FormatError(
-            f"the changes are against checkpoint {against}, and the table has "
-            + ("nothing yet" if after is None else f"checkpoint {after}"),
-            hint="fold one stream from its first checkpoint on, each into a table of its own; that checkpoint comes with its rows"
-            " (initialRows=true), and has some (startingCheckpoint=<a later one>)",
+            f"the changes follow checkpoint {against}, but the table "
+            + ("is empty" if after is None else f"is at checkpoint {after}"),
+            hint="fold each stream into a new table, from a checkpoint that has rows (startingCheckpoint), with initialRows=true",
         )
     return rows, newest, False
 

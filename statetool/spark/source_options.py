@@ -53,7 +53,7 @@ class SnapshotOptions:
         """
         path = texts.get("path")
         if not path:
-            raise OptionError("no path was given", hint='name the snapshot in .load("...")')
+            raise OptionError("no path was given", hint='pass the path of the snapshot to .load("...")')
         moved = parse_object("rebase", texts.get("rebase", "{}"))
         uids = parse_names("uids", texts.get("uids", ""))
         plan = texts.get("columnsFromPlan") or None
@@ -93,7 +93,7 @@ def normalize_options(options: Mapping[str, str], known: Sequence[str]) -> dict[
     """
     if {name.lower() for name in options} >= _TABLE_OPTIONS:
         raise OptionError(
-            "Spark does not tell a Python source the options of a table when the table is read",
+            "Spark does not pass the options of a table to a Python source",
             hint="make a view: CREATE TEMPORARY VIEW name USING `flink-state` OPTIONS (path '...', operatorUid '...')",
         )
     return by_known_names(options, known)

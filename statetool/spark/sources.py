@@ -108,7 +108,7 @@ class FlinkStateSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         if not is_root(self.options):
             raise OptionError(
-                "only a directory of checkpoints is a stream",
+                "a stream needs a directory of checkpoints",
                 hint="load the directory of the job, or read this snapshot with spark.read",
             )
         return CheckpointStream(CheckpointTable.of(self.options))

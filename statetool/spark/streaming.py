@@ -144,7 +144,7 @@ class CheckpointTable:
         added = [_ID, _TIME, *([_AGAINST, CHANGE] if self.follow.changes else [])]
         if clashing := {f.name for f in added} & {n.lower() for n in scan.schema.names}:
             raise OptionError(
-                f"the table has columns that are called as those of every checkpoint: {', '.join(sorted(clashing))}",
+                f"columns of the table have the names of columns that the stream adds: {', '.join(sorted(clashing))}",
                 hint="read one state at a time: table=<its name>",
             )
         return _CheckpointScan(head, options, scan, pa.schema([*added, *scan.schema]))
@@ -168,8 +168,8 @@ class CheckpointTable:
             if not completed:
                 break
         raise SnapshotNotFoundError(
-            f"there is no completed checkpoint below {self.root} yet, so its columns are not known",
-            hint="start the stream when the first one is there",
+            f"no completed checkpoint below {self.root} yet, so the columns are not known",
+            hint="start the stream after the first checkpoint",
         )
 
     def partitions(
@@ -261,7 +261,7 @@ class CheckpointTable:
                 for f in actual
                 if f.name not in expected.names or not expected.field(f.name).equals(f)
             ),
-            f"{', '.join(sorted({*expected.names} - {*actual.names}))} is not there",
+            f"{', '.join(sorted({*expected.names} - {*actual.names}))} is missing",
         )
         raise OptionError(
             f"checkpoint {checkpoint_id} has other columns than the stream was started with: {change}",
@@ -273,9 +273,9 @@ def _check_that_loss_shows(scanned: _CheckpointScan) -> None:
     """Refuse a checkpoint that is returned whole after a loss, but has no row to show that, and would be compared with the next one."""
     if not scanned.is_small and not scanned.has_rows():
         raise UnsupportedError(
-            f"checkpoint {scanned.head.checkpoint_id} comes whole, as the one before is gone, and has no rows in "
-            f"{_SMALL_BYTES >> 20} MiB and more: nothing would tell that what was read before is to be forgotten",
-            hint="start again after it: a later startingCheckpoint, a new checkpointLocation and a new target",
+            f"checkpoint {scanned.head.checkpoint_id} replaces all rows, because the previous one was deleted, but its "
+            f"{_SMALL_BYTES >> 20} MiB or more contain no row that could tell the query to do so",
+            hint="start again with a later startingCheckpoint, a new checkpointLocation and a new target",
         )
 
 
@@ -336,7 +336,7 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         if start is None:
             raise OptionError(
-                "PySpark before 4.2 does not tell a source where its stream is", hint="use PySpark 4.2 or later"
+                "PySpark before 4.2 does not tell a source the position of its stream", hint="use PySpark 4.2 or later"
             )
         completed = completed_checkpoints(self.table.root)
         if self.until is not None:

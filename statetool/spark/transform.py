@@ -99,11 +99,11 @@ def apply_expressions(
         fields = result.schema.fields
     except AnalysisException as error:
         given = ", ".join(f"{name}={sql}" for name, sql in change.items()) + (f" where {where}" if where else "")
-        raise OptionError(f"Spark does not understand {given}: {str(error).strip().splitlines()[0]}") from error
+        raise OptionError(f"Spark cannot evaluate {given}: {str(error).strip().splitlines()[0]}") from error
     for field in fields:
         if not isinstance(field.dataType, t.NullType) and "void" in field.dataType.simpleString():
             raise OptionError(
-                f"nothing says what is in {field.name!r}: {field.dataType.simpleString()}",
+                f"the type of {field.name!r} is incomplete: {field.dataType.simpleString()}",
                 hint="cast the expression, as in CAST(array() AS ARRAY<INT>)",
             )
     return result
@@ -126,12 +126,12 @@ def _select_changed(
     for name in change:
         if name not in visible.columns:
             what = "nanoseconds" if name.endswith(COMPANION) else "columns"
-            raise OptionError(f"there are no {what} {name!r} beside that of a state", hint="expressions name states")
+            raise OptionError(f"no state has {what} {name!r}", hint="set a state, or a column next to one")
     for companion, name in nanos.items():
         if name in change and companion not in change:
             raise OptionError(
-                f"{name!r} has nanoseconds of its own in {companion!r}, and nothing says what becomes of them",
-                hint=f"give {companion} too: {companion!r} keeps them, '0' drops them",
+                f"{name!r} changes, but its nanoseconds in {companion!r} do not",
+                hint=f"set {companion} too: {companion!r} keeps them, '0' drops them",
             )
     columns_of = nanos | kept
     change = {columns_of[n]: _quote(columns_of[n]) for n in change if n in columns_of} | dict(change)
@@ -157,7 +157,7 @@ def _select_changed(
             old, new = frame.schema[name].dataType, result.schema[name].dataType
             if not _holds(new, old):
                 raise OptionError(
-                    f"{name!r} would become {new.simpleString()} for all keys, which does not hold every {old.simpleString()}",
+                    f"{name!r} would become {new.simpleString()} for all keys, which cannot hold every {old.simpleString()}",
                     hint="cast the expression to a type that does, or change all keys without where=",
                 )
     return result

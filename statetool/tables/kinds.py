@@ -292,7 +292,7 @@ def _void_states(
             ).at(operator=operator.label)
         if name not in void:
             raise OptionError(
-                f"state {name!r} has a namespace and no place in keyed_state", hint=f"read it with op.state({name!r})"
+                f"state {name!r} has a namespace, so it is not in keyed_state", hint=f"read it with op.state({name!r})"
             )
     return void if states is None else list(states)
 

@@ -124,7 +124,7 @@ def _in_schema(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
         if not array.type.equals(field.type):
             raise FormatError(
                 f"column {field.name!r} has type {array.type} in this subtask and {field.type} in another one",
-                hint="read the subtasks' states apart, or leave the state out with states=[...]",
+                hint="read the states of each subtask separately, or leave the state out with states=[...]",
             )
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

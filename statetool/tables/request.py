@@ -110,13 +110,11 @@ class ScanRequest:
     def _refuse_conflicts(self) -> None:
         of_all_states = self.table in (KEYED_STATE, TIMERS)
         if self.states is not None and not of_all_states:
-            raise OptionError("states= selects columns of the table keyed_state, and services of timers, only")
+            raise OptionError("states= applies only to keyed_state and timers")
         if self.subtask and of_all_states:
             raise OptionError("only operator state has a subtask column")
         if self.subtask and (self.key_group or self.keys is not None):
-            raise OptionError(
-                "subtask= is for operator state, and keys= and key_group= are for keyed state: no state is both"
-            )
+            raise OptionError("subtask= applies only to operator state, keys= and key_group= only to keyed state")
 
     @classmethod
     def of(cls, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> ScanRequest:
@@ -147,7 +145,7 @@ class ScanRequest:
         if "readRegisteredTimers" in texts:
             tables += [TIMERS] * parse_flag("readRegisteredTimers", texts.pop("readRegisteredTimers"))
         if len(set(tables)) > 1:
-            raise OptionError(f"the options ask for different tables: {', '.join(tables)}", hint="give one of them")
+            raise OptionError(f"the options ask for different tables: {', '.join(tables)}", hint="pass one of them")
         values = {name: OPTIONS[name].parse(text) for name, text in texts.items()}
         return cls._of_values({**values, **({"table": tables[0]} if tables else {})})
 

@@ -217,10 +217,10 @@ def _check_scalar(serializer: Serializer, value: Any, operator: str) -> None:
         fitting = str(value) if of_strings else value if re.fullmatch(r"-?\d+", value) else 7
         written = json.dumps([fitting]) if of_strings else f"[{fitting}]"
         raise EncodeError(
-            f"the key {value!r} is {_KINDS.get(type(value), f'a {type(value).__name__}')}, and the keys are of type {serializer.type_name}",
-            hint=f"give keys={[fitting]!r}, --keys {shlex.quote(written)}"
+            f"the key {value!r} is {_KINDS.get(type(value), f'a {type(value).__name__}')}, but the keys are of type {serializer.type_name}",
+            hint=f"pass keys={[fitting]!r}, --keys {shlex.quote(written)}"
             if of_strings
-            else f"give keys=[{fitting}], --keys '{written}'",
+            else f"pass keys=[{fitting}], --keys '{written}'",
         ).at(operator=operator)
 
 

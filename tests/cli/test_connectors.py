@@ -165,7 +165,9 @@ def test_lag_is_what_is_not_read_yet(connector_cases: Path, tmp_path: Path) -> N
     (row,) = (r for r in op.lag(table).to_pylist() if r["lag"] is not None)
     assert row["lag"] == 958
     ends.write_text("split,position\nnone-0,1\n")
-    assert "no end belongs to a split" in run("sources", "lag", kafka(connector_cases), "--ends", ends, code=2).stderr
+    assert (
+        "no end offset matches a split" in run("sources", "lag", kafka(connector_cases), "--ends", ends, code=2).stderr
+    )
 
 
 def test_options_that_would_do_nothing_are_refused(connector_cases: Path, tmp_path: Path) -> None:

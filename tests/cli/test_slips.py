@@ -97,17 +97,17 @@ def test_a_bare_word_is_a_key(keys: str) -> None:
 
 def test_a_key_of_another_type_says_what_was_understood(tmp_path: Path) -> None:
     number = head(SAVEPOINT, "timers", "--keys", "[1]", code=3)
-    assert "the key 1 is a number, and the keys are of type String [operator timers]" in number
+    assert "the key 1 is a number, but the keys are of type String [operator timers]" in number
     assert """--keys '["1"]'""" in number
     table = pa.table({"key": [7], "n": [1]})
     writer = st.SavepointWriter.new().with_operator("o", st.bootstrap_keyed_state(table))
     path = writer.write(str(tmp_path / "sp"), flink_version="2.3").path
     assert head(path, "o", "--keys", "[7]") == [{"key": 7, "n": 1}]
     text = head(path, "o", "--keys", '["7"]', code=3)
-    assert "the key '7' is a string, and the keys are of type Long [operator o]" in text
+    assert "the key '7' is a string, but the keys are of type Long [operator o]" in text
     assert "--keys '[7]'" in text
     word = head(path, "o", "--keys", "seven", code=3)
-    assert "the key 'seven' is a string, and the keys are of type Long" in word
+    assert "the key 'seven' is a string, but the keys are of type Long" in word
     with pytest.raises(EncodeError, match="the key True is a boolean"):
         st.load(SAVEPOINT)["timers"].to_arrow(keys=[True])
 

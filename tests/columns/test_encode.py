@@ -121,7 +121,7 @@ def test_kernels_write_what_the_serializer_writes(made: tuple[bytes, list[Any]])
 def test_the_first_value_that_fails_is_found(bad: int) -> None:
     values = [i if i < bad else None for i in range(100)]
     column = pa.array(values, type=pa.int64())
-    with pytest.raises(EncodeError, match="a null where"):
+    with pytest.raises(EncodeError, match="a null instead of"):
         encode_column(flink.LONG, column)
     assert first_failing(partial(encode_column, flink.LONG), column) == bad
 

@@ -86,7 +86,7 @@ def test_uploads_are_conditional_where_the_store_can(store: Store, monkeypatch: 
     targets.put_new("store://a/b", b"first")
     assert store.objects == {"store://a/b": b"first"}
     if type(store) is Store and store.error is None:
-        with pytest.raises(TargetExistsError, match="is there already"):
+        with pytest.raises(TargetExistsError, match="already exists"):
             targets.put_new("store://a/b", b"second")
         assert store.objects == {"store://a/b": b"first"}
 

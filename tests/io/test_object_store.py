@@ -167,7 +167,7 @@ def test_a_snapshot_appears_whole_or_not_at_all(store: Any, savepoint: str) -> N
         publication.commit(b"metadata", [staged])
     assert files.read_whole(f"{target}/{staged.name}") == b"x" * (6 << 20) + b"y" * (6 << 20)
     assert sorted(p.rpartition("/")[2] for p in store.ls(f"{BUCKET}/written")) == sorted(["_metadata", staged.name])
-    with pytest.raises(TargetExistsError, match="holds a snapshot already"), Publication(target):
+    with pytest.raises(TargetExistsError, match="already contains a snapshot"), Publication(target):
         pass
 
 

@@ -51,7 +51,7 @@ def test_every_verb_refuses_a_target_inside_its_source(source: Path, write: Call
         uid = next(r.operator for r in st.load(str(source)).connector_rows("transactions"))
         write = lambda source, target: st.forget_transactions(source, target, uid, ["orders-out-0-1"])  # noqa: E731
     for target in ("inside", "deeper/inside", "../source/inside"):
-        with pytest.raises(OptionError, match=r"inside the snapshot that it is made from: .*source\. choose"):
+        with pytest.raises(OptionError, match=r"inside the source snapshot: .*source\. choose"):
             write(str(source), str(source / target))
     assert os.listdir(source) == ["_metadata"]
 
@@ -63,7 +63,7 @@ def test_commands_refuse_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for command in (["copy", ".", "inside"], ["rescale", "../other-name", "inside", "--max-parallelism", "64"]):
         refused = CliRunner().invoke(cli, command)
         assert refused.exit_code == 2
-        assert "inside the snapshot" in refused.stderr
+        assert "inside the source snapshot" in refused.stderr
     assert os.listdir(source) == ["_metadata"]
 
 
@@ -71,7 +71,7 @@ def test_directories_of_a_checkpoint_are_its_own(corpus: Path, tmp_path: Path) -
     root = checkpoint_root(corpus, tmp_path) / JOB
     checkpoint = max(root.glob("chk-*"))
     for inside in (f"{checkpoint.name}/x", "shared/x", "taskowned", "taskowned/x"):
-        with pytest.raises(OptionError, match="inside the snapshot"):
+        with pytest.raises(OptionError, match="inside the source snapshot"):
             st.copy(str(checkpoint), str(root / inside))
     st.copy(str(checkpoint), str(root / "beside"))
     assert st.verify(str(root / "beside")).ok
@@ -82,7 +82,7 @@ def test_directories_that_absolute_paths_name_are_its_own(tmp_path: Path) -> Non
     base = st.SavepointWriter.new().with_operator("op", state).write(str(tmp_path / "base"), inline_bytes=0)
     changed = st.SavepointWriter.from_existing(base).change_uid("op", "renamed")
     changed.write(str(tmp_path / "thin"), reference_files=True)
-    with pytest.raises(OptionError, match=r"inside the snapshot that it is made from: .*base\."):
+    with pytest.raises(OptionError, match=r"inside the source snapshot: .*base\."):
         st.copy(str(tmp_path / "thin"), str(tmp_path / "base" / "x"))
 
 
@@ -102,7 +102,7 @@ def test_uris_are_compared_by_their_parts(source: str, target: str, inside: bool
     )
     inventory.resolve = lambda stream: None
     if inside:
-        with pytest.raises(OptionError, match="inside the snapshot"):
+        with pytest.raises(OptionError, match="inside the source snapshot"):
             check_outside(target, inventory)
     else:
         check_outside(target, inventory)

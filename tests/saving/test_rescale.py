@@ -147,7 +147,7 @@ def test_a_failed_rescale_leaves_nothing(corpus: Path, tmp_path: Path) -> None:
 
 def test_in_flight_records_are_refused(corpus: Path, tmp_path: Path) -> None:
     source = Case(corpus / "v2_3_0-unaligned").metadata.parent
-    with pytest.raises(UnsupportedError, match="in flight"):
+    with pytest.raises(UnsupportedError, match="in-flight records"):
         statetool.rescale(str(source), str(tmp_path / "new"), 256)
 
 
@@ -204,7 +204,7 @@ def test_the_plan_tells_what_cannot_move_and_nothing_is_written(corpus: Path, tm
     plan = statetool.rescale(source, str(tmp_path / "new"), 1000, dry_run=True)
     refused = [p for p in plan.operators if p.keys_move == "refused"]
     assert refused
-    assert all("records in flight" in p.problem and "flink stop" in p.problem for p in refused)
+    assert all("in-flight records" in p.problem and "flink stop" in p.problem for p in refused)
     with pytest.raises(UnsupportedError, match="likewise"):
         statetool.rescale(source, str(tmp_path / "new"), 1000)
     assert not (tmp_path / "new").exists()

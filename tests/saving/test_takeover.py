@@ -83,7 +83,7 @@ def test_the_age_of_a_write_of_another_machine_decides(tmp_path: Path) -> None:
     target = str(tmp_path / "sp")
     first = begin(target)
     from_elsewhere(first, hours=23.9)
-    with pytest.raises(TargetExistsError, match=r"may be going on: process \d+ on worker-7"):
+    with pytest.raises(TargetExistsError, match=r"may still be running: process \d+ on worker-7"):
         write(target)
     assert sum(name.startswith(".statetool-") for name in os.listdir(target)) == 1
     from_elsewhere(first, hours=24.1)
@@ -97,7 +97,7 @@ def test_a_marker_that_names_no_process_is_judged_by_its_age(tmp_path: Path) -> 
     target = str(tmp_path / "sp")
     first = begin(target)
     Path(first.staging.marker).write_bytes(b"written by an earlier release")
-    with pytest.raises(TargetExistsError, match=r"another write to .* may be going on"):
+    with pytest.raises(TargetExistsError, match=r"another write to .* may still be running"):
         write(target)
     write(target, take_over=True)
     assert len(os.listdir(target)) == 2
@@ -124,7 +124,7 @@ def test_leftovers_beside_a_savepoint_disturb_nobody(tmp_path: Path) -> None:
     assert st.verify(savepoint).ok
     st.copy(savepoint, str(tmp_path / "copy"))
     assert os.listdir(tmp_path / "copy") == ["_metadata"]
-    with pytest.raises(TargetExistsError, match="holds a snapshot already"):
+    with pytest.raises(TargetExistsError, match="already contains a snapshot"):
         st.copy(SAVEPOINT, savepoint, take_over=True)
 
 
@@ -250,10 +250,10 @@ def test_an_unknown_end_is_told_and_nothing_is_removed(monkeypatch: pytest.Monke
     monkeypatch.undo()
     assert f.staged.name in targets.list_sizes(target)
     # The request may be completed as long as the process exists.
-    with pytest.raises(TargetExistsError, match="may be going on"):
+    with pytest.raises(TargetExistsError, match="may still be running"):
         write(target)
     files.file_system(target)[0].pipe(f"/{tmp_path.name}/sp/_metadata", b"meta")
-    with pytest.raises(TargetExistsError, match="holds a snapshot"):
+    with pytest.raises(TargetExistsError, match="contains a snapshot"):
         write(target, take_over=True)
 
 

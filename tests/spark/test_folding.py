@@ -132,12 +132,12 @@ class TestFolding:
     def test_what_does_not_belong_together_is_refused(self, spark: Any, tmp_path: Path) -> None:
         fold = statetool.fold_into(str(tmp_path / "lake"), key=["key"])
         kind = "checkpoint_id LONG, checkpoint_time TIMESTAMP, compared_with LONG, change STRING, key LONG, a LONG"
-        with pytest.raises(FormatError, match="against checkpoint 3, and the table has nothing yet"):
+        with pytest.raises(FormatError, match="follow checkpoint 3, but the table is empty"):
             fold(spark.createDataFrame([(4, None, 3, "update", 1, 1)], kind), 0)
         with pytest.raises(Exception, match="does not tell the rows of the table apart"):
             fold(spark.createDataFrame([(4, None, None, "insert", 1, a) for a in (1, 2)], kind), 0)
         fold(spark.createDataFrame([(4, None, None, "insert", 1, 1)], kind), 0)
-        with pytest.raises(FormatError, match="against checkpoint 3, and the table has checkpoint 4"):
+        with pytest.raises(FormatError, match="follow checkpoint 3, but the table is at checkpoint 4"):
             fold(spark.createDataFrame([(5, None, 3, "update", 1, 2)], kind), 1)
         with pytest.raises(OptionError, match="no column 'checkpoint_id'"):
             fold(spark.range(1), 0)
@@ -161,7 +161,7 @@ class TestFolding:
         changes = spark.createDataFrame([(4, None, 3, "update", 1, 1)], kind)
         folding._merge(changes.limit(0), "refused_changes", ["key"], "iceberg")
         for _ in range(2):
-            with pytest.raises(FormatError, match="the table has nothing yet"):
+            with pytest.raises(FormatError, match="the table is empty"):
                 folding._merge(changes, "refused_changes", ["key"], "iceberg")
         assert not spark.catalog.tableExists("refused_changes")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 import statetool
 from statetool.cli.main import cli
@@ -117,6 +118,20 @@ def test_an_opened_snapshot_has_the_names_in_all_tables(sql_corpus: Path, plans:
     assert [f.name for f in given.schema.field("key").type] == ["who"]
     assert [f.name for f in given.schema.field("accState").type][:1] == ["count(*)"]
     assert op.stats().rows("largest")[0].key.startswith("{customer: ")
+
+
+def test_expressions_of_transform_use_the_names(
+    sql_corpus: Path, plans: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    arguments = [
+        "transform", str(sql_corpus / GROUP_AGGREGATE / "snapshot"), str(tmp_path / "new"), "--uid", "GroupAggregate[4]",
+        "--columns-from-plan", str(plans / f"{GROUP_AGGREGATE}.json"), "--where", "key.customer = 'alice'",
+        "--set", "distinctAcc_0_null_state=coalesce(distinctAcc_0_null_state, 0L) + 1", "--dry-run",
+    ]  # fmt: skip
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 0, done.output
+    assert "1 difference." in done.stdout
+    assert "alice" in done.stdout
 
 
 def test_operators_without_a_uid_are_found_by_the_number_in_their_name(sql_corpus: Path, plans: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_key_that_is_not_there_gives_no_row(savepoint: statetool.Savepoint) ->
 
 
 def test_a_key_of_another_type_is_an_error(savepoint: statetool.Savepoint) -> None:
-    with pytest.raises(statetool.StatetoolError, match="the key 'text' is a string, and the keys are of type Long"):
+    with pytest.raises(statetool.StatetoolError, match="the key 'text' is a string, but the keys are of type Long"):
         savepoint["scalars-by-long"].to_arrow(states=["int"], keys=["text"])
 
 

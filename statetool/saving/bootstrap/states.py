@@ -163,7 +163,7 @@ def check_scales(schema: pa.Schema, column: str, logical: LogicalType, own: Cont
         return
     part = f"{path} in column {column!r}" if path else f"column {column!r}"
     raise OptionError(
-        f"{part} is decimal(38,18): the scale that each BigDecimal had is not known",
+        f"{part} is decimal(38,18): the scale of each BigDecimal is not known",
         hint=f"keep the column {scale!r} beside it, or read it with decimals='string', or cast it to text or to DECIMAL(p, s) of the scale",
     )
 

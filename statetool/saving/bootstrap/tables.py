@@ -168,10 +168,10 @@ def _check_last_access(planned: PlannedTable) -> None:
         return
     if isinstance(bootstrap.states, Mapping) and any(bootstrap.states.values()):
         raise OptionError(
-            "last_access_ms= goes with like=", hint="declare it with the state, as in statetool.value(...)"
+            "last_access_ms= can only be used with like=", hint="declare it with the state, as in statetool.value(...)"
         )
     if not any(isinstance(StateLayout(m).element.logical, TtlType) for m, _ in planned.metas):
-        raise OptionError("last_access_ms= without a state that has a time to live", hint="omit it")
+        raise OptionError("last_access_ms= is given, but no state has a time to live", hint="omit it")
 
 
 def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:

@@ -133,7 +133,7 @@ class _NewGroups:
             raise FormatError(
                 f"a key of {self.header.key.type_name} is stored in key group {int(batch.group[at])}, but its hash code gives "
                 f"{int(expected[at])}",
-                hint="the job's class has another hashCode(): declare it with hashes=, or choose a divisor of "
+                hint="the job's class computes hashCode() differently: declare it with hashes=, or choose a divisor of "
                 f"{self.old_max}, which needs none",
             ).at(offset=int(start[at]))
         return key_groups(hashes, self.new_max)
