@@ -11,7 +11,7 @@ Follows chapter 4 of the Java Virtual Machine Specification. Only the parts that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -313,15 +313,13 @@ def _skip_value(c: Cursor, constants: Constants, depth: int) -> None:
     if depth > _MAX_DEPTH:
         raise c.fail(f"annotations nested deeper than {_MAX_DEPTH}")
     start = c.pos
-    steps: dict[str, Callable[[], object]] = {
-        "e": lambda: c.skip(4),
-        "@": lambda: _read_annotation(c, constants, depth + 1),
-        "[": lambda: [_skip_value(c, constants, depth + 1) for _ in range(c.u2())],
-    }
     tag = chr(c.u1())
-    if tag in "BCDFIJSZsc":
-        c.skip(2)
-    elif tag in steps:
-        steps[tag]()
+    if tag == "[":
+        for _ in range(c.u2()):
+            _skip_value(c, constants, depth + 1)
+    elif tag == "@":
+        _read_annotation(c, constants, depth + 1)
+    elif tag in "BCDFIJSZsce":
+        c.skip(4 if tag == "e" else 2)
     else:
         raise c.fail(f"invalid annotation value of kind {tag!r}", pos=start)

@@ -133,8 +133,8 @@ class _Reader:
         name = self._until(":")
         bounds = []
         while self.skip(":"):
-            # The bound to a class is empty if only interfaces bound the parameter.
-            if not self._text.startswith(":", self._pos):
+            # The bound to a class may be left out.
+            if self._text.startswith(("L", "T", "["), self._pos):
                 bounds.append(self.type())
         return name, bounds[0] if bounds else OBJECT_TYPE
 

@@ -16,7 +16,11 @@ from statetool.types.declared import to_json
 
 @click.command(cls=Command)
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
-@click.option("--kryo", type=click.Choice(["2", "5"]), help="Version of Kryo: 2 in Flink 1.x, 5 in Flink 2.x. Few classes depend on it.")
+@click.option(
+    "--kryo",
+    type=click.Choice(["2", "5"]),
+    help="Version of Kryo: 2 in Flink 1.x, 5 in Flink 2.x. Few classes depend on it.",
+)
 @common_options("jar")
 def declare(options: CommonOptions, patterns: tuple[str, ...], kryo: str | None) -> None:
     """Show the declarations of classes in the job's jar.

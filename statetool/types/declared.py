@@ -332,9 +332,16 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
         fields=tuple((n, parse_java_type(t)) for n, t in fields.items()),
         element_types=tuple(parse_java_type(t) for t in tree.get("element_types", ())),
         descriptor=descriptor,
-        **{n: tree.get(n, False) for n in flags},
-        **{n: tree.get(n, "") for n in texts},
-        **{n: tuple(tree.get(n, ())) for n in lists},
+        constants=tuple(tree.get("constants", ())),
+        bodies=tuple(tree.get("bodies", ())),
+        parameters=tuple(tree.get("parameters", ())),
+        extends=tuple(tree.get("extends", ())),
+        final=tree.get("final", False),
+        record=tree.get("record", False),
+        generic=tree.get("generic", False),
+        message=tree.get("message", ""),
+        serializer=tree.get("serializer", ""),
+        steps=tuple(tree.get("steps", ())),
     )
 
 
