@@ -63,7 +63,8 @@ def test_the_jar_gives_the_values_of_declarations(corpus: Path, public_jar: Path
     metadata = str(Case(corpus / name).metadata)
     # The jar also knows the type arguments of described POJOs, so they are declared by hand too.
     order = class_of_fields(
-        "corpus.PublicTypes$Order", {"flags": "Set<String>", "quantities": "Map<String, Integer>", "tags": "List<String>"}
+        "corpus.PublicTypes$Order",
+        {"flags": "Set<String>", "quantities": "Map<String, Integer>", "tags": "List<String>"},
     )
     declared = list(tables(statetool.load(metadata, declarations=[*_PUBLIC, order])))
     found = list(tables(statetool.load(metadata, jars=[public_jar])))
@@ -80,20 +81,20 @@ def test_the_jar_gives_the_values_of_declarations(corpus: Path, public_jar: Path
 @pytest.mark.full
 def test_the_jar_gives_the_values_of_declarations_through_spark(corpus: Path, public_jar: Path, spark: Any) -> None:
     metadata = str(Case(corpus / _CASES[0]).metadata)
-    for more in ({"driver_read_limit": 0}, {}):
-        declared = statetool.load(metadata, spark=spark, declarations=_PUBLIC, **more)["composites-by-int"]
-        found = statetool.load(metadata, spark=spark, jars=[public_jar], **more)["composites-by-int"]
+    for limit in (0, None):
+        declared = statetool.load(metadata, spark=spark, declarations=_PUBLIC, driver_read_limit=limit)[
+            "composites-by-int"
+        ]
+        found = statetool.load(metadata, spark=spark, jars=[public_jar], driver_read_limit=limit)["composites-by-int"]
         for table in ("money", "pet", "keyed_state"):
             if table in declared.tables:
-                rows, wanted = found.to_df(table).toPandas(), declared.to_df(table).toPandas()
+                rows, wanted = found.table(table).toPandas(), declared.table(table).toPandas()
                 assert sorted(map(repr, rows.to_dict("records"))) == sorted(map(repr, wanted.to_dict("records")))
 
 
 def test_declarations_take_precedence_over_the_jar(corpus: Path, public_jar: Path) -> None:
     wrong = class_of_fields("corpus.PublicTypes$Money", {"amount": "long", "currency": "String"})
-    savepoint = statetool.load(
-        str(Case(corpus / _CASES[0]).metadata), jars=[public_jar], declarations=[wrong]
-    )
+    savepoint = statetool.load(str(Case(corpus / _CASES[0]).metadata), jars=[public_jar], declarations=[wrong])
     names = [f.name for f in savepoint["composites-by-int"].to_arrow("money").schema.field("value").type]
     assert sorted(names) == ["amount", "currency"]
 
