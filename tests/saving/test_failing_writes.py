@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import shutil
+import signal
 import threading
 import time
 import warnings
@@ -281,9 +282,11 @@ def test_an_interrupt_during_the_last_request_awaits_its_end(bucket: Any, folder
         return ""
 
     bucket.forbid = forbid
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with SIGINT ignored
     try:
         with pytest.raises(KeyboardInterrupt, match="is complete"):
             st.copy(str(folder / "files"), target)
     finally:
         bucket.forbid = None
+        signal.signal(signal.SIGINT, before)
     check_whole(target)
