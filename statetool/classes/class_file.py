@@ -123,7 +123,10 @@ class Constants:
 
     def class_name(self, index: int) -> str:
         """Return the ``Class.getName()`` of the class at an index."""
-        return self.text(self._find(index, _CLASS).u2()).replace("/", ".")
+        name = self.text(self._find(index, _CLASS).u2()).replace("/", ".")
+        if not name or (";" in name and not name.startswith("[")):
+            raise self._c.fail(f"invalid name {name!r} of a class")
+        return name
 
     def optional_class_name(self, index: int) -> str:
         """Return the class name at an index, empty for index 0."""

@@ -43,7 +43,9 @@ _MAX_COMMENT: Final = 0xFFFF
 _VERSIONS: Final = "META-INF/versions/"
 _ARCHIVES: Final = (".jar", ".war", ".zip")
 #: Part of the key of cached indexes.
-_INDEX_FORM: Final = "1"
+_INDEX_FORM: Final = "2"
+#: No name of a class has it.
+_SEPARATOR: Final = ";"
 _MOST_CACHED: Final = 50
 #: Maximum number of parsed classes in memory.
 _MOST_PARSED: Final = 1000
@@ -68,7 +70,7 @@ class _Index:
     """Classes of one file, as columns, which load fast."""
 
     names: list[str] = field(default_factory=list)
-    #: Superclass and interfaces of each class, separated by spaces.
+    #: Superclass and interfaces of each class, separated by ``;``.
     parents: list[str] = field(default_factory=list)
     entries: list[list[Any]] = field(default_factory=list)
     #: Nested archives. Archive 0 is the file.
@@ -155,7 +157,7 @@ class ClassPath:
         cls = parse_class(_read_class_file(file), file)
         if cls.name not in self._at:
             self._at[cls.name] = file
-            self._parents[cls.name] = " ".join((cls.superclass, *cls.interfaces))
+            self._parents[cls.name] = _SEPARATOR.join(filter(None, (cls.superclass, *cls.interfaces)))
 
     def _add_jar(self, jar: _Jar) -> None:
         index = jar.index
@@ -203,11 +205,11 @@ class ClassPath:
     def supertypes(self, name: str) -> list[str]:
         """Return the superclasses and interfaces of a class, nearest first, as far as the classes are known."""
         found: dict[str, None] = {}
-        level = self._parents.get(name, "").split()
+        level = _names_in(self._parents.get(name, ""))
         while level:
             new = [parent for parent in level if parent not in found and parent != name]
             found |= dict.fromkeys(new)
-            level = [above for parent in new for above in self._parents.get(parent, "").split()]
+            level = [above for parent in new for above in _names_in(self._parents.get(parent, ""))]
         return list(found)
 
     def subclasses(self, name: str) -> list[str]:
@@ -215,7 +217,7 @@ class ClassPath:
         if self._children is None:
             self._children = {}
             for child, parents in self._parents.items():
-                for parent in parents.split():
+                for parent in _names_in(parents):
                     self._children.setdefault(parent, []).append(child)
         found: dict[str, None] = {}
         level = [name]
@@ -223,6 +225,10 @@ class ClassPath:
             level = [c for parent in level for c in self._children.get(parent, ()) if c not in found and c != name]
             found |= dict.fromkeys(level)
         return sorted(found)
+
+
+def _names_in(joined: str) -> list[str]:
+    return joined.split(_SEPARATOR) if joined else []
 
 
 def _files_of(path: str) -> list[str]:
@@ -362,7 +368,7 @@ class _Indexer:
         known = self._found.get(head[0])
         # In one archive a later release of a class wins; otherwise the first class of a name wins.
         if known is None or (known[2].archive == entry.archive and version > known[0]):
-            self._found[head[0]] = version, " ".join(head[1:]), entry
+            self._found[head[0]] = version, _SEPARATOR.join(head[1:]), entry
 
 
 def _columns(entry: _Entry) -> tuple[Any, ...]:
@@ -447,7 +453,8 @@ def _read_head(data: bytes, label: str) -> tuple[str, ...]:
                 pos += 1 + CONSTANT_BYTES[tag]
                 index += 2 if tag in (5, 6) else 1
         references = struct.unpack_from(f">{3 + (data[pos + 6] << 8 | data[pos + 7])}H", data, pos + 2)
-        classes = [r for i, r in enumerate(references) if r and i != 2]
+        # Only the superclass may be missing. The third number is that of interfaces.
+        classes = [r for i, r in enumerate(references) if i != 2 and (r or i != 1)]
         names = []
         for reference in classes:
             start = at[reference]
@@ -456,10 +463,12 @@ def _read_head(data: bytes, label: str) -> tuple[str, ...]:
             if data[start] != 7 or data[text] != 1 or text + 3 + size > len(data):
                 raise ValueError
             names.append(data[text + 3 : text + 3 + size].decode("ascii").replace("/", "."))
+        if not all(names) or any(_SEPARATOR in name for name in names):
+            raise ValueError
         return tuple(names)
     except (IndexError, KeyError, ValueError, struct.error):
         cls = parse_class(data, label)
-        return tuple(name for name in (cls.name, cls.superclass, *cls.interfaces) if name)
+        return tuple(filter(None, (cls.name, cls.superclass, *cls.interfaces)))
 
 
 def _cached_index(jar: _Jar, release: int) -> _Index:

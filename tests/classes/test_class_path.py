@@ -116,6 +116,14 @@ def test_missing_and_damaged_files_are_named(item: bytes, tmp_path: Path) -> Non
         ClassPath([jar])
 
 
+def test_a_class_without_a_name_is_damaged(item: bytes, tmp_path: Path) -> None:
+    assert item.count(b"\x00\x0eacme/Shop$Item") == 1
+    for name in (b"\x00\x00", b"\x00\x0eacme/Shop;Item"):
+        jar = make_jar(tmp_path / "a.jar", {"A.class": item.replace(b"\x00\x0eacme/Shop$Item", name)})
+        with pytest.raises(FormatError, match=r"invalid name.*a\.jar!A\.class"):
+            ClassPath([jar])
+
+
 def test_a_class_that_does_not_match_its_checksum_is_refused(item: bytes, tmp_path: Path) -> None:
     jar = make_jar(tmp_path / "a.jar", {"A.class": item}, method=zipfile.ZIP_STORED)
     jar.write_bytes(jar.read_bytes().replace(b"\x04name", b"\x04nick", 1))

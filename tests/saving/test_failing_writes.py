@@ -282,7 +282,9 @@ def test_an_interrupt_during_the_last_request_awaits_its_end(bucket: Any, folder
         return ""
 
     bucket.forbid = forbid
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with SIGINT ignored
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell starts background jobs with SIGINT ignored
     try:
         with pytest.raises(KeyboardInterrupt, match="is complete"):
             st.copy(str(folder / "files"), target)
