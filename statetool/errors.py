@@ -120,7 +120,12 @@ class UnknownSerializerError(StatetoolError, LookupError):
 
 
 class UndescribedClassError(FormatError, UnknownSerializerError):
-    """A value of a class that its serializer snapshot does not describe. Only user code can read it."""
+    """A value of a class that its serializer snapshot does not describe. Only user code can read it.
+
+    ``bases`` are the described classes that it extends.
+    """
+
+    bases: frozenset[str] = frozenset()
 
 
 class UnsupportedError(StatetoolError, NotImplementedError):

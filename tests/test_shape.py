@@ -26,7 +26,7 @@ ROOMS: Final = (
     ("snapshot",),
     ("columns", "hashing"),
     ("tables", "connectors"),
-    ("verification", "directories"),
+    ("verification", "directories", "cluster"),
     ("statistics", "comparison", "advice"),
     ("saving",),
     ("compatibility",),

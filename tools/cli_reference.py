@@ -70,6 +70,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
             f"statetool sinks forget {_SINK} smaller --uid 514dc31230726fb6b190b5bf50bbec8f --lose orders-out-0-1 --dry-run"
         ),
     },
+    "Jobs": {},
     "Checkpoints": {
         "chain": "statetool chain checkpoints",
         "orphans": "statetool orphans checkpoints",
@@ -89,6 +90,11 @@ INTERACTIVE: Final[Mapping[str, Mapping[str, str]]] = {
         "declare": "statetool declare --jar job.jar 'com.acme.*' > classes.json",
         "browse": f"statetool browse {_DEMO}",
         "shell": f"statetool shell {_DEMO}",
+    },
+    "Jobs": {
+        "jobs": "statetool jobs flink://jobmanager:8081",
+        "savepoint": "statetool savepoint flink://jobmanager:8081/orders --to s3://bucket/savepoints",
+        "checkpoint": "statetool checkpoint flink://jobmanager:8081/orders",
     },
     "Setup": {"mcp": "statetool mcp /checkpoints"},
 }

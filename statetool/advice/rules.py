@@ -211,6 +211,8 @@ def _on_the_job_manager(known: Known) -> Finding | None:
     if known.configuration.text(f"{_C}dir"):
         message = "a directory is set, but all state goes through the JobManager's heap, which limits each state handle to 5 MB"
         return known.finding("warning", "storage-ignores-dir", f"{_C}storage", CHECKPOINTS, message)
+    if known.configuration.text(f"{_C}storage"):
+        return None  # The user chose it.
     message = "without a directory, checkpoints stay on the JobManager's heap, with at most 5 MB per state handle, and cannot be restored by hand"
     return known.finding("advice", "no-directory", f"{_C}dir", CHECKPOINTS, message)
 

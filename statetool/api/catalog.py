@@ -15,6 +15,7 @@ from statetool.api.execution import Execution
 from statetool.api.load import load
 from statetool.api.operator import Operator
 from statetool.api.savepoint import Savepoint
+from statetool.cluster.paths import resolve_directory
 from statetool.declaring.classes import Declarations, PythonTypes
 from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_heads, unique_names
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
@@ -55,7 +56,7 @@ def catalog(
     spark
         The session of its DataFrames. With ``None``, tables are Arrow tables and no JVM is needed.
     root
-        A directory: a local path or any URI that fsspec can list.
+        A directory: a local path or any URI that fsspec can list. Or the URL of a job, for the directory of its checkpoints.
     uids, rebase, key_types, declarations, kryo, python, unsafe_pickle, columns_from_plan, jars, driver_read_limit
         As for :func:`statetool.load`, for every snapshot.
 
@@ -78,7 +79,7 @@ def catalog(
         jars=name_list("jars", jars),
         driver_read_limit=driver_read_limit,
     )
-    return Catalog(root, Execution(spark), opener)
+    return Catalog(resolve_directory(root), Execution(spark), opener)
 
 
 class Database:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from statetool.api.execution import Execution
 from statetool.api.operator import Access, Operator
 from statetool.api.savepoint import Savepoint
+from statetool.cluster.paths import resolve_path
 from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
 from statetool.snapshot.inventory import Inventory
 from statetool.types.declared import ClassSource, TypeContext
@@ -42,7 +43,8 @@ def load(
     Parameters
     ----------
     path
-        Directory or metadata file of the snapshot: a local path or any URI that fsspec can open.
+        Directory or metadata file of the snapshot: a local path or any URI that fsspec can open. Or the URL of a job, such as
+        ``flink://jobmanager:8081/orders``, for its newest completed checkpoint.
     spark
         Session for the DataFrame methods. Everything else works without one. On PySpark 4 this also registers the data sources.
     uids
@@ -78,6 +80,8 @@ def load(
     ------
     SnapshotNotFoundError, FormatError
         The snapshot or a jar does not exist, or the metadata or a jar is damaged.
+    ConnectionFailedError
+        The JobManager does not answer, or refuses the request.
     """
     keys = {
         name: other.inventory.keyed.needed_key() if isinstance(other, Operator) else _parse_type(other)
@@ -93,7 +97,12 @@ def load(
     )
     names, moved = name_list("uids", uids), tuple((rebase or {}).items())
     inventory = Inventory(
-        path, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan
+        resolve_path(path, moved),
+        rebase=moved,
+        uids=names,
+        key_types=keys,
+        types=types,
+        columns_from_plan=columns_from_plan,
     )
     limit = driver_read_limit if local_bytes is None else local_bytes
     access = Access(execution=Execution(spark), driver_read_limit=limit, edit=_edit)

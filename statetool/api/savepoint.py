@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 from statetool.api.comparison import Comparison
 from statetool.api.execution import Execution
 from statetool.api.operator import Access, Operator, Writer
+from statetool.cluster.paths import resolve_path
 from statetool.errors import OptionError, UnknownNameError, warn
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
@@ -348,7 +349,8 @@ class Savepoint(Generic[Writer]):
                 return other.inventory
             case str():
                 mine = self._inventory
-                return Inventory(other, rebase=mine.rebase, types=mine.types, columns_from_plan=mine.columns_from_plan)
+                path = resolve_path(other, mine.rebase)
+                return Inventory(path, rebase=mine.rebase, types=mine.types, columns_from_plan=mine.columns_from_plan)
         raise OptionError(f"{other!r} is neither a savepoint nor a path", hint="pass statetool.load(path) or the path")
 
     def report(

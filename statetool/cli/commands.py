@@ -38,6 +38,11 @@ COMMANDS: Final = {
         "sources": ("statetool.cli.connectors:sources", "Inspect and change offsets and splits of sources"),
         "sinks": ("statetool.cli.connectors:sinks", "Inspect and drop uncommitted transactions of sinks"),
     },
+    "Jobs": {
+        "jobs": ("statetool.cli.jobs:jobs", "List jobs of a cluster with their checkpoints"),
+        "savepoint": ("statetool.cli.jobs:savepoint", "Take a savepoint of a running job and print its path"),
+        "checkpoint": ("statetool.cli.jobs:checkpoint", "Take a checkpoint of a running job and print its path"),
+    },
     "Checkpoints": {
         "advise": ("statetool.cli.checkpoints:advise", "Suggest checkpoint settings from a job's checkpoints"),
         "lint": ("statetool.cli.checkpoints:lint", "Check a Flink configuration for conflicting settings"),

@@ -13,6 +13,7 @@ from statetool.cli.group import Command
 from statetool.cli.options import OUTPUT, SNAPSHOT, CommonOptions, common_options, open_snapshot
 from statetool.cli.output import Output, echo_err
 from statetool.cli.resolve_path import is_snapshot
+from statetool.cluster.paths import is_server
 from statetool.errors import several
 from statetool.types.operators import display_name, operator_fields
 
@@ -89,10 +90,18 @@ def _print_unnamed(savepoint: statetool.Savepoint, unnamed: Sequence[OperatorRow
 def ls(options: CommonOptions, path: str) -> None:
     """List tables of a snapshot, or snapshots in a directory.
 
+    For the URL of a JobManager, lists its jobs.
+
     Examples:
       statetool ls s3://bucket/savepoint-1a2b
       statetool ls s3://bucket/checkpoints
+      statetool ls flink://jobmanager:8081
     """
+    if is_server(path):
+        from statetool.cli.jobs import print_jobs
+
+        print_jobs(path, options)
+        return
     if not options.latest and not is_snapshot(path):
         from statetool.cli.directories import print_snapshots
 

@@ -31,8 +31,8 @@ from statetool.errors import (
 
 #: The shells' exit code for Ctrl-C: 128 plus the number of the signal.
 _INTERRUPTED: Final = 130
-#: Commands that write files.
-_WRITES: Final = {*COMMANDS["Write"], "report"}
+#: Commands that write files, or have Flink write them.
+_WRITES: Final = {*COMMANDS["Write"], "report", "savepoint", "checkpoint"}
 
 
 class _Commands(LazyGroup):
@@ -106,7 +106,7 @@ def cli(debug: bool) -> None:
 
     PATH and SRC name a savepoint or checkpoint by its directory or its file _metadata: a local path, or a URI such as
     s3://bucket/savepoint-1a2b. With --latest, pass a directory of snapshots, and statetool uses the newest complete
-    one. OPERATOR is a uid or an operator id.
+    one. flink://host:8081/JOB is the newest checkpoint of a running job. OPERATOR is a uid or an operator id.
 
     Examples:
       statetool ls s3://bucket/savepoint-1a2b

@@ -17,6 +17,7 @@ from statetool.cli.group import COMMON, SectionOption
 from statetool.cli.output import Output, echo_err
 from statetool.cli.progress import expect, progress
 from statetool.cli.resolve_path import add_choices, is_snapshot, newest_snapshot, was_deleted
+from statetool.cluster.paths import resolve_path as resolve_url
 from statetool.errors import OptionError, SnapshotNotFoundError
 
 if TYPE_CHECKING:
@@ -160,7 +161,11 @@ def load_snapshot(path: str, options: CommonOptions) -> statetool.Savepoint:
 
 
 def resolve_path(path: str, options: CommonOptions) -> str:
-    """Return the path, or with ``--latest`` the newest complete snapshot below it."""
+    """Return the path, or with ``--latest`` the newest complete snapshot below it. For the URL of a job, return the path of its snapshot."""
+    resolved = resolve_url(path, tuple(options.rebase.items()))
+    if resolved != path:
+        options.chosen.append(resolved)
+        return resolved
     if not options.latest or is_snapshot(path):
         return path
     options.chosen.append(newest_snapshot(path, options.rebase))

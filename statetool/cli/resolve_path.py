@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import statetool
+from statetool.cluster.paths import is_job
 from statetool.directories.snapshots import SnapshotRow
 from statetool.errors import SnapshotNotFoundError
 from statetool.io import files
@@ -22,8 +23,8 @@ class SnapshotChoicesError(SnapshotNotFoundError):
 
 
 def is_snapshot(path: str) -> bool:
-    """Return True if a path is a snapshot itself: its metadata file, or a directory with one."""
-    return not files.is_dir(path) or files.exists(files.join(path, METADATA_NAME))
+    """Return True if a path is a snapshot itself: its metadata file, a directory with one, or the URL of a job."""
+    return is_job(path) or not files.is_dir(path) or files.exists(files.join(path, METADATA_NAME))
 
 
 def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:

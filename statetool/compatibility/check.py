@@ -7,13 +7,21 @@ from contextlib import suppress
 from typing import Final
 
 from statetool.compatibility.commits import with_commit_ids
-from statetool.compatibility.states import Backend, Hidden, Job, check_key, element_verdicts, keyed_verdicts, of_error
+from statetool.compatibility.states import (
+    NAME_BACKEND,
+    Backend,
+    Hidden,
+    Job,
+    check_key,
+    element_verdicts,
+    keyed_verdicts,
+    of_error,
+)
 from statetool.compatibility.undescribed_subclasses import hidden_subclasses
 from statetool.compatibility.verdicts import (
     NEW,
     STARTS_EMPTY,
     A,
-    B,
     Cause,
     Check,
     CheckWarning,
@@ -25,17 +33,19 @@ from statetool.compatibility.verdicts import (
     combine,
     worst,
 )
-from statetool.errors import UNREAD, OptionError, UnsupportedError, several
+from statetool.errors import NO_FINDING, UNREAD, OptionError, StatetoolError, UnsupportedError, sentence, several
 from statetool.formats.key_groups import default_max_parallelism
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.saving.versions import RELEASES, Target, convert_metadata, parse_release
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
-from statetool.types.operators import display_name
+from statetool.types.operators import OperatorLabel, display_name
 
 #: The first metadata version of Flink 2.x.
 _FIRST_OF_2: Final = 5
+#: New operators that are tried as the successor of an operator.
+_MOST_TRIALS: Final = 5
 _BACKENDS: Final = ("heap", "rocksdb")
 
 
@@ -47,7 +57,8 @@ def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, 
         raise OptionError(f"backend={backend!r} is not one of {', '.join(_BACKENDS)}")
     if new is not None:
         old, new = old.with_names_of(new), new.with_names_of(old)
-    job = Job(backend=_backend(new, backend), target=_target(new, flink))
+    target = _target(new, flink)
+    job = Job(backend=_backend(new, backend), target=target, kryo=_kryo(new, target))
     metadata = _metadata(old, job)
     operators = tuple(with_commit_ids(_operators(old, new, job), old, new))
     verdict = worst([metadata.level.verdict, *(o.verdict for o in operators)])
@@ -65,6 +76,15 @@ def _target(new: Inventory | None, flink: str | None) -> Target | None:
     if new is None:
         return None
     return parse_release("2.3" if new.metadata.version >= _FIRST_OF_2 else "1.20")
+
+
+def _kryo(new: Inventory | None, target: Target | None) -> int | None:
+    """Return the Kryo of the release if the snapshot of the new job does not show it."""
+    if target is None or target.release is None:
+        return None
+    kryo = 2 if target.release.startswith("1.") else 5
+    shown = {o.types.kryo for o in new.operators.values()} if new is not None else set()
+    return None if shown == {kryo} else kryo
 
 
 def _backend(new: Inventory | None, backend: str | None) -> Backend:
@@ -100,16 +120,24 @@ def _operators(old: Inventory, new: Inventory | None, job: Job) -> Iterator[Oper
     for operator in old.operators.values():
         successor = new_operators.get(operator.state.operator_id)
         if new is not None and successor is None:
-            yield _without_successor(operator, fresh)
+            yield _without_successor(operator, fresh, job)
         else:
-            yield _restore_verdict(operator, successor, job)
+            yield _restore_verdict(old, operator, successor, job)
     for operator in fresh:
         yield OperatorVerdict(uid=operator.label, verdict="fully", reason=STARTS_EMPTY, remedy="")
 
 
-def _restore_verdict(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
+def _restore_verdict(
+    snapshot: Inventory, old: OperatorInventory, new: OperatorInventory | None, job: Job
+) -> OperatorVerdict:
+    return _state_verdict(old, new, job, [_parallelism(snapshot, old, new)])
+
+
+def _state_verdict(
+    old: OperatorInventory, new: OperatorInventory | None, job: Job, resolutions: list[Resolution]
+) -> OperatorVerdict:
+    """Return the verdict on the state of an operator. ``resolutions`` are those of the operator that are known already."""
     states: list[StateVerdict] = []
-    resolutions = [_parallelism(old, new)]
     hidden: Hidden = {}
 
     def keyed() -> None:
@@ -117,7 +145,7 @@ def _restore_verdict(old: OperatorInventory, new: OperatorInventory | None, job:
         resolutions.append(_forms(old, new, job))
         if old.keyed.key is not None:
             resolutions.append(check_key(old.keyed.key, None if new is None else new.keyed.key, job))
-        hidden = {} if new is None else hidden_subclasses(old)
+        hidden = {} if new is None else hidden_subclasses(old, new)
         states.extend(keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden))
 
     def elements() -> None:
@@ -141,18 +169,14 @@ def _restore_verdict(old: OperatorInventory, new: OperatorInventory | None, job:
     )
 
 
-def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resolution:
+def _parallelism(snapshot: Inventory, old: OperatorInventory, new: OperatorInventory | None) -> Resolution:
     if new is None:
         return Resolution(Level.AS_IS)
     before, after = old.state.max_parallelism, new.state.max_parallelism
     if new.state.parallelism > before:
+        reason = f"The job has parallelism {new.state.parallelism}, the savepoint max parallelism {before}."
         return Resolution.because(
-            Level.INCOMPATIBLE,
-            f"The job has parallelism {new.state.parallelism}, the savepoint max parallelism {before}.",
-            Remedy(
-                f"Lower the parallelism of the job, or write a copy with max parallelism {after}.",
-                ("rescale", A, NEW, "--max-parallelism", str(after)),
-            ),
+            Level.INCOMPATIBLE, reason, _rescale(snapshot, old, after, "Lower the parallelism of the job")
         )
     if before != after:
         # If the job does not set it, Flink uses the snapshot's value. The job's savepoint does not show whether the job set it.
@@ -161,12 +185,26 @@ def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resol
             Level.UNKNOWN if unset else Level.INCOMPATIBLE,
             f"The savepoint has max parallelism {before}, the job {after}. If the job sets {after} explicitly,"
             f" Flink refuses to restore; otherwise Flink keeps {before}.",
-            Remedy(
-                f"Do not set it in the job, or write a copy with max parallelism {after}.",
-                ("rescale", A, NEW, "--uid", f"{old.label}={after}"),
-            ),
+            _rescale(snapshot, old, after, "Do not set it in the job"),
         )
     return Resolution(Level.AS_IS)
+
+
+def _rescale(snapshot: Inventory, operator: OperatorInventory, max_parallelism: int, otherwise: str) -> Remedy:
+    """Return the remedy to move the keys of an operator, if they can move."""
+    # Loads Arrow, which takes long.
+    from statetool.saving.rescale import plan_rescale
+
+    try:
+        plan_rescale(snapshot, {operator.state.operator_id: max_parallelism}).check()
+    except NO_FINDING:
+        raise
+    except StatetoolError as error:
+        return Remedy(
+            f"{otherwise}. statetool cannot write a copy with max parallelism {max_parallelism}: {sentence(error.message)}"
+        )
+    text = f"{otherwise}, or write a copy with max parallelism {max_parallelism}."
+    return Remedy(text, ("rescale", A, NEW, "--uid", f"{operator.label}={max_parallelism}"))
 
 
 def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> Resolution:
@@ -177,9 +215,7 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
                 return Resolution.because(
                     Level.UNKNOWN,
                     "The keyed state has the native format of RocksDB or ForSt, and the snapshot of the new job does not show its backend.",
-                    Remedy(
-                        "Name the backend of the new job (heap or rocksdb).", ("check", A, B, "--backend", "rocksdb")
-                    ),
+                    NAME_BACKEND,
                 )
         elif not stored.canonical and stored.database != (job.backend == "rocksdb"):
             form = "RocksDB or ForSt" if stored.database else "another backend than RocksDB"
@@ -191,21 +227,23 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
     return Resolution(Level.AS_IS)
 
 
-def _without_successor(old: OperatorInventory, fresh: list[OperatorInventory]) -> OperatorVerdict:
+def _without_successor(old: OperatorInventory, fresh: list[OperatorInventory], job: Job) -> OperatorVerdict:
     row = operator_row(old)
     size = row.state_bytes + row.coordinator_bytes
     if not size:
         return OperatorVerdict(uid=old.label, verdict="fully", reason="Not in the job; it has no state.", remedy="")
-    candidates = sorted(fresh, key=lambda o: -_likeness(old, o))
     amount = several(size, "byte")
     remedy = Remedy(
         "If its state is not needed, drop it, or restore with --allowNonRestoredState.",
         ("drop", A, NEW, "--uid", old.label),
     )
-    if candidates and _likeness(old, candidates[0]) > 0:
-        renamed = f"{old.label}={candidates[0].label}"
-        text = f"If the operator is {candidates[0].label.display} in the new job, rename it. {remedy.text}"
-        remedy = Remedy(text, ("uid", A, NEW, renamed))
+    names, sure = _successors(old, fresh, job)
+    if names:
+        shown = " or ".join(n.display for n in names)
+        rename = f"If the operator is {shown} in the new job, rename it{'' if sure else ' and check again'}."
+        # Which of several it is, only the user knows.
+        uid = names[0] if len(names) == 1 else "NEW_UID"
+        remedy = Remedy(f"{rename} {remedy.text}", ("uid", A, NEW, f"{old.label}={uid}"))
     cause = Cause(
         level=Level.INCOMPATIBLE,
         reason=f"The new job has no operator with this uid, so its {amount} of state cannot be restored.",
@@ -223,12 +261,23 @@ def _without_successor(old: OperatorInventory, fresh: list[OperatorInventory]) -
     )
 
 
+def _successors(old: OperatorInventory, fresh: list[OperatorInventory], job: Job) -> tuple[list[OperatorLabel], bool]:
+    """Return the new operators that resemble an operator most, of those that would restore its state under their uid.
+
+    If none would for sure, those for which it is unknown; the second value is then False.
+    """
+    likeness = {o.label: _likeness(old, o) for o in fresh}
+    alike = sorted((o for o in fresh if likeness[o.label] > 0), key=lambda o: -likeness[o.label])[:_MOST_TRIALS]
+    verdicts = {o.label: _state_verdict(old, o, job, []).verdict for o in alike}
+    for wanted in (("fully", "after_migration"), ("unknown",)):
+        if found := [label for label, verdict in verdicts.items() if verdict in wanted]:
+            return [label for label in found if likeness[label] == likeness[found[0]]], wanted != ("unknown",)
+    return [], False
+
+
 def _likeness(old: OperatorInventory, new: OperatorInventory) -> float:
-    """Return the similarity of two operators by names and types of their states, and by their names."""
-    old_states = {(n, m.value.type_name) for n, (_, m) in old.listed_keyed.items()}
-    old_states |= {(n, m.value.type_name) for n, m in old.listed_elements.items()}
-    new_states = {(n, m.value.type_name) for n, (_, m) in new.listed_keyed.items()}
-    new_states |= {(n, m.value.type_name) for n, m in new.listed_elements.items()}
+    """Return the similarity of two operators by the names of their states, and by their own names."""
+    old_states, new_states = ({*o.listed_keyed, *o.listed_elements} for o in (old, new))
     overlap = len(old_states & new_states) / max(1, len(old_states | new_states))
     same_name = bool(old.state.name) and old.state.name == new.state.name
     return overlap + (0.5 if same_name and overlap else 0)

@@ -14,7 +14,18 @@ from typing import Final
 
 from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
-from statetool.compatibility.verdicts import NEW, A, B, CheckWarning, Level, Remedy, Resolution, combine
+from statetool.compatibility.kryo_rules import resolve_kryo
+from statetool.compatibility.verdicts import (
+    NEW,
+    A,
+    B,
+    CheckWarning,
+    Level,
+    Remedy,
+    Resolution,
+    combine,
+    migration_remedy,
+)
 from statetool.errors import UnknownSerializerError
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
@@ -31,10 +42,8 @@ from statetool.serializers.runtime import TtlSerializer, unwrap
 _ANOTHER_SCHEMA: Final = "The Avro schema changed."
 _GENERIC_RECORD: Final = "org.apache.avro.generic.GenericRecord"
 _AS_IS: Final = Resolution(Level.AS_IS)
-#: The command refuses values that it cannot convert, and steps that lose something unless they are accepted.
-MIGRATE: Final = Remedy(
-    "Write a copy of the snapshot in which the values have the new type, if they can be converted.",
-    ("migrate", A, NEW, "--to", B),
+MIGRATE: Final = migration_remedy(
+    "Write a copy of the snapshot in which the values have the new type, if they can be converted."
 )
 _TRY: Final = "Restore a copy of the job from this snapshot to find out."
 
@@ -101,7 +110,7 @@ def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Reso
         )
         return Resolution.because(Level.UNKNOWN, reason, release)
     if not may:
-        remedy = "Keep the TTL setting of the state, or give the state a new name: it then starts empty."
+        remedy = "Keep the TTL setting of the state."
         return Resolution.because(Level.INCOMPATIBLE, f"{reason} Flink 1.x does not migrate it.", remedy)
     values = [s.children()[1][1] if isinstance(s, TtlSerializer) else s for s in (old, new)]
     return combine([Resolution.because(Level.AFTER_MIGRATION, reason), resolve(*values)])
@@ -172,27 +181,55 @@ def _unregistered_resolutions(old: PojoSerializer, new: PojoSerializer, *, migra
 def _unmigrated_resolution(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
     """Return the resolution of an unregistered subclass whose values are not migrated.
 
-    Flink does not check it, and continues with its old serializer (``constructReconfiguredPojoSerializer``).
+    Flink asks registered subclasses only (``getCompatibilityOfPreExistingRegisteredSubclasses``), and continues with the old serializer of
+    the others (``constructReconfiguredPojoSerializer``). It skips fields that are gone, and never writes new ones.
     """
     whole = resolve(old, new)
-    before, after = dict(old.fields), dict(new.fields)
-    added = [n for n in after if n not in before]
-    if not added or whole.level > Level.AFTER_MIGRATION:
+    if whole.level != Level.AFTER_MIGRATION:
         return whole.inside(name)
-    one = len(added) == 1
-    text = (
-        f"The new {'field' if one else 'fields'} {', '.join(added)} {'is' if one else 'are'} never written:"
-        " Flink keeps the old serializer of a subclass that is not registered."
-    )
-    remedy = Remedy(
-        "Write a copy of the snapshot in which the values have the new fields.", ("migrate", A, NEW, "--to", B)
-    )
-    same = all(n in after and resolve(s, after[n]).level < Level.AFTER_MIGRATION for n, s in before.items())
-    warnings = (*whole.warnings, CheckWarning(kind="loses", message=text, remedy=remedy))
-    level = Level.RECONFIGURED if same else whole.level
-    return Resolution(
-        level, tuple(replace(c, level=min(c.level, level), remedy=remedy) for c in whole.causes), warnings
-    ).inside(name)
+    kept = "Flink keeps the old serializer of a subclass that is not registered"
+    remedy = migration_remedy("Write a copy of the snapshot in which the values have the new fields.")
+    warnings = whole.warnings
+    if added := list(_added_fields(old, new)):
+        one = len(added) == 1
+        text = (
+            f"The new {'field' if one else 'fields'} {', '.join(added)} {'is' if one else 'are'} never written: {kept}."
+        )
+        warnings = (*warnings, CheckWarning(kind="loses", message=text, remedy=remedy))
+    if not _only_fields_differ(old, new):
+        reason = f"{kept}, and statetool does not know whether it still reads and writes these values."
+        return combine([replace(whole, warnings=warnings), Resolution.because(Level.UNKNOWN, reason, remedy)]).inside(
+            name
+        )
+    level = Level.RECONFIGURED
+    causes = tuple(replace(c, level=min(c.level, level), remedy=remedy) for c in whole.causes)
+    return Resolution(level, causes, warnings).inside(name)
+
+
+def _added_fields(old: PojoSerializer, new: PojoSerializer, path: tuple[str, ...] = ()) -> Iterator[str]:
+    fields = dict(old.fields)
+    for name, after in new.fields:
+        before = fields.get(name)
+        if before is None:
+            yield ".".join((*path, name))
+        elif isinstance(before, PojoSerializer) and isinstance(after, PojoSerializer):
+            yield from _added_fields(before, after, (*path, name))
+
+
+def _only_fields_differ(old: PojoSerializer, new: PojoSerializer) -> bool:
+    """Return True if the classes differ only in fields that were added or removed, also in nested classes."""
+    fields = dict(new.fields)
+    for name, before in old.fields:
+        after = fields.get(name)
+        if after is None:
+            continue
+        if isinstance(before, PojoSerializer) and isinstance(after, PojoSerializer):
+            same = _only_fields_differ(before, after)
+        else:
+            same = resolve(before, after).level < Level.AFTER_MIGRATION
+        if not same:
+            return False
+    return True
 
 
 def _subclasses(parts: Iterable[tuple[str, Serializer]], new: PojoSerializer) -> Iterator[Resolution]:
@@ -248,9 +285,8 @@ def _generic_records(before: object, after: object) -> Resolution:
     for effect, words in by_position(before, after):
         effects.setdefault(effect, []).append(words)
     text = "A GenericRecord keeps its old schema, and the new serializer takes its fields by position"
-    remedy = Remedy(
-        "Write a copy of the snapshot with the new schema, or use a generated class, which Avro resolves by name.",
-        ("migrate", A, NEW, "--to", B),
+    remedy = migration_remedy(
+        "Write a copy of the snapshot with the new schema, or use a generated class, which Avro resolves by name."
     )
 
     def may_change(message: str, *, in_reason: bool = False) -> CheckWarning:
@@ -280,33 +316,12 @@ def _avro_losses(before: object, after: object) -> Iterator[CheckWarning]:
 def _kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
     if old.type_class != new.type_class:
         return Resolution.because(Level.INCOMPATIBLE, f"The class {old.type_class} became {new.type_class}.", MIGRATE)
-    if old.context.kryo != new.context.kryo:
-        return Resolution.because(
-            Level.INCOMPATIBLE,
-            f"Another version of Kryo wrote the values of {old.type_class}: Flink 1.x has Kryo 2, Flink 2.x has Kryo 5.",
-            "Before the upgrade, give the type a serializer that both releases have, such as POJO or Avro.",
-        )
-    gone = {e.name for m in old.maps for e in m} - {e.name for m in new.maps for e in m}
-    if gone:
-        names = ", ".join(sorted(gone))
-        reason = f"The new job does not register {names} with Kryo."
-        return Resolution.because(Level.INCOMPATIBLE, reason, f"Register {names} as before.")
-    level = Level.AS_IS if old.maps == new.maps else Level.RECONFIGURED
-    if old.type_class.startswith(("java.", "scala.")):
-        return Resolution(level)
-    reason = f"Kryo does not store the fields of {old.type_class}: the values are read correctly only if the class is unchanged."
-    remedy = (
-        "If the class changed, give the state a type that evolves (POJO, Avro), and write its values with that type."
-    )
-    warning = CheckWarning(kind="may_change", message=reason, in_reason=True)
-    return Resolution.because(
-        Level.UNKNOWN, reason, f"Nothing needs to be done if the class is unchanged. {remedy}", warning
-    )
+    return resolve_kryo(old, new)
 
 
 def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
     if old.payload == new.payload:
-        return _unchanged_resolution(old)
+        return _unchanged_resolution(old, new)
     if old.sql and new.sql and tuple(map(str, old.sql)) != tuple(map(str, new.sql)):
         return Resolution.because(
             Level.INCOMPATIBLE,
@@ -336,7 +351,7 @@ def _same_class(old: Serializer, new: Serializer) -> Resolution:
     """Check whether serializers without specific rules are the same type with the same settings."""
     if old.children() or new.children():
         if snapshot_bytes(old) == snapshot_bytes(new):
-            return _unchanged_resolution(old)
+            return _unchanged_resolution(old, new)
         if old.type_name != new.type_name:
             return _another_type(old, new)
         return _another_snapshot(old)
@@ -345,11 +360,13 @@ def _same_class(old: Serializer, new: Serializer) -> Resolution:
     return _AS_IS if _payload(old) == _payload(new) else _another_snapshot(old)
 
 
-def _unchanged_resolution(serializer: Serializer) -> Resolution:
-    """Return the resolution of a serializer that is the same on both sides: data that Kryo or user code reads inside it is unknown."""
+def _unchanged_resolution(old: Serializer, new: Serializer) -> Resolution:
+    """Return the resolution of equal snapshots: data that Kryo or user code reads inside them is unknown."""
     return combine(
-        _kryo(part, part) if isinstance(part, KryoSerializer) else _opaque(part, part)
-        for part in list(all_parts(serializer))[1:]
+        _kryo(part, after)
+        if isinstance(part, KryoSerializer) and isinstance(after, KryoSerializer)
+        else _opaque(part, after)
+        for part, after in list(zip(all_parts(old), all_parts(new), strict=False))[1:]
         if isinstance(part, KryoSerializer | OpaqueSerializer)
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from statetool.compatibility.kryo_rules import resolve_releases
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.verdicts import (
     A,
@@ -23,6 +24,7 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.saving.available import check_available
 from statetool.saving.versions import Target
 from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.runtime import unwrap
 from statetool.snapshot.state_tables import Scope
@@ -33,15 +35,28 @@ Hidden = Mapping[tuple[Scope, str], Resolution]
 _KEEP_KEYS: Final = Remedy(
     "Flink migrates neither keys nor namespaces: keep their type, or bootstrap the state with the new keys."
 )
+NAME_BACKEND: Final = Remedy(
+    "Name the backend of the new job (heap or rocksdb).", ("check", A, B, "--backend", "rocksdb")
+)
+_CHECK_NEW: Final = Remedy("Check against a savepoint of the new job.", ("check", A, B))
 _KEEP_MAP_KEYS: Final = Remedy("RocksDB does not migrate the keys of maps: keep their type.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Backend and release of the new job. ``target`` is ``None`` if the release is unknown."""
+    """Backend and release of the new job.
+
+    Attributes
+    ----------
+    target
+        ``None`` if the release is unknown.
+    kryo
+        The Kryo of the release (2 or 5), if no snapshot of the new job shows it.
+    """
 
     backend: Backend
     target: Target | None
+    kryo: int | None = None
 
     @property
     def ttl_may_switch(self) -> bool | None:
@@ -61,9 +76,7 @@ def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
 def check_keyed(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether a keyed state can be restored into another one."""
     if old.kind != new.kind:
-        return Resolution.because(
-            Level.INCOMPATIBLE, _another_kind(old, new), "Give the new state another name: it then starts empty."
-        )
+        return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), f"Keep the {old.kind} state.")
     resolutions = [_in_release(None, (old,), job)]
     if old.namespace is not None and new.namespace is not None:
         resolutions.append(_without_migration(resolve(old.namespace, new.namespace).inside("namespace")))
@@ -88,10 +101,16 @@ def _values(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
 
 
 def _map_key(key: Resolution, value: Resolution, job: Job) -> Resolution:
-    """Check whether the keys of a map are read. RocksDB migrates a map's values, never its keys. The heap backend reads all as objects."""
+    """Check whether the keys of a map are read.
+
+    RocksDB migrates a map's values, never its keys (``checkMapStateKeySchemaCompatibility``). The heap backend reads all as objects.
+    """
     migrates = max(key.level, value.level) == Level.AFTER_MIGRATION
     if job.backend == "heap" or key.level == Level.AS_IS or not migrates:
         return key
+    if job.backend == "unknown":
+        reason = "RocksDB refuses this change of the map's keys, the heap backend migrates it."
+        return combine([key, Resolution.because(Level.UNKNOWN, reason, NAME_BACKEND)])
     return key.as_refused(_KEEP_MAP_KEYS, "The serializer of the map's keys is described differently.")
 
 
@@ -103,8 +122,10 @@ def _without_migration(resolution: Resolution) -> Resolution:
 
 def check_elements(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether an operator state can be restored into another one."""
+    if old.kind != new.kind and "broadcast" in (old.kind, new.kind):
+        return _other_registry(old, new, job)
     if old.kind != new.kind:
-        remedy = f"Flink restores operator state by name and mode: keep the {old.kind} state, or give the new state another name."
+        remedy = f"Flink restores operator state by name and mode: keep the {old.kind} state."
         return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), remedy)
     resolutions = [_in_release(None, (old,), job)]
     for role, before in old.serializers.items():
@@ -115,15 +136,32 @@ def check_elements(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resoluti
     return combine(resolutions)
 
 
+def _other_registry(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
+    """Return the resolution of a broadcast state that became a list or a union, or the other way.
+
+    Flink keeps broadcast state apart from the others (``DefaultOperatorStateBackend``): the old state is carried along, and the new one
+    starts empty. Snapshots store both under one name, so the positions of one replace those of the other.
+    """
+    text = f"{_another_kind(old, new)} Flink keeps the two apart: the old values are not used, and the new state starts empty."
+    remedy = Remedy("Give the new state another name: later snapshots keep only one of two states with the same name.")
+    warning = CheckWarning(kind="loses", message=text, remedy=remedy)
+    return combine([_in_release(None, (old,), job), Resolution.because(Level.AS_IS, text, remedy, warning)])
+
+
 def _in_release(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: Job) -> Resolution:
-    """Check whether the release of the new job has all serializers."""
+    """Check whether the release of the new job has all serializers, and reads what Kryo wrote."""
     if job.target is None:
         return Resolution(Level.AS_IS)
+    found = []
     try:
-        check_available(key, metas, job.target)
+        check_available(key, metas, job.target, kryo=False)
     except UnsupportedError as error:
-        return of_error(Level.INCOMPATIBLE, error)
-    return Resolution(Level.AS_IS)
+        found.append(of_error(Level.INCOMPATIBLE, error))
+    if job.kryo is not None:
+        serializers = [*([] if key is None else [key]), *(s for m in metas for s in m.serializers.values())]
+        parts = [p for s in serializers for p in all_parts(s) if isinstance(p, KryoSerializer)]
+        found += [resolve_releases(p, job.kryo, _CHECK_NEW) for p in parts]
+    return combine(found)
 
 
 def of_error(level: Level, error: StatetoolError, reason: str = "") -> Resolution:
@@ -141,7 +179,7 @@ def _in_release_alone(key: Serializer | None, metas: tuple[StateMetaInfo, ...], 
         Resolution.because(
             Level.UNKNOWN,
             f"Only a job that has the serializer class can read {name}.",
-            Remedy("Check against a savepoint of the new job.", ("check", A, B)),
+            _CHECK_NEW,
         )
         for name in dict.fromkeys(unknown)
     ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from statetool.compatibility.rules import resolve
 from statetool.compatibility.verdicts import A, Level, Remedy, Resolution
 from statetool.errors import NO_FINDING, StatetoolError, UndescribedClassError, sentence
 from statetool.serializers.base import all_parts
@@ -15,27 +17,58 @@ _REMEDY: Final = "Restore the snapshot with unchanged classes and take another s
 _VERIFY: Final = Remedy("List the values that cannot be read.", ("verify", A, "--deep"))
 
 
-def hidden_subclasses(operator: OperatorInventory) -> dict[tuple[Scope, str], Resolution]:
+def hidden_subclasses(operator: OperatorInventory, successor: OperatorInventory) -> dict[tuple[Scope, str], Resolution]:
     """Return, by scope and state, the resolution of values of subclasses that the header does not describe.
 
     Reads all values of states with POJOs, in bounded memory. Databases are left out: RocksDB writes the header of a native
     snapshot after all values. User declarations do not count as descriptions: Flink reads these values with the classes of the new job.
+
+    Parameters
+    ----------
+    successor
+        The operator in the snapshot of the new job.
     """
     if any(stored.database for stored in operator.keyed.managed):
         return {}
     operator = operator.as_described()
     undescribed = {}
     for table, (scope, name) in operator.state_tables.items():
-        meta = operator.listed_keyed[name][1] if scope == "keyed" else operator.listed_elements[name]
-        if any(isinstance(part, PojoSerializer) for s in meta.serializers.values() for part in all_parts(s)):
-            error = _read_error(operator, table)
-            if isinstance(error, UndescribedClassError):
-                text = f"{sentence(error.message)} If that class changed, Flink refuses its values."
-                undescribed[scope, name] = Resolution.because(Level.UNKNOWN, text, _REMEDY)
-            elif error is not None:
-                text = f"Not all values can be read, so their classes are unknown: {sentence(error.message)}"
-                undescribed[scope, name] = Resolution.because(Level.UNKNOWN, text, sentence(error.hint) or _VERIFY)
+        before, after = (_pojos(o, scope, name) for o in (operator, successor))
+        error = _read_error(operator, table) if before else None
+        if isinstance(error, UndescribedClassError):
+            undescribed[scope, name] = _undescribed(error, before, after)
+        elif error is not None:
+            text = f"Not all values can be read, so their classes are unknown: {sentence(error.message)}"
+            undescribed[scope, name] = Resolution.because(Level.UNKNOWN, text, sentence(error.hint) or _VERIFY)
     return undescribed
+
+
+def _pojos(operator: OperatorInventory, scope: Scope, name: str) -> dict[str, PojoSerializer]:
+    """Return the POJO serializers of a state by class."""
+    keyed, elements = operator.listed_keyed, operator.listed_elements
+    meta = (keyed[name][1] if name in keyed else None) if scope == "keyed" else elements.get(name)
+    parts = [part for s in (meta.serializers.values() if meta else ()) for part in all_parts(s)]
+    return {part.pojo_class: part for part in parts if isinstance(part, PojoSerializer)}
+
+
+def _undescribed(
+    error: UndescribedClassError, before: Mapping[str, PojoSerializer], after: Mapping[str, PojoSerializer]
+) -> Resolution:
+    """Return the resolution of values that Flink reads with the class that the new job has (``PojoSerializer.getSubclassSerializer``)."""
+    changed = [n for n in sorted(error.bases) if n in before and n in after and _fields_differ(before[n], after[n])]
+    if not changed:
+        text = f"{sentence(error.message)} If that class changed, Flink refuses its values."
+        return Resolution.because(Level.UNKNOWN, text, _REMEDY)
+    text = (
+        f"{sentence(error.message)} Flink reads such values with the class of the new job, which has the changed fields of"
+        f" {', '.join(changed)}: it fails, or reads other values."
+    )
+    return Resolution.because(Level.INCOMPATIBLE, text, _REMEDY)
+
+
+def _fields_differ(before: PojoSerializer, after: PojoSerializer) -> bool:
+    old, new = dict(before.fields), dict(after.fields)
+    return old.keys() != new.keys() or any(resolve(s, new[n]).level > Level.RECONFIGURED for n, s in old.items())
 
 
 def _read_error(operator: OperatorInventory, table: str) -> StatetoolError | None:

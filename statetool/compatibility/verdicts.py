@@ -62,13 +62,22 @@ NEW: Final = Placeholder("NEW")
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """An action that helps: a sentence, and the arguments of the statetool command that carries it out, if there is one."""
+    """An action that helps: a sentence, and the arguments of the statetool command that carries it out, if there is one.
+
+    ``migrates``: the command shows the steps of a migration. Whether the migration helps is known only with its plan.
+    """
 
     text: str
     command: tuple[str, ...] = ()
+    migrates: bool = False
 
     def __str__(self) -> str:
         return f"{self.text} Run: {shlex.join(('statetool', *self.command))}" if self.command else self.text
+
+
+def migration_remedy(text: str) -> Remedy:
+    """Return the remedy to migrate values to the types of the new job."""
+    return Remedy(text, ("migrate", A, NEW, "--to", B, "--dry-run"), migrates=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

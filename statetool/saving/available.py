@@ -43,8 +43,15 @@ _SCALA: Final = "org.apache.flink.api.scala."
 _LEGACY_UNTIL: Final = "1.16"
 
 
-def check_available(key: Serializer | None, metas: Iterable[StateMetaInfo], target: Target) -> None:
+def check_available(
+    key: Serializer | None, metas: Iterable[StateMetaInfo], target: Target, *, kryo: bool = True
+) -> None:
     """Refuse serializers that the target release does not have.
+
+    Parameters
+    ----------
+    kryo
+        Whether to refuse values that another release of Kryo wrote.
 
     Raises
     ------
@@ -54,7 +61,7 @@ def check_available(key: Serializer | None, metas: Iterable[StateMetaInfo], targ
     if target.release is None:
         return
     if key is not None:
-        _check(key, target.release)
+        _check(key, target.release, kryo=kryo)
     for meta in metas:
         try:
             if meta.backend_type == KEY_VALUE_V2 and _before(target.release, "2.0"):
@@ -62,7 +69,7 @@ def check_available(key: Serializer | None, metas: Iterable[StateMetaInfo], targ
                     "Flink 1.x cannot read state of the API of Flink 2.0", hint="choose 2.0 or later"
                 )
             for serializer in meta.serializers.values():
-                _check(serializer, target.release)
+                _check(serializer, target.release, kryo=kryo)
         except UnsupportedError as error:
             raise error.at(state=meta.name) from None
 
@@ -81,7 +88,7 @@ def check_proxy(version: int, target: Target) -> None:
         )
 
 
-def _check(serializer: Serializer, release: str) -> None:
+def _check(serializer: Serializer, release: str, *, kryo: bool) -> None:
     for part in all_parts(serializer):
         name = part.snapshot_class
         short = name.rpartition(".")[2]
@@ -95,7 +102,7 @@ def _check(serializer: Serializer, release: str) -> None:
             until = "1.20"
         if part.legacy_bytes is not None or _is_old(part.proxy_bytes):
             until = _LEGACY_UNTIL
-        if isinstance(part, KryoSerializer):
+        if kryo and isinstance(part, KryoSerializer):
             _check_kryo(part, release)
         if until is not None and _before(until, release):
             raise UnsupportedError(

@@ -157,10 +157,12 @@ class PojoSerializer(Serializer):
             cls = c.utf()
             subclass = self._others.get(cls)
             if subclass is None:
-                raise UndescribedClassError(
+                error = UndescribedClassError(
                     f"a value of {cls}, a subclass of {self.pojo_class} that the snapshot does not describe",
                     hint=f'{skeleton(cls)}, and extends=["{self.pojo_class}"]',
-                ).at(offset=c.base + start)
+                )
+                error.bases = frozenset((self.pojo_class,))
+                raise error.at(offset=c.base + start)
             return self._sub_row(cls, subclass, c)
         if flags == _TAGGED:
             tag = c.u1()

@@ -50,15 +50,18 @@ def _with_other_classes(
     error: UndescribedClassError, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions
 ) -> UndescribedClassError:
     """Return the error with the other undescribed classes in the following values, so that all can be declared at once."""
-    hints = {error.message: error.hint}
+    hints, bases = {error.message: error.hint}, error.bases
     for start, stop in zip(pos[:_MAX_SEARCHED].tolist(), end[:_MAX_SEARCHED].tolist(), strict=True):
         try:
             decode(Cursor(data.data, start, stop))
         except UndescribedClassError as other:
             hints.setdefault(other.message, other.hint)
+            bases |= other.bases
         except StatetoolError:
             continue
-    return UndescribedClassError("; ".join(hints), hint="; ".join(hints.values()), where=error.where)
+    found = UndescribedClassError("; ".join(hints), hint="; ".join(hints.values()), where=error.where)
+    found.bases = bases
+    return found
 
 
 def find_ends(op: ir.Op, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions) -> Positions:

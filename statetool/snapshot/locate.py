@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
@@ -134,7 +134,7 @@ class Locator:
         return self._known[path]
 
     def _search(self, path: str) -> str:
-        tried = [*self._rebased(path), *self._moved_along(path), path]
+        tried = [*rebase_path(path, self.rebase), *self._moved_along(path), path]
         for place in tried:
             if self.exists(place):
                 return place
@@ -163,12 +163,13 @@ class Locator:
             if path.startswith(old):
                 yield new + path.removeprefix(old)
 
-    def _rebased(self, path: str) -> Iterator[str]:
-        """Yield the locations of a path by the rebase rules. All spellings of a local prefix are equivalent."""
-        if not self.rebase:
-            return
-        plain = files.local_path(path) if files.is_local(path) else path
-        for old, new in self.rebase:
-            prefix = (files.local_path(old) if files.is_local(old) else old).rstrip("/")
-            if plain == prefix or plain.startswith(f"{prefix}/"):
-                yield new.rstrip("/") + plain.removeprefix(prefix)
+
+def rebase_path(path: str, rebase: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield the locations of a path by the rebase rules. All spellings of a local prefix are equivalent."""
+    if not rebase:
+        return
+    plain = files.local_path(path) if files.is_local(path) else path
+    for old, new in rebase:
+        prefix = (files.local_path(old) if files.is_local(old) else old).rstrip("/")
+        if plain == prefix or plain.startswith(f"{prefix}/"):
+            yield new.rstrip("/") + plain.removeprefix(prefix)

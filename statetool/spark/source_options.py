@@ -6,12 +6,13 @@ snapshot, the user's declarations of types and names, and the operator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 from statetool.classes.jar_classes import JarClasses
+from statetool.cluster.paths import resolve_path
 from statetool.declaring.classes import python_types, read_declarations
 from statetool.errors import OptionError
 from statetool.serializers.base import Serializer
@@ -78,6 +79,19 @@ class SnapshotOptions:
             types=self.types,
             columns_from_plan=self.columns_from_plan,
         )
+
+
+def resolve_job(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
+    """Return options whose path is a snapshot if it was the URL of a job.
+
+    Called once per read, on the driver: schema, plan and tasks then use the same checkpoint.
+    """
+    path = options.get("path")
+    if not path or "://" not in path:
+        return options
+    moved = parse_object("rebase", options.get("rebase", "{}"))
+    options["path"] = resolve_path(path, tuple(moved.items()))
+    return options
 
 
 def normalize_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:

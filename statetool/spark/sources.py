@@ -41,7 +41,7 @@ driver, ``read`` in tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -53,7 +53,13 @@ from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
 from statetool.spark.guard import read_checked
 from statetool.spark.pruning import allowed_keys
 from statetool.spark.schema import spark_schema
-from statetool.spark.source_options import METADATA_OPTIONS, SnapshotOptions, SourceOptions, normalize_options
+from statetool.spark.source_options import (
+    METADATA_OPTIONS,
+    SnapshotOptions,
+    SourceOptions,
+    normalize_options,
+    resolve_job,
+)
 from statetool.spark.streaming import CheckpointsReader, CheckpointStream, CheckpointTable, is_root
 from statetool.spark.table_source import parse_source
 from statetool.tables.metadata import metadata_schema, metadata_table
@@ -75,6 +81,9 @@ class SplitPartition(InputPartition):
 
 class FlinkStateSource(DataSource):
     """``spark.read.format("flink-state")``."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(resolve_job(options))
 
     @classmethod
     def name(cls) -> str:
@@ -146,6 +155,9 @@ class FlinkStateMetadataSource(DataSource):
 
     Options: ``path``; ``table`` (operators, states by default, files, key_groups); ``uids``, ``rebase``.
     """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(resolve_job(options))
 
     @classmethod
     def name(cls) -> str:

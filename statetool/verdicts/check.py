@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from statetool.compatibility.verdicts import (
+    NEW,
     STARTS_EMPTY,
+    A,
     Cause,
     Check,
     CheckWarning,
@@ -19,7 +21,7 @@ from statetool.compatibility.verdicts import (
     Verdict,
 )
 from statetool.errors import several, share
-from statetool.types.operators import describe_operators
+from statetool.types.operators import OperatorLabel, describe_operators
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
 
@@ -52,7 +54,8 @@ def check_findings(check: Check, commands: CommandLine | None = None, plan: Migr
     plan
         The plan of a migration of the snapshot to the new job, which shows if ``statetool migrate`` helps.
     """
-    remedies = _Remedies(CommandLine() if commands is None else commands, plan)
+    # If Flink does not read the metadata, it does not restore a snapshot without some state either.
+    remedies = _Remedies(CommandLine() if commands is None else commands, plan, droppable=not check.causes)
     findings = list(_findings(check, remedies))
     findings.sort(key=lambda f: _ORDER.index(f.severity))
     return Findings(findings=tuple(findings), summary=_summary(check))
@@ -66,21 +69,29 @@ def _findings(check: Check, remedies: _Remedies) -> Iterator[Finding]:
         yield from _of_warnings(where, operator.warnings, remedies)
         for state in operator.states:
             place = (*where, f"state {state.name}")
-            migration = remedies.migration(operator.uid, state.name)
-            yield from _of_causes(place, state.causes, remedies, migration)
-            yield from _of_warnings(place, state.warnings, remedies, migration)
+            of_state = remedies.of_state(operator.uid, state.name)
+            yield from _of_causes(place, state.causes, of_state)
+            yield from _of_warnings(place, state.warnings, of_state)
 
 
 def _of_operators(operators: Iterable[OperatorVerdict], remedies: _Remedies) -> Iterator[Finding]:
     """Yield the findings about operators themselves. Operators with the same cause share one."""
-    same: dict[tuple[Level, tuple[str, ...], str, str], list[tuple[str, Cause]]] = {}
+    same: dict[tuple[Level, tuple[str, ...], str, Remedy | None], list[tuple[str, Cause]]] = {}
     for operator in operators:
         for cause in operator.causes:
-            text = "" if cause.remedy is None else cause.remedy.text
-            same.setdefault((cause.level, cause.path, cause.reason, text), []).append((operator.uid, cause))
+            same.setdefault((cause.level, cause.path, cause.reason, _shared(cause.remedy)), []).append(
+                (operator.uid, cause)
+            )
     for shared in same.values():
-        where = describe_operators([uid for uid, _ in shared])
-        yield from _of_causes((where,), (_merged([cause for _, cause in shared]),), remedies)
+        uids = [uid for uid, _ in shared]
+        of_operator = remedies.of_operator(uids[0]) if len(uids) == 1 else remedies
+        yield from _of_causes((describe_operators(uids),), (_merged([cause for _, cause in shared]),), of_operator)
+
+
+def _shared(remedy: Remedy | None) -> Remedy | None:
+    """Return the part of a remedy that operators must have in common: one call of ``rescale`` takes several operators."""
+    rescales = remedy is not None and remedy.command[:1] == ("rescale",)
+    return replace(remedy, command=()) if remedy is not None and rescales else remedy
 
 
 def _merged(causes: Sequence[Cause]) -> Cause:
@@ -99,11 +110,10 @@ def _of_causes(
     where: tuple[str, ...],
     causes: tuple[Cause, ...],
     remedies: _Remedies,
-    migration: StateMigration | None = None,
 ) -> Iterator[Finding]:
     for cause in causes:
         if cause.level in _SEVERITIES:
-            remedy, command = remedies.of(cause.remedy, migration)
+            remedy, command = remedies.of_cause(cause)
             yield Finding(
                 severity=_SEVERITIES[cause.level],
                 where=_within(where, cause.path),
@@ -118,11 +128,10 @@ def _of_warnings(
     where: tuple[str, ...],
     warnings: tuple[CheckWarning, ...],
     remedies: _Remedies,
-    migration: StateMigration | None = None,
 ) -> Iterator[Finding]:
     for warning in warnings:
         if not warning.in_reason:
-            remedy, command = remedies.of(warning.remedy, migration)
+            remedy, command = remedies.of(warning.remedy)
             lost = "Values are lost" if warning.kind == "loses" else "Values may change"
             yield Finding(
                 severity="warning",
@@ -139,39 +148,80 @@ def _within(where: tuple[str, ...], path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class _Remedies:
-    """Remedies as text and command. With the plan of a migration, ``migrate`` is suggested only if it helps."""
+    """Remedies as text and command. A command is suggested only if a trial shows that it helps: ``migrate`` by the plan of a migration."""
 
-    def __init__(self, commands: CommandLine, plan: MigrationPlan | None) -> None:
+    def __init__(self, commands: CommandLine, plan: MigrationPlan | None, *, droppable: bool) -> None:
         self._commands = commands
         self._plan = plan
-        self._migrations = {} if plan is None else {(s.uid, s.state): s for s in plan.states}
+        self._droppable = droppable
+        self._migration: StateMigration | None = None
+        #: The remedy that leaves out the state of the finding.
+        self._drop = Remedy("")
 
-    def migration(self, uid: str, state: str) -> StateMigration | None:
-        """Return the planned migration of a state."""
-        return self._migrations.get((uid, state))
+    def of_operator(self, uid: str) -> _Remedies:
+        """Return the remedies of one operator."""
+        found = _Remedies(self._commands, self._plan, droppable=self._droppable)
+        found._drop = Remedy(
+            "If its state is not needed, drop it: it then starts empty.", ("drop", A, NEW, "--uid", uid)
+        )
+        return found
 
-    def of(self, remedy: Remedy | None, migration: StateMigration | None) -> tuple[str, str]:
+    def of_state(self, uid: str, state: str) -> _Remedies:
+        """Return the remedies of one state."""
+        found = self.of_operator(uid)
+        found._drop = Remedy(
+            "If its values are not needed, drop the state: it then starts empty.",
+            (*found._drop.command, "--state", state),
+        )
+        # The plan was made without the names that the other snapshot has for the same operators.
+        planned = () if self._plan is None else self._plan.states
+        found._migration = next(
+            (s for s in planned if (_operator_id(s.uid), s.state) == (_operator_id(uid), state)), None
+        )
+        return found
+
+    def of(self, remedy: Remedy | None) -> tuple[str, str]:
         """Return the text and the command of a remedy."""
-        if remedy is None:
-            return "", ""
-        text, command = remedy.text, remedy.command
-        if self._plan is not None and command[:1] == ("migrate",) and "--dry-run" not in command:
-            text, command = self._migrate(remedy, migration)
+        return self._shown(*self._tried(remedy))
+
+    def of_cause(self, cause: Cause) -> tuple[str, str]:
+        """Return the text and the command against a cause. State that Flink refuses can always be left out."""
+        text, command = self._tried(cause.remedy)
+        if cause.level == Level.INCOMPATIBLE and self._droppable and self._drop.command and not command:
+            text, command = f"{text} {self._drop.text}".strip(), self._drop.command
+        return self._shown(text, command)
+
+    def _shown(self, text: str, command: tuple[str, ...]) -> tuple[str, str]:
         return text, self._commands.suggest(*command) if command else ""
 
-    def _migrate(self, remedy: Remedy, migration: StateMigration | None) -> tuple[str, tuple[str, ...]]:
-        assert self._plan is not None
-        dry_run = (*remedy.command, "--dry-run")
-        if migration is None:
-            return "statetool has no conversion for this state. See its possible conversions.", dry_run
-        steps = "; ".join(f"{s.path}: {s.text}" for s in migration.steps)
-        if any(s.change == "impossible" for s in migration.unaccepted):
-            return f"Not every value can be converted ({steps}). See the steps of the migration.", dry_run
-        if migration.unaccepted:
-            return f"A migrated copy loses something ({steps}). See the steps, and accept them with --accept.", dry_run
-        if self._plan.refused or any(row.needs != "nothing" for row in self._plan.rows):
-            return f"statetool can convert this state ({steps}), but others need a decision. See the steps.", dry_run
-        return f"Write a copy of the snapshot with converted values ({steps}; nothing is lost).", remedy.command
+    def _tried(self, remedy: Remedy | None) -> tuple[str, tuple[str, ...]]:
+        if remedy is None:
+            return "", ()
+        if not remedy.migrates or self._plan is None:
+            return remedy.text, remedy.command
+        return self._migrate(remedy, self._plan)
+
+    def _migrate(self, remedy: Remedy, plan: MigrationPlan) -> tuple[str, tuple[str, ...]]:
+        if self._migration is None:
+            return "statetool has no conversion for this state.", ()
+        steps = "; ".join(f"{s.path}: {s.text}" for s in self._migration.steps)
+        if any(s.change == "impossible" for s in self._migration.unaccepted):
+            text = f"Not every value can be converted ({steps}). See the choices: statetool migrate --dry-run."
+            return text, ()
+        if self._migration.unaccepted:
+            return (
+                f"A migrated copy loses something ({steps}). See the steps, and accept them with --accept.",
+                remedy.command,
+            )
+        if plan.refused or any(row.needs != "nothing" for row in plan.rows):
+            text = f"statetool can convert this state ({steps}), but others need a decision. See the steps."
+            return text, remedy.command
+        command = tuple(word for word in remedy.command if word != "--dry-run")
+        return f"Write a copy of the snapshot with converted values ({steps}; nothing is lost).", command
+
+
+def _operator_id(uid: str) -> str:
+    return uid.operator_id if isinstance(uid, OperatorLabel) else uid
 
 
 def _summary(check: Check) -> str:

@@ -148,6 +148,12 @@ SOUND_ONES: list[dict[str, str]] = [
         "high-availability.type": "kubernetes",
         "high-availability.storageDir": "s3://bucket/ha",
     },
+    # The user chose the heap of the JobManager.
+    {
+        "state.checkpoint-storage": "jobmanager",
+        f"{C}interval": "3 min",
+        f"{C}externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    },
     {"jobmanager.rpc.address": "localhost", "parallelism.default": "8", "rest.port": "8081", "env.java.opts": "-Da=b"},
 ]
 

@@ -173,7 +173,18 @@ COMMANDS: Final = (
     ("head", "PATH", HOSTILE, "-n", HOSTILE),
 )  # fmt: skip
 #: Commands that show no snapshot, or do not print it; they have separate tests.
-ELSEWHERE: Final = {"browse", "shell", "completion", "demo", "kernels", "mcp", "export"}
+ELSEWHERE: Final = {
+    "browse",
+    "shell",
+    "completion",
+    "demo",
+    "kernels",
+    "mcp",
+    "export",
+    "jobs",
+    "savepoint",
+    "checkpoint",
+}
 
 
 def test_every_command_is_driven() -> None:

@@ -13,6 +13,7 @@ import pytest
 import statetool
 from statetool.advice.findings import Finding
 from statetool.advice.history import Advice
+from statetool.cluster.overview import JobRow, JobSnapshotRow, read_overview
 from statetool.columns.text_schemas import avro_schema
 from statetool.comparison.records import DIFFERENCES, DifferenceCounts, StructureDifference
 from statetool.connectors.backlog import BacklogRow, backlog_rows
@@ -39,6 +40,7 @@ from statetool.tables.metadata import metadata_schema, record_schema
 from statetool.verification.problems import Problem
 from tests.support.connectors.committers import new as committing
 from tests.support.connectors.committers import paimon
+from tests.support.servers.flink_rest import flink_rest
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 #: Records that commands on snapshots and directories print as JSON, by schema name.
@@ -47,6 +49,8 @@ RECORDS = {
     "chain_checkpoints": ChainCheckpoint,
     "chain_files": ChainFile,
     "orphans": OrphanFile,
+    "jobs": JobRow,
+    "job_snapshots": JobSnapshotRow,
     "problems": Problem,
     "copies": CopiedFile,
     "rescaled": RescaleRow,
@@ -138,6 +142,10 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             config = corpus / "flink-conf.yaml"
             config.write_text("execution.checkpointing.interval: soon\n")
             return list(statetool.lint(str(config)))
+        case "jobs" | "job_snapshots":
+            with flink_rest("2.3", corpus) as rest:
+                overview = read_overview(rest.url)
+            return list(overview.jobs if name == "jobs" else (*overview.failed, *overview.savepoints))
         case _:
             return list(statetool.orphans(root, min_age=0))
 

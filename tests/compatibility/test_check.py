@@ -18,7 +18,7 @@ from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
 from statetool.serializers.table import snapshot_reader
-from statetool.types.declared import ClassDeclaration, class_of_fields
+from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
 from tests.support.corpora.archives import unpack
 from tests.support.flink import pairs
 from tests.support.flink.pair_suites import SUITES
@@ -58,12 +58,10 @@ def test_what_flink_did_with_each_pair_is_what_is_said() -> None:
     """No pair that Flink rejects, or restores with other values, gets the verdict "fully"; few are unknown."""
     table = pairs.table()
     assert _wrong(table) == []
-    assert sum(r.verdict == "unknown" for r in table) <= 0.05 * len(table)
+    assert sum(r.verdict == "unknown" for r in table) <= 0.07 * len(table)
     too_strict = {
         (r.pair, r.written_by, r.release) for r in table if r.verdict == "not" and r.flink in ("same", "kept")
     }
-    # Flink 2 accepts bytes of Kryo 2, and Kryo 5 happens to read simple values of it, which is not guaranteed.
-    too_strict = {r for r in too_strict if not ("kryo" in r[0].lower() and r[1:] == ("1.20", "2.3"))}
     assert too_strict == set()
 
 
@@ -104,14 +102,18 @@ def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
     assert by_uid["third"].reason == "New in the job: it starts empty."
 
 
-def vehicles(folder: Path, classes: dict[str, bytes], *, entries: bool = False) -> str:
-    """Write a savepoint of POJOs; with ``entries`` it holds a value of the class Bike."""
+def vehicles(
+    folder: Path, classes: dict[str, bytes], *, entries: bool = False, base: dict[str, bytes] | None = None
+) -> str:
+    """Write a savepoint of POJOs with the fields ``base``; with ``entries`` it holds a value of the class Bike."""
     folder.mkdir()
     value = bytes([4]) + b"\0\4Bike" + bytes([2, 0]) + (2).to_bytes(4, "big") + b"\0" + (7).to_bytes(4, "big")
     group = canonical_state.group_of(canonical_state.serializer(build.STRING), "a", 128)
     subtask = canonical_state.Subtask(
         key=build.STRING,
-        states=[canonical_state.keyed("v", "value", build.pojo("Vehicle", {"wheels": build.INT}, others=classes))],
+        states=[
+            canonical_state.keyed("v", "value", build.pojo("Vehicle", base or {"wheels": build.INT}, others=classes))
+        ],
         entries=[("v", group, b"\2a\0", value)] if entries else [],
     )
     canonical_state.savepoint(folder, [subtask])
@@ -185,6 +187,167 @@ def test_an_unregistered_subclass_keeps_its_old_serializer(tmp_path: Path) -> No
     assert not resolve(a, b).warnings
 
 
+def test_flink_keeps_the_old_serializer_whatever_changed_in_an_unregistered_subclass() -> None:
+    def level(old: dict[str, bytes], new: dict[str, bytes]) -> tuple[Level, list[str]]:
+        sides = (
+            build.pojo("Vehicle", {"wheels": build.INT}, others={"Bike": build.pojo("Bike", f)}) for f in (old, new)
+        )
+        found = resolve(*(snapshot_reader().snapshot(Cursor(side)) for side in sides))
+        return found.level, [w.message for w in found.warnings]
+
+    two = {"wheels": build.INT, "gear": build.INT}
+    assert level(two, two) == (Level.AS_IS, [])
+    assert level(two, {"wheels": build.INT}) == (Level.RECONFIGURED, ["The values of the field gear are dropped."])
+    swapped = level(two, {"wheels": build.INT, "bell": build.INT})
+    assert swapped[0] == Level.RECONFIGURED
+    assert ["gear are dropped" in swapped[1][0], "new field bell is never written" in swapped[1][1]] == [True, True]
+    # Fields of a class inside the subclass are kept, and never written, too.
+    part, longer = (build.pojo("Part", dict.fromkeys(names, build.INT)) for names in ("a", "ab"))
+    inner = level({**two, "part": part}, {**two, "part": longer})
+    assert (inner[0], len(inner[1])) == (Level.RECONFIGURED, 1)
+    assert "new field part.b is never written" in inner[1][0]
+    # Another type of a field cannot be set.
+    assert level(two, {"wheels": build.INT, "gear": build.STRING})[0] == Level.INCOMPATIBLE
+
+
+def test_an_undescribed_subclass_whose_base_class_changed_is_refused(tmp_path: Path) -> None:
+    """Flink reads its values with the class of the new job, which has the new field of the base class."""
+    a = st.load(vehicles(tmp_path / "a", {}, entries=True))
+    wider = {"doors": build.INT, "wheels": build.INT}
+    for name, fields, verdict in (("same", {"wheels": build.INT}, "unknown"), ("wider", wider, "not")):
+        for declarations in ((), (OLD_BIKE,), (NEW_BIKE,)):
+            folder = tmp_path / f"{name}{len(declarations)}{declarations == (NEW_BIKE,)}"
+            b = st.load(vehicles(folder, {}, base=fields), declarations=declarations)
+            check = st.check(a, b, backend="heap")
+            assert check.verdict == verdict
+            assert "Bike, a subclass of Vehicle that the snapshot does not describe" in check.reason
+            assert ("has the changed fields of Vehicle" in check.reason) == (verdict == "not")
+
+
+def kryo_serializer(
+    type_class: str, kryo: int | None, *registered: str, classes: tuple[ClassDeclaration, ...] = ()
+) -> Any:
+    """Return the serializer of a class that a release of Kryo writes."""
+    entries = build.optional_map(*((n, None, None) for n in (type_class, *registered)))
+    header = build.kryo(type_class)
+    empty = build.optional_map()
+    context = TypeContext(kryo=kryo, classes=classes)  # type: ignore[arg-type]
+    return snapshot_reader(context).snapshot(Cursor(header[: -3 * len(empty)] + entries + empty + empty))
+
+
+#: Types that Kryo 2 wrote, and the level and the warnings with which Kryo 5 reads them.
+KRYO_5: Final = (
+    ("java.lang.String", Level.AS_IS, False),
+    ("java.math.BigDecimal", Level.AS_IS, False),
+    ("java.util.Date", Level.AS_IS, False),
+    ("[I", Level.AS_IS, False),
+    ("[D", Level.AS_IS, True),
+    ("java.util.ArrayList", Level.UNKNOWN, True),
+    ("java.time.Instant", Level.UNKNOWN, True),
+    ("java.util.Optional", Level.INCOMPATIBLE, False),
+    ("java.util.UUID", Level.INCOMPATIBLE, False),
+    ("java.time.LocalDate", Level.INCOMPATIBLE, False),
+    ("java.util.regex.Pattern", Level.UNKNOWN, True),
+    ("shop.Money", Level.UNKNOWN, True),
+)
+
+
+@pytest.mark.parametrize(("type_class", "level", "warned"), KRYO_5)
+def test_flink_2_reads_what_kryo_2_wrote(type_class: str, level: Level, *, warned: bool) -> None:
+    """``KryoSerializerSnapshot`` does not compare releases of Kryo: values are right, wrong or unreadable."""
+    found = resolve(kryo_serializer(type_class, 2), kryo_serializer(type_class, 5))
+    assert found.level == level
+    assert [w.kind for w in found.warnings] == ["may_change"] * warned
+
+
+def test_an_unknown_kryo_is_unknown() -> None:
+    found = resolve(kryo_serializer("java.util.UUID", 2), kryo_serializer("java.util.UUID", None))
+    assert (found.level, [w.kind for w in found.warnings]) == (Level.UNKNOWN, ["may_change"])
+    # Flink 1.x does not read what Kryo 5 wrote.
+    assert resolve(kryo_serializer("shop.A", 5), kryo_serializer("shop.A", 2)).level == Level.INCOMPATIBLE
+
+
+def test_declared_fields_tell_what_kryo_5_reads() -> None:
+    for fields, level, text in (
+        ({"cents": "long", "currency": "String"}, Level.UNKNOWN, "reads only some types correctly"),
+        (
+            {"cents": "double", "tags": "List<String>"},
+            Level.UNKNOWN,
+            "Other or no values: cents (double), tags (java.util.List",
+        ),
+        ({"cents": "long", "since": "java.time.LocalDate"}, Level.INCOMPATIBLE, "since (java.time.LocalDate)"),
+    ):
+        money = class_of_fields("shop.Money", fields)
+        found = resolve(kryo_serializer("shop.Money", 2, classes=(money,)), kryo_serializer("shop.Money", 5))
+        assert found.level == level
+        assert text in found.reason
+    # A class that contains itself ends.
+    node = class_of_fields("shop.Node", {"next": "shop.Node"})
+    assert (
+        resolve(kryo_serializer("shop.Node", 2, classes=(node,)), kryo_serializer("shop.Node", 5)).level
+        == Level.UNKNOWN
+    )
+
+
+def test_kryo_in_an_unchanged_serializer_is_of_another_release_too() -> None:
+    inner = [TypeContext(kryo=k) for k in (2, 5)]  # type: ignore[arg-type]
+    either = build.either(build.INT, build.kryo("java.util.UUID"))
+    old, new = (snapshot_reader(context).snapshot(Cursor(either)) for context in inner)
+    assert resolve(old, new).level == Level.INCOMPATIBLE
+    assert resolve(old, old).level == Level.AS_IS
+
+
+def test_a_registration_that_is_gone_is_unknown() -> None:
+    """Flink refuses it only if the class cannot be loaded (``hasMissingKeys``)."""
+    old = kryo_serializer("java.util.UUID", 2, "shop.Money")
+    found = resolve(old, kryo_serializer("java.util.UUID", 2))
+    assert found.level == Level.UNKNOWN
+    assert (
+        "does not register shop.Money with Kryo. Flink refuses this only if its class path lacks the class"
+        in found.reason
+    )
+    assert resolve(kryo_serializer("java.util.UUID", 2), old).level == Level.RECONFIGURED
+
+
+def test_a_broadcast_state_that_became_a_list_is_lost(tmp_path: Path) -> None:
+    """Flink keeps broadcast state in a map of its own, so the new state starts empty."""
+    values = pa.table({"value": [1, 2]})
+    by_kind = {
+        "list": st.bootstrap_list_state("s", values, type="BIGINT"),
+        "union": st.bootstrap_union_state("s", values, type="BIGINT"),
+        "broadcast": st.bootstrap_broadcast_state(
+            "s", pa.table({"key": ["x"], "value": [1]}), key_type="STRING", value_type="BIGINT"
+        ),
+    }
+    folders = {kind: written(tmp_path / kind, ("op", state)) for kind, state in by_kind.items()}
+    for old, new, verdict in (
+        ("broadcast", "list", "fully"), ("broadcast", "union", "fully"), ("list", "broadcast", "fully"), ("union", "broadcast", "fully"),
+        ("list", "union", "not"), ("union", "list", "not"),
+    ):  # fmt: skip
+        check = st.check(folders[old], folders[new])
+        assert check.verdict == verdict
+        assert [": loses: " in w for w in check.warnings] == [True] * (verdict == "fully")
+        assert not check.ok
+
+
+def test_keys_of_maps_that_evolve_need_the_backend(tmp_path: Path) -> None:
+    """RocksDB refuses keys that would be migrated, the heap backend migrates them."""
+    for name, fields in (("old", {"a": build.INT}), ("new", {"a": build.INT, "b": build.INT})):
+        (tmp_path / name).mkdir()
+        subtask = canonical_state.Subtask(
+            key=build.STRING,
+            states=[canonical_state.keyed("m", "map", build.map_of(build.pojo("Key", fields), build.INT))],
+            entries=[],
+        )
+        canonical_state.savepoint(tmp_path / name, [subtask])
+    old, new = str(tmp_path / "old"), str(tmp_path / "new")
+    assert {b: st.check(old, new, backend=b).verdict for b in (None, "heap", "rocksdb")} == {
+        None: "unknown", "heap": "after_migration", "rocksdb": "not",
+    }  # fmt: skip
+    (state,) = st.check(old, new).operators[0].states
+    assert "statetool check A B --backend rocksdb" in state.remedy
+
+
 def test_parallelism_and_max_parallelism(tmp_path: Path) -> None:
     old = written(tmp_path / "old", ("a", counts()), max_parallelism=4)
     wide = written(tmp_path / "wide", ("a", counts()), parallelism=8, max_parallelism=128)
@@ -214,9 +377,10 @@ def test_a_renamed_state_loses_its_values(tmp_path: Path) -> None:
 def test_a_release_alone(corpus: Path) -> None:
     of_1_20 = st.load(last_snapshot(corpus, "v1_20_5-rocksdb-canonical"))
     check = st.check(of_1_20, flink="2.3")
-    wrong = {s.name for o in check.operators for s in o.states if s.verdict == "not"}
-    assert "money" in wrong
-    assert all("Kryo" in s.reason for o in check.operators for s in o.states if s.verdict == "not")
+    of_kryo = [s for o in check.operators for s in o.states if s.verdict != "fully"]
+    # Kryo 5 fails on a UUID of Kryo 2. What it makes of a class depends on the fields.
+    assert {s.name: s.verdict for s in of_kryo}.items() >= {("uuid", "not"), ("money", "unknown")}
+    assert all("Kryo" in s.reason for s in of_kryo)
     assert st.check(of_1_20, flink="1.20").verdict == "fully"
     of_2_3 = st.check(st.load(SAVEPOINT), flink="1.20")
     assert of_2_3.verdict == "not"
@@ -256,7 +420,7 @@ def test_subclasses_that_the_new_job_has_not_met_are_unknown() -> None:
     assert resolve(old, old).level == Level.AS_IS
     assert resolve(new, old).level == Level.AS_IS
     changed = types.pojo("Pet", fields, subclasses={"Dog": types.pojo("Dog", fields)})
-    assert resolve(old, changed).level == Level.AFTER_MIGRATION
+    assert resolve(old, changed).level == Level.RECONFIGURED
 
 
 def record(*fields: Any, name: str = "R") -> dict[str, Any]:

@@ -108,7 +108,7 @@ def test_a_snapshot_is_rescaled_and_compared_by_jobs(package: Path, tmp_path: Pa
     assert statetool.load(str(target))["timers"].max_parallelism == 64
     process = submit("local-cluster[2,1,1024]", package, tmp_path, "diff", SAVEPOINT, str(target), job="run.py")
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]  # no value differs
-    assert "max_parallelism" in process.stdout
+    assert "max parallelism after: 64" in process.stdout
 
 
 def test_the_job_here_with_an_error_of_its_tasks(package: Path, tmp_path: Path, corpus: Path) -> None:

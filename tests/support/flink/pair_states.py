@@ -321,3 +321,33 @@ def _kinds() -> Iterator[Pair]:
 
 
 PAIRS: Final = tuple(_pairs())
+
+
+def _modes() -> Iterator[Pair]:
+    """Yield operator states that became another mode under the same name."""
+    modes = ("operator-list", "union", "broadcast")
+    for old in modes:
+        for new in modes:
+            if old != new:
+                yield Pair(f"{old}-to-{new}", State(element=LONG, kind=old), State(element=LONG, kind=new))
+
+
+def _animals(*fields: str) -> Type:
+    """Return a class with an older version of a subclass, which is not registered."""
+    kinds = {"legs": types.INT, "lives": types.INT, "mood": types.STRING, "purrs": types.INT}
+    cat = types.pojo("evolved.Evolved$Cat", {n: kinds[n] for n in fields})
+    values = {"legs": 4, "lives": 9, "mood": "good", "purrs": 3}
+    row = {n: values[n] for n in fields} | {"_class": "evolved.Evolved$Cat"}
+    pojo = types.pojo("evolved.Evolved$Animal", {"legs": types.INT}, subclasses={"evolved.Evolved$Cat": cat})
+    return Type(pojo, "evolved.Evolved$Animal", (row, row, row))
+
+
+def _described_subclasses() -> Iterator[Pair]:
+    """Yield subclasses that the header describes and that are not registered: Flink does not ask whether they changed."""
+    new = State(element=_animals("legs", "lives", "mood"))
+    for name, fields in (("grown", ("legs", "lives")), ("shrunk", ("legs", "lives", "mood", "purrs"))):
+        yield Pair(f"subclass-{name}", State(element=_animals(*fields)), new, known=False)
+
+
+MODES: Final = tuple(_modes())
+SUBCLASSES: Final = tuple(_described_subclasses())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tests.support.flink.pair_avro import AVRO_PAIRS
-from tests.support.flink.pair_states import LONG, PAIRS, Pair, State, Type
+from tests.support.flink.pair_states import LONG, MODES, PAIRS, SUBCLASSES, Pair, State, Type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,14 +137,26 @@ def _jobs() -> Iterator[Suite]:
     yield _registered("kryo-no-more-registered", "kryo", "KryoSame", ("KryoSame",), ())
     yield _registered("kryo-one-more-registered", "kryo", "KryoSame", ("KryoSame",), ("KryoSame", "KryoFirst"))
     yield _registered("kryo-other-order", "kryo", "KryoSame", ("KryoFirst", "KryoSame"), ("KryoSame", "KryoFirst"))
+    yield _registered("kryo-one-less-registered", "kryo", "KryoSame", ("KryoFirst", "KryoSame"), ("KryoSame",))
+    yield _registered("kryo-class-gone", "kryo", "KryoSame", ("KryoGone", "KryoSame"), ("KryoSame",))
     yield _registered("pojo-registered", "pojo", "Animal", (), ("Cat",))
     yield _registered("pojo-registered-twice", "pojo", "Animal", ("Cat",), ("Cat",))
     yield _registered("pojo-no-more-registered", "pojo", "Animal", ("Cat",), ())
+
+
+def _hidden() -> Iterator[Pair]:
+    """Yield states with a subclass that no header describes, whose base class got a field."""
+    some = _class("Vehicle")
+    yield Pair("class-Vehicle", some, some)
+    yield Pair("class-Vehicle-in-list", _class("Vehicle", kind="list"), _class("Vehicle", kind="list"))
 
 
 SUITES: Final = (
     Suite(name="states", pairs=PAIRS),
     Suite(name="classes", pairs=tuple(_evolved())),
     *_jobs(),
+    Suite(name="modes", pairs=MODES),
+    Suite(name="described-subclasses", pairs=SUBCLASSES),
+    Suite(name="hidden-subclasses", pairs=tuple(_hidden())),
     Suite(name="avro", pairs=AVRO_PAIRS, avro=True),
 )

@@ -1,7 +1,8 @@
 """Restore results of Flink for pairs of a savepoint and a new job, and the verdicts of ``check`` (``pair_states.py``, ``pair_suites.py``).
 
 The new job's snapshot is a savepoint that the job itself took with empty state. ``python -m tests.support.flink.pairs`` runs all jobs, and writes
-``pairs.tsv`` and those savepoints (``pairs.tar.xz``) again. ``--avro`` does the same for the suites of Avro, whose jars Maven fetches.
+``pairs.tsv`` and those savepoints (``pairs.tar.xz``) again. ``--avro`` does the same for the suites of Avro, whose jars Maven fetches,
+``--suite`` for single suites.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import csv
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -127,7 +128,7 @@ def rows_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {name: sorted(rows, key=lambda r: json.dumps(r, sort_keys=True)) for name, rows in found.items()}
 
 
-def _run(
+def restore(
     flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, parallelism: int = 1, allow: bool = True,
     config: Mapping[str, str] | None = None, again: bool = False,
 ) -> Rows | None:  # fmt: skip
@@ -146,14 +147,14 @@ def _run(
             )
         except FlinkRefusedError:
             return None
-        return _run(flink, Path(answer["savepoint"]), states, backend) if again else rows_of(answer)
+        return restore(flink, Path(answer["savepoint"]), states, backend) if again else rows_of(answer)
 
 
 def _each(
     flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, again: bool
 ) -> dict[str, Any]:
     """Restore each state. States in one job are refused or restored together, so halves are tried after a refusal."""
-    rows = _run(flink, snapshot, states, backend, again=again) if states else {}
+    rows = restore(flink, snapshot, states, backend, again=again) if states else {}
     if rows is not None:
         return dict(rows)
     if len(states) == 1:
@@ -172,7 +173,7 @@ def _before(flink: FlinkMachine, suite: Suite, snapshot: Path) -> Rows:
         return rows
     # Old versions of classes do not exist here: their content is that of the pair in which nothing changed.
     states = {p.name: p.old for p in suite.pairs if p.old is not None and p.known and not p.like}
-    found = _run(flink, snapshot, states, "hashmap")
+    found = restore(flink, snapshot, states, "hashmap")
     assert found is not None, "a savepoint is restored unchanged"
     return {p.name: found.get(p.like or p.name) for p in suite.pairs if p.known}
 
@@ -211,11 +212,11 @@ def suites(*, avro: bool) -> list[Suite]:
 
 
 def outcomes(
-    flink: FlinkMachine, snapshots: Path, work: Path, written_by: str, *, avro: bool = False
+    flink: FlinkMachine, snapshots: Path, work: Path, written_by: str, wanted: Sequence[Suite]
 ) -> Iterator[Outcome]:
-    """Restore all pairs in a release, from savepoints of another release or its own."""
+    """Restore all pairs of suites in a release, from savepoints of another release or its own."""
     release = short(flink.version)
-    for suite in suites(avro=avro):
+    for suite in wanted:
         old = old_savepoint(suite, snapshots, written_by, work)
         before = _before(flink, suite, old)
         for backend in backends(suite):
@@ -234,7 +235,9 @@ def _restored(
     """Return the result of each pair, or of the job; those that should be refused are tried one by one."""
     states = suite.states(new=True)
     if suite.whole:
-        rows = _run(flink, old, states, backend, parallelism=suite.parallelism, allow=suite.allow, config=suite.after)
+        rows = restore(
+            flink, old, states, backend, parallelism=suite.parallelism, allow=suite.allow, config=suite.after
+        )
         if rows is None:
             return {suite.name: "refused"}
         if set(suite.states(new=False)) - set(states):
@@ -310,9 +313,9 @@ def machine(version: str, work: Path, *, before: bool = False, avro: bool = Fals
     )
 
 
-def _run_all(snapshots: Path, work: Path, avro: bool) -> Iterator[Outcome]:
+def _run_all(snapshots: Path, work: Path, wanted: Sequence[Suite]) -> Iterator[Outcome]:
     """Take the savepoints of suites, and restore their pairs in all releases."""
-    wanted = suites(avro=avro)
+    avro = wanted[0].avro
     for suite in wanted:
         for side in ("old", "new"):
             shutil.rmtree(snapshots / side / suite.name, ignore_errors=True)
@@ -326,7 +329,7 @@ def _run_all(snapshots: Path, work: Path, avro: bool) -> Iterator[Outcome]:
         for suite in wanted:
             take_new(flink, suite, snapshots)
         for old in releases_before(version):
-            yield from outcomes(flink, snapshots, work, old, avro=avro)
+            yield from outcomes(flink, snapshots, work, old, wanted)
         flink.close()
 
 
@@ -334,10 +337,15 @@ def main() -> None:
     """Take all savepoints, restore all pairs in all releases, and rewrite the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--avro", action="store_true", help="run the suites of Avro, with flink-avro from Maven")
-    avro = parser.parse_args().avro
+    parser.add_argument(
+        "--suite", action="append", help="run only this suite (may be repeated), and keep all other rows"
+    )
+    options = parser.parse_args()
+    wanted = [s for s in suites(avro=options.avro) if not options.suite or s.name in options.suite]
+    names = {s.name for s in wanted}
     with tempfile.TemporaryDirectory() as folder:
         work, snapshots = Path(folder), unpack(SNAPSHOTS, Path(folder) / "snapshots")
-        rows = [*table(avro=not avro), *_run_all(snapshots, work, avro)]
+        rows = [*(r for r in table() if r.suite not in names), *_run_all(snapshots, work, wanted)]
         pack(snapshots, SNAPSHOTS)
     order = [s.name for s in SUITES]
     rows.sort(key=lambda r: (r.release, r.written_by, order.index(r.suite)))

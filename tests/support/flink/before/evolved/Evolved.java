@@ -43,6 +43,14 @@ public final class Evolved {
         public int lives;
     }
 
+    public static class Vehicle {
+        public int wheels;
+    }
+
+    public static class Truck extends Vehicle {
+        public int load;
+    }
+
     public static class NoMorePojo {
         public int a;
     }
@@ -122,9 +130,14 @@ public final class Evolved {
         private int a;
     }
 
+    /** A class that the new job does not have. */
+    public static final class KryoGone {
+        private int a;
+    }
+
     /** A value of a class: each field holds something else in each. */
     public static Object of(String name, int n) throws Exception {
-        Class<?> cls = Class.forName(name.equals("evolved.Evolved$Animal") ? "evolved.Evolved$Cat" : name);
+        Class<?> cls = Class.forName(name.replace("$Animal", "$Cat").replace("$Vehicle", "$Truck"));
         if (cls.isEnum()) {
             return cls.getEnumConstants()[n % 2];
         }

@@ -44,6 +44,15 @@ public final class Evolved {
         public String mood;
     }
 
+    public static class Vehicle {
+        public int doors;
+        public int wheels;
+    }
+
+    public static class Truck extends Vehicle {
+        public int load;
+    }
+
     /** A POJO before; without a constructor that Flink can call it is left to Kryo. */
     public static class NoMorePojo {
         public int a;

@@ -1,0 +1,171 @@
+"""Commands on jobs of a cluster, through Flink's REST API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Final, Literal
+
+import click
+
+from statetool.cli.group import Command
+from statetool.cli.options import OUTPUT, CommonOptions, common_options
+from statetool.cli.output import echo_err
+
+if TYPE_CHECKING:
+    from statetool.cluster.client import RestClient
+    from statetool.cluster.jobs import Job
+    from statetool.cluster.triggers import TriggerRequest
+
+_JOB_COLUMNS: Final = (
+    "job_id", "name", "state", "uptime", "checkpoint_id", "time", "duration_ms", "bytes", "failed", "path",
+)  # fmt: skip
+_FAILED_COLUMNS: Final = ("job_name", "failed_id", "kind", "time", "reason")
+_SAVEPOINT_COLUMNS: Final = ("job_name", "savepoint_id", "time", "state_bytes", "path")
+#: Seconds between two messages while waiting.
+_SILENT_S: Final = 10.0
+
+
+@click.command(cls=Command)
+@click.argument("url")
+@common_options(*OUTPUT)
+def jobs(options: CommonOptions, url: str) -> None:
+    """List jobs of a cluster with their checkpoints.
+
+    URL is that of a JobManager or HistoryServer, or of one job: flink://host:8081/JOB, or the address in the browser.
+    JOB is an id, its first digits, or a name. For each job, shows the newest completed checkpoint, then failed
+    checkpoints with their reason, and savepoints.
+
+    Examples:
+      statetool jobs flink://jobmanager:8081
+      statetool jobs flinks://flink.example.com/orders --json
+    """
+    print_jobs(url, options)
+
+
+def print_jobs(url: str, options: CommonOptions) -> None:
+    """Print the jobs of a server, or one job, with their checkpoints."""
+    from statetool.cluster.overview import read_overview
+
+    overview, output = read_overview(url), options.output
+    if output.is_json:
+        output.record(asdict(overview))
+        return
+    output.rows(
+        [
+            {
+                **asdict(job),
+                "uptime": str(timedelta(seconds=job.duration_ms // 1000)),
+                "time": _time(job.checkpoint_ms),
+                "duration_ms": job.checkpoint_duration_ms,
+                "bytes": job.checkpoint_bytes,
+                "path": job.checkpoint_path,
+            }
+            for job in overview.jobs
+        ],
+        columns=_JOB_COLUMNS,
+    )
+    if overview.failed:
+        output.text("")
+        rows = [asdict(c) | {"failed_id": c.checkpoint_id, "time": _time(c.triggered_ms)} for c in overview.failed]
+        output.rows(rows, columns=_FAILED_COLUMNS)
+    if kept := [c for c in overview.savepoints if not c.deleted]:
+        output.text("")
+        rows = [asdict(c) | {"savepoint_id": c.checkpoint_id, "time": _time(c.triggered_ms)} for c in kept]
+        output.rows(rows, columns=_SAVEPOINT_COLUMNS)
+
+
+@click.command(cls=Command)
+@click.argument("url")
+@click.option("--to", "target", required=True, metavar="DIR", help="Directory in which Flink creates the savepoint.")
+@click.option(
+    "--format", type=click.Choice(["canonical", "native"]), help="Format of the savepoint.  [default: canonical]"
+)
+@click.option("--stop", is_flag=True, help="Stop the job with this savepoint.")
+@click.option("--drain", is_flag=True, help="With --stop, first fire all timers, as if the input had ended.")
+@common_options("dry_run", *OUTPUT)
+def savepoint(
+    options: CommonOptions,
+    url: str,
+    target: str,
+    format: Literal["canonical", "native"] | None,
+    stop: bool,
+    drain: bool,
+) -> None:
+    """Take a savepoint of a running job and print its path.
+
+    URL names the job, as for jobs. DIR is an absolute path or a URI that all machines of the job can write to. The job
+    keeps running unless --stop is given. With --dry-run, prints the request without sending it.
+
+    Examples:
+      statetool savepoint flink://host:8081/orders --to s3://bucket/savepoints
+      statetool savepoint flink://host:8081/435d --to s3://bucket/sp --stop
+    """
+    from statetool.cluster.triggers import savepoint_request
+
+    _trigger(url, options, lambda client, job: savepoint_request(client, job, target, format, stop=stop, drain=drain))
+
+
+@click.command(cls=Command)
+@click.argument("url")
+@common_options("dry_run", *OUTPUT)
+def checkpoint(options: CommonOptions, url: str) -> None:
+    """Take a checkpoint of a running job and print its path.
+
+    URL names the job, as for jobs. Flink owns the checkpoint and deletes it like any other. Needs Flink 1.17. With
+    --dry-run, prints the request without sending it.
+
+    Examples:
+      statetool checkpoint flink://jobmanager:8081/orders
+    """
+    from statetool.cluster.triggers import checkpoint_request
+
+    _trigger(url, options, checkpoint_request)
+
+
+def _trigger(url: str, options: CommonOptions, request_for: Callable[[RestClient, Job], TriggerRequest]) -> None:
+    from statetool.cluster.jobs import find_job
+    from statetool.cluster.overview import connect
+    from statetool.cluster.triggers import trigger
+
+    client, found, address = connect(url)
+    job = find_job(found, address.job, address.server)
+    request = request_for(client, job)
+    output = options.output
+    if options.dry_run:
+        body = request.body if output.is_json else json.dumps(request.body)
+        line = f"POST {address.server}{request.path}"
+        output.record({"job_id": job.job_id, "name": job.name, "request": line, "body": body})
+        return
+    echo_err(f"{request.what} of {job}: requested")
+    try:
+        path = trigger(client, job, request, _Progress(f"{request.what} of {job.name!r}"))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"interrupted; Flink may still complete the {request.what}: statetool jobs {url}"
+        ) from None
+    if output.is_json:
+        output.record({"job_id": job.job_id, "name": job.name, "path": path})
+    else:
+        output.text(path)
+
+
+class _Progress:
+    """Reports every ten seconds that a request is in progress."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._next = _SILENT_S
+
+    def __call__(self, seconds: float) -> None:
+        if seconds >= self._next:
+            echo_err(f"{self._what}: in progress for {seconds:.0f} s")
+            self._next += _SILENT_S
+
+
+def _time(milliseconds: int | None) -> str | None:
+    if milliseconds is None:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

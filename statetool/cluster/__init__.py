@@ -1,0 +1,1 @@
+"""Jobs of a Flink cluster, through its REST API: their checkpoints as snapshots, and new savepoints."""

@@ -1,0 +1,132 @@
+"""URLs of jobs, and of the servers that know them: a JobManager, or the HistoryServer.
+
+``flink://host:8081/JOB`` and ``flinks://host:8081/JOB`` (TLS) name a job by its id, a prefix of it, or its name. URLs of the REST API and
+of the web interface name it by its id. ``?checkpoint=42`` and ``?savepoint=latest`` choose one of its snapshots.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from statetool.errors import OptionError
+
+_SCHEMES: Final = {"flink": "http", "flinks": "https", "http": "http", "https": "https"}
+_FLINK_PORT: Final = 8081
+_CHOICES: Final = ("checkpoint", "savepoint")
+_LATEST: Final = "latest"
+#: Routes of the web interface, after ``#``: ``/job/running/ID/overview``, ``/job/completed/ID/...``, ``/jobs/ID`` before Flink 1.6.
+_PAGE: Final = re.compile(r"/jobs?/(?:(?:running|completed)/)?(?P<job>[0-9a-f]{32})(?:/|$)")
+#: Paths of the REST API: the server, then the job, then perhaps a checkpoint.
+_RESOURCE: Final = re.compile(
+    r"(?P<prefix>.*?)/jobs(?:/overview)?(?:/(?P<job>[0-9a-f]{32})(?:/(?:checkpoints/details/(?P<checkpoint>\d+)|.*))?)?/?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobAddress:
+    """A server, and a job of it.
+
+    Attributes
+    ----------
+    server
+        URL of the REST API, without a slash at the end.
+    job
+        Id, prefix of an id, or name. Empty if the URL names only the server.
+    checkpoint, savepoint
+        Id of a checkpoint or savepoint, or ``latest``.
+    certain
+        False for ``http://host/NAME``, which may also be a snapshot on a web server.
+    """
+
+    server: str
+    job: str = ""
+    checkpoint: str | None = None
+    savepoint: str | None = None
+    certain: bool = True
+
+    @classmethod
+    def parse(cls, url: str) -> JobAddress | None:
+        """Return the address in a URL, ``None`` for a path or URI of files.
+
+        Raises
+        ------
+        OptionError
+            The URL is malformed, or contains a password.
+        """
+        scheme = url.partition("://")[0].lower()
+        if scheme not in _SCHEMES or "://" not in url:
+            return None
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise OptionError("the URL of a job has an invalid host or port", hint=_form()) from None
+        found = _flink_address(parts) if scheme.startswith("flink") else _http_address(parts)
+        if found is None:
+            return None
+        prefix, job, checkpoint, certain = found
+        if "@" in parts.netloc:
+            raise OptionError(
+                "the URL of a job contains credentials, which other programs could read",
+                hint="set STATETOOL_FLINK_USER and STATETOOL_FLINK_PASSWORD, or STATETOOL_FLINK_TOKEN",
+            )
+        if not parts.hostname:
+            raise OptionError("the URL of a job has no host", hint=_form())
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        number = port or (_FLINK_PORT if scheme.startswith("flink") else None)
+        chosen = _choice(parts.query)
+        if checkpoint and chosen:
+            raise OptionError("the URL names a checkpoint twice", hint=f"remove ?{parts.query}")
+        return cls(
+            server=f"{_SCHEMES[scheme]}://{host}{f':{number}' if number else ''}{prefix}",
+            job=unquote(job),
+            checkpoint=checkpoint or chosen.get("checkpoint"),
+            savepoint=chosen.get("savepoint"),
+            certain=certain,
+        )
+
+
+def _form() -> str:
+    return "write flink://HOST:8081/JOB"
+
+
+def _flink_address(parts: SplitResult) -> tuple[str, str, str | None, bool]:
+    # A name of a job may contain # and, unescaped, spaces.
+    path = f"{parts.path}#{parts.fragment}" if parts.fragment else parts.path
+    prefix, _, job = path.rstrip("/").rpartition("/")
+    return prefix, job, None, True
+
+
+def _http_address(parts: SplitResult) -> tuple[str, str, str | None, bool] | None:
+    """Return prefix, job, checkpoint and certainty, ``None`` for a URL that can only be a file."""
+    if {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)} - {*_CHOICES}:
+        return None
+    if parts.fragment.startswith("/"):
+        page = _PAGE.search(parts.fragment)
+        return parts.path.rstrip("/"), page["job"] if page else "", None, True
+    if resource := _RESOURCE.fullmatch(parts.path):
+        return resource["prefix"], resource["job"] or "", resource["checkpoint"], True
+    path = parts.path.strip("/")
+    if "/" in path or parts.fragment:
+        return None
+    return "", path, None, not path
+
+
+def _choice(query: str) -> dict[str, str]:
+    """Return the chosen checkpoint or savepoint."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if unknown := [name for name, _ in pairs if name not in _CHOICES]:
+        raise OptionError(
+            f"the URL of a job has an unknown parameter {unknown[0]!r}", hint="use ?checkpoint=ID or ?savepoint=latest"
+        )
+    if len(pairs) > 1:
+        raise OptionError("the URL of a job names more than one snapshot", hint="keep one of them")
+    for name, value in pairs:
+        if value != _LATEST and not value.isdecimal():
+            raise OptionError(
+                f"{name}={value!r} is neither an id nor 'latest'", hint=f"use ?{name}=42, or ?{name}=latest"
+            )
+    return dict(pairs)

@@ -1,0 +1,88 @@
+"""Resolution of URLs of jobs to paths of snapshots. Nothing is sent, and no HTTP client is imported, for other paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from statetool.cluster.address import JobAddress
+from statetool.errors import OptionError
+from statetool.io import files
+
+
+def is_job(path: str) -> bool:
+    """Return True if a path is the URL of a job or of a server. For ``http://host/NAME`` the server decides.
+
+    Raises
+    ------
+    OptionError
+        The URL is malformed.
+    ConnectionFailedError
+        The server does not answer.
+    """
+    address = JobAddress.parse(path)
+    if address is None or address.certain:
+        return address is not None
+    from statetool.cluster.client import NotFlinkError, RestClient
+    from statetool.cluster.jobs import list_jobs
+
+    try:
+        list_jobs(RestClient(address.server))
+    except NotFlinkError:
+        return False
+    return True
+
+
+def is_server(path: str) -> bool:
+    """Return True if a path is the URL of a server, without a job."""
+    address = JobAddress.parse(path)
+    return address is not None and not address.job
+
+
+def resolve_path(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the path of the snapshot that a job's URL names, by default the newest complete checkpoint. Return other paths unchanged.
+
+    Parameters
+    ----------
+    rebase
+        Pairs of an old and a new prefix, for paths that have another location here than on the job's machines.
+
+    Raises
+    ------
+    OptionError
+        The URL is malformed, or several jobs match.
+    UnknownNameError
+        There is no such job, checkpoint or savepoint.
+    SnapshotNotFoundError
+        The job has no complete checkpoint, or it was deleted, or its path does not exist here.
+    ConnectionFailedError
+        The server does not answer, or refuses the request.
+    """
+    address = JobAddress.parse(path)
+    if address is None:
+        return path
+    from statetool.cluster.client import NotFlinkError
+    from statetool.cluster.snapshots import find_snapshot
+
+    try:
+        return find_snapshot(address, rebase)
+    except NotFlinkError:
+        if address.certain:
+            raise
+        return path
+
+
+def resolve_directory(path: str) -> str:
+    """Return the directory of a job's checkpoints for the URL of a job. Return other paths unchanged.
+
+    Raises
+    ------
+    OptionError
+        The URL chooses one snapshot.
+    StatetoolError
+        As :func:`resolve_path`.
+    """
+    address = JobAddress.parse(path)
+    if address is not None and (address.checkpoint or address.savepoint):
+        raise OptionError("this URL names one snapshot, not a directory of snapshots", hint="remove what follows the ?")
+    found = resolve_path(path)
+    return path if found == path else files.parent(found)

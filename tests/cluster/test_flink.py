@@ -1,0 +1,186 @@
+"""Standalone clusters of Flink 1.20 and 2.3: jobs by name, prefix and id, savepoints, jobs that end and fail, the HistoryServer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import statetool
+from statetool.cli.main import cli
+from statetool.errors import OptionError, SnapshotNotFoundError, UnknownNameError
+from tests.support.flink.standalone.cluster import StandaloneCluster
+from tests.support.spark.data_sources import data_sources
+from tools.flink_jars import DEFAULT_VERSIONS
+
+pytestmark = pytest.mark.full
+OFTEN = {
+    "execution_checkpointing_interval": "500 ms",
+    "execution_checkpointing_externalized__checkpoint__retention": "RETAIN_ON_CANCELLATION",
+}
+
+
+@pytest.fixture(scope="module", params=DEFAULT_VERSIONS)
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    with StandaloneCluster(request.param, tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def orders(cluster: StandaloneCluster) -> str:
+    """Return the id of a job that checkpoints often and keeps three checkpoints."""
+    job = cluster.submit("orders", **OFTEN)
+    cluster.wait_until(job, "RUNNING")
+    cluster.wait_for_checkpoint(job)
+    return job
+
+
+def run(*arguments: str, code: int = 0) -> Result:
+    done = CliRunner().invoke(cli, arguments, prog_name="statetool")
+    assert done.exit_code == code, done.output
+    return done
+
+
+def counts(path: str) -> dict[int, int]:
+    rows = statetool.load(path)["counts"].to_arrow().to_pylist()
+    return {row["key"]: row["count"] for row in rows}
+
+
+def test_no_job(tmp_path: Path, cluster: StandaloneCluster) -> None:
+    with pytest.raises(UnknownNameError, match="no job"):
+        statetool.load(f"flink://127.0.0.1:{cluster.port}/nothing")
+
+
+def test_a_job_by_name_prefix_id_and_web_page(cluster: StandaloneCluster, orders: str) -> None:
+    base = f"flink://127.0.0.1:{cluster.port}"
+    for url in (f"{base}/orders", f"{base}/{orders[:6]}", f"{base}/{orders}", f"{cluster.url}/orders"):
+        savepoint = statetool.load(url)
+        assert f"{orders}/chk-" in savepoint.path
+        assert savepoint["counts"].states.keys() == {"count"}
+    assert statetool.load(f"{cluster.url}/#/job/running/{orders}/overview").checkpoint_id is not None
+
+
+def test_commands_read_a_job_that_deletes_its_checkpoints(cluster: StandaloneCluster, orders: str) -> None:
+    url = f"flink://127.0.0.1:{cluster.port}/orders"
+    for _ in range(20):
+        assert len(run("head", url, "counts", "keyed_state", "-n", "3").stdout.splitlines()) == 4
+
+
+def test_two_jobs_of_one_name(cluster: StandaloneCluster) -> None:
+    jobs = [cluster.submit("twice"), cluster.submit("twice")]
+    for job in jobs:
+        cluster.wait_until(job, "RUNNING")
+    url = f"flink://127.0.0.1:{cluster.port}/twice"
+    with pytest.raises(OptionError, match="2 jobs") as several:
+        _opened(url)
+    assert all(job in str(several.value) for job in jobs)
+    cluster.cancel(jobs[0])
+    with pytest.raises(SnapshotNotFoundError, match="no completed checkpoint"):
+        statetool.load(url)
+    path = run("checkpoint", url).stdout.strip()
+    assert f"{jobs[1]}/chk-1" in path
+    cluster.wait("the checkpoint", lambda: _opened(url) == path)
+    cluster.cancel(jobs[1])
+
+
+@pytest.mark.parametrize("format", ["canonical", "native"])
+def test_a_savepoint_is_taken_and_opened(cluster: StandaloneCluster, orders: str, tmp_path: Path, format: str) -> None:
+    url = f"flink://127.0.0.1:{cluster.port}/orders"
+    dry = json.loads(run("savepoint", url, "--to", str(tmp_path), "--dry-run", "--json").stdout)
+    assert dry["request"] == f"POST {cluster.url}/jobs/{orders}/savepoints"
+    assert list(tmp_path.iterdir()) == []
+    path = run("savepoint", url, "--to", tmp_path.as_uri(), "--format", format).stdout.strip()
+    before = counts(path)
+    assert len(before) == 500
+    assert cluster.state(orders) == "RUNNING"
+    # Flink's answers are up to three seconds old.
+    cluster.wait("the savepoint", lambda: _opened(f"{url}?savepoint=latest") == path)
+    newest = statetool.load(f"{url}?savepoint=latest")
+    assert counts(f"{url}?savepoint={newest.checkpoint_id}") == before
+    cluster.wait("a later checkpoint", lambda: statetool.load(url).checkpoint_id > newest.checkpoint_id)
+    after = counts(url)
+    assert all(after[key] >= before[key] for key in before)
+    assert after != before
+
+
+def test_a_job_is_stopped_with_a_savepoint_that_it_restores(cluster: StandaloneCluster, tmp_path: Path) -> None:
+    job = cluster.submit("stopped", **OFTEN)
+    cluster.wait_until(job, "RUNNING")
+    cluster.wait_for_checkpoint(job)
+    url = f"flink://127.0.0.1:{cluster.port}/stopped"
+    path = run("savepoint", url, "--to", tmp_path.as_uri(), "--stop").stdout.strip()
+    cluster.wait_until(job, "FINISHED")
+    assert len(counts(path)) == 500
+    with pytest.raises(SnapshotNotFoundError):  # checkpoints are deleted, or older than the savepoint
+        statetool.load(url)
+    assert "has ended" in run("savepoint", url, "--to", tmp_path.as_uri(), code=3).stderr
+    again = cluster.submit("restored", execution_state__recovery_path=path, execution_savepoint_path=path)
+    cluster.wait_until(again, "RUNNING")
+    with pytest.raises(SnapshotNotFoundError, match=f"open .*{Path(path).name}, from which it was restored"):
+        statetool.load(f"flink://127.0.0.1:{cluster.port}/restored")
+    cluster.cancel(again)
+
+
+def test_jobs_that_finish_fail_and_decline_checkpoints(cluster: StandaloneCluster, orders: str) -> None:
+    finished = cluster.submit("finished", "finish")
+    failed = cluster.submit("failed", "fail", restart__strategy_type="none", restart__strategy="none")
+    declining = cluster.submit("declining", "decline", **OFTEN)
+    cluster.wait_until(finished, "FINISHED")
+    cluster.wait_until(failed, "FAILED")
+    cluster.wait("a failed checkpoint", lambda: cluster.history(declining)["counts"]["failed"])
+    tree = json.loads(run("jobs", cluster.url, "--json").stdout)
+    states = {job["job_id"]: job["state"] for job in tree["jobs"]}
+    assert (states[finished], states[failed], states[orders]) == ("FINISHED", "FAILED", "RUNNING")
+    assert {c["job_name"] for c in tree["failed"] if c["job_id"] == declining} == {"declining"}
+    assert all(c["reason"] for c in tree["failed"])
+    row = next(job for job in tree["jobs"] if job["job_id"] == orders)
+    assert row["checkpoint_path"].endswith(f"{orders}/chk-{row['checkpoint_id']}")
+    for name in ("finished", "failed", "declining"):
+        with pytest.raises(SnapshotNotFoundError, match="no completed checkpoint"):
+            statetool.load(f"flink://127.0.0.1:{cluster.port}/{name}")
+    cluster.cancel(declining)
+
+
+def test_the_history_server(cluster: StandaloneCluster) -> None:
+    job = cluster.submit("archived", **OFTEN)
+    cluster.wait_until(job, "RUNNING")
+    cluster.wait_for_checkpoint(job)
+    cluster.cancel(job)
+    url = cluster.start_history_server(1)
+    path = cluster.wait("the job", lambda: _opened(f"{url}/#/job/{job}/overview"))
+    assert f"{job}/chk-" in path
+    tree = json.loads(run("jobs", url, "--json").stdout)
+    (row,) = (row for row in tree["jobs"] if row["name"] == "archived")
+    assert (row["state"], row["checkpoint_path"]) == ("CANCELED", path)
+
+
+def _opened(url: str) -> Any:
+    try:
+        return statetool.load(url).path
+    except (UnknownNameError, SnapshotNotFoundError):
+        return None
+
+
+@data_sources
+def test_spark_reads_one_checkpoint_of_a_job(cluster: StandaloneCluster, spark: Any) -> None:
+    job = cluster.submit("on-spark")
+    cluster.wait_until(job, "RUNNING")
+    url = f"flink://127.0.0.1:{cluster.port}/on-spark"
+    first = run("checkpoint", url).stdout.strip()
+    cluster.wait("the checkpoint", lambda: _opened(url) == first)
+    statetool.register(spark)
+    frame = spark.read.format("flink-state").option("operatorUid", "counts").load(url)
+    rows = sorted(map(tuple, frame.collect()))
+    assert len(rows) == 500
+    second = run("checkpoint", url).stdout.strip()
+    cluster.wait("the checkpoint", lambda: _opened(url) == second)
+    assert counts(url) != dict(rows)
+    assert sorted(map(tuple, frame.collect())) == rows
+    states = spark.read.format("flink-state-metadata").option("table", "states").load(url)
+    assert "count" in {row.name for row in states.collect()}
+    assert len(statetool.catalog(spark, url)) == 2
+    cluster.cancel(job)

@@ -1,0 +1,148 @@
+"""Remedies of ``check``: each suggested command, run as printed, mends what it is suggested for."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import statetool as st
+from statetool.cli.main import cli
+from statetool.verdicts.check import check_findings
+from statetool.verdicts.commands import CommandLine
+from statetool.verdicts.finding import Finding
+from tests.support.snapshots import build
+from tests.support.snapshots import canonical as canonical_state
+
+NUMBERS: Final = pa.array([1, 2], pa.int32())
+TEXTS: Final = pa.array(["a", "b"])
+
+
+def keyed(values: Any, kind: str, *, key: Any = None, name: str = "s") -> Any:
+    table = pa.table({"id": pa.array([1, 2]) if key is None else key, name: values})
+    return st.bootstrap_keyed_state(table, key="id", states={name: st.value(kind)})
+
+
+def listed(union: bool) -> Any:
+    make = st.bootstrap_union_state if union else st.bootstrap_list_state
+    return make("s", pa.table({"value": [1, 2]}), type="BIGINT")
+
+
+def snapshot(folder: Path, operators: Mapping[str, Any], **options: Any) -> st.Savepoint:
+    writer = st.SavepointWriter.new()
+    for uid, state in operators.items():
+        writer = writer.with_operator(uid, state, parallelism=1, **{"max_parallelism": 128, **options})
+    return writer.write(str(folder), flink_version="2.3")
+
+
+def findings(old: st.Savepoint, new: st.Savepoint, **options: Any) -> list[Finding]:
+    """Return the findings as the command line prints them."""
+    check = st.check(old, new, **options)
+    plan = st.plan_migration(old, new)
+    return list(check_findings(check, CommandLine(a=old.path, b=new.path), plan).findings)
+
+
+INT: Final = keyed(NUMBERS, "INT")
+LONG: Final = keyed(pa.array([1, 2]), "BIGINT")
+#: Operators before and after, options of the new job, and the command that is suggested.
+REFUSED: Final = {
+    "widened": ({"a": INT}, {"a": LONG}, {}, "migrate"),
+    "not convertible": ({"a": keyed(TEXTS, "STRING")}, {"a": keyed(pa.array([1.0, 2.0]), "DOUBLE")}, {}, "drop"),
+    "another kind": ({"a": listed(union=False)}, {"a": listed(union=True)}, {}, "drop"),
+    "other keys": ({"a": keyed(NUMBERS, "INT", key=TEXTS)}, {"a": INT}, {}, "drop"),
+    "operator gone": ({"a": INT, "b": LONG}, {"a": INT}, {}, "drop"),
+    "operator renamed": ({"a": INT}, {"b": INT}, {}, "uid"),
+    "operator gone, another with other values": ({"a": INT}, {"b": keyed(TEXTS, "STRING")}, {}, "drop"),
+    "operator gone, another with other keys": ({"a": INT}, {"b": keyed(NUMBERS, "INT", key=TEXTS)}, {}, "drop"),
+    "max parallelism": ({"a": INT}, {"a": INT}, {"max_parallelism": 300}, "rescale"),
+    "two operators": ({"a": INT, "b": INT}, {"a": INT, "b": INT}, {"max_parallelism": 300}, "rescale"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_suggested_command_makes_the_job_restore(tmp_path: Path, name: str) -> None:
+    before, after, options, verb = REFUSED[name]
+    old, new = snapshot(tmp_path / "old", before), snapshot(tmp_path / "new", after, **options)
+    assert st.check(old, new).verdict == "not"
+    (error,) = (f for f in findings(old, new) if f.severity == "error")
+    program, *arguments = shlex.split(error.command)
+    assert (program, arguments[0]) == ("statetool", verb)
+    mended = tmp_path / "mended"
+    done = CliRunner().invoke(cli, [str(mended) if word == "NEW" else word for word in arguments])
+    assert done.exit_code == 0, done.output
+    assert st.check(str(mended), new).verdict == "fully"
+
+
+def test_which_of_two_operators_it_is_only_the_user_knows(tmp_path: Path) -> None:
+    old, new = snapshot(tmp_path / "old", {"a": INT}), snapshot(tmp_path / "new", {"b": INT, "c": INT})
+    (error,) = (f for f in findings(old, new) if f.severity == "error")
+    assert "If the operator is b or c in the new job, rename it." in error.remedy
+    assert error.command == f"statetool uid {old.path} NEW a=NEW_UID"
+
+
+def test_an_operator_whose_state_is_unknown_is_renamed_and_checked_again(tmp_path: Path) -> None:
+    state = canonical_state.keyed("v", "value", build.kryo("shop.Money"))
+    subtask = canonical_state.Subtask(key=build.STRING, states=[state], entries=[])
+    (tmp_path / "old").mkdir()
+    canonical_state.savepoint(tmp_path / "old", [subtask])
+    st.change_uids(str(tmp_path / "old"), str(tmp_path / "new"), {"op": "renamed"})
+    found = findings(*(st.load(str(tmp_path / n)) for n in ("old", "new")))
+    (error,) = (f for f in found if f.severity == "error")
+    assert "rename it and check again" in error.remedy
+    assert error.command.startswith("statetool uid ")
+
+
+def test_operators_that_lost_the_same_number_of_bytes_are_dropped_one_by_one(tmp_path: Path) -> None:
+    """``drop`` takes one operator: a command for two would drop the last one only."""
+    gone = keyed(NUMBERS, "INT", name="t")
+    old, new = snapshot(tmp_path / "old", {"a": INT, "b": gone, "c": gone}), snapshot(tmp_path / "new", {"a": INT})
+    commands = [f.command for f in findings(old, new) if f.severity == "error"]
+    assert commands == [f"statetool drop {old.path} NEW --uid {uid}" for uid in ("b", "c")]
+
+
+def test_no_command_is_suggested_for_keys_that_cannot_move(tmp_path: Path) -> None:
+    """The hash code of a Kryo key is defined in user code, and no formula fits an unreadable one."""
+    for name, limit in (("old", 128), ("new", 300)):
+        (tmp_path / name).mkdir()
+        key = build.kryo("shop.Key")
+        subtask = canonical_state.Subtask(
+            key=key,
+            states=[canonical_state.keyed("v", "value", build.INT)],
+            entries=[("v", 3, b"\5\3\0", (7).to_bytes(4, "big"))] if name == "old" else [],
+        )
+        canonical_state.savepoint(tmp_path / name, [subtask], max_parallelism=limit)
+    found = findings(*(st.load(str(tmp_path / n)) for n in ("old", "new")))
+    (error,) = (f for f in found if f.severity == "error" and "max parallelism" in f.what)
+    assert "statetool cannot write a copy with max parallelism 300" in error.remedy
+    assert "rescale" not in error.command
+
+
+def test_names_that_only_the_new_job_has_do_not_hide_the_migration(tmp_path: Path) -> None:
+    """Savepoints of 1.20 store operator ids only. The plan of the migration names operators by id, the check by uid."""
+    writer = st.SavepointWriter.new().with_operator("a", INT, parallelism=1, max_parallelism=128)
+    old = writer.write(str(tmp_path / "old"), flink_version="1.20")
+    new = snapshot(tmp_path / "new", {"a": LONG})
+    (error,) = (f for f in findings(old, new) if f.severity == "error")
+    assert error.where[0] == "operator a"
+    assert error.command == f"statetool migrate {old.path} NEW --to {new.path}"
+
+
+def test_without_a_plan_only_the_steps_are_suggested(tmp_path: Path) -> None:
+    old, new = snapshot(tmp_path / "old", {"a": INT}), snapshot(tmp_path / "new", {"a": LONG})
+    check = st.check(old, new)
+    assert "statetool migrate A NEW --to B --dry-run" in check.operators[0].states[0].remedy
+    (error,) = check_findings(check).findings
+    assert error.command == "statetool migrate A NEW --to B --dry-run"
+
+
+def test_a_new_name_is_not_offered_where_flink_still_reads_the_old_state(tmp_path: Path) -> None:
+    """Flink reads state that the job does not register, too: keys, classes and, on heap, all values."""
+    for name, (before, after, _, _) in REFUSED.items():
+        folder = tmp_path / name
+        found = findings(snapshot(folder / "old", before), snapshot(folder / "new", after))
+        assert not any("new name" in f.remedy or "another name" in f.remedy for f in found)
