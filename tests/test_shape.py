@@ -18,7 +18,7 @@ ROOMS: Final = (
     ("errors",),
     ("io", "types"),
     ("html",),
-    ("kernels",),
+    ("kernels", "classes"),
     ("serializers",),
     ("formats",),
     ("declaring", "sql_plans"),

@@ -84,9 +84,13 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "kernels": "statetool kernels --json | cut -c 1-60",
     },
 }
-#: Commands that wait for a person or another program, with an example that is only shown.
+#: Commands that wait for a person or another program, or read the user's jar, with an example that is only shown.
 INTERACTIVE: Final[Mapping[str, Mapping[str, str]]] = {
-    "Inspect": {"browse": f"statetool browse {_DEMO}", "shell": f"statetool shell {_DEMO}"},
+    "Inspect": {
+        "declare": "statetool declare --jar job.jar 'com.acme.*' > classes.json",
+        "browse": f"statetool browse {_DEMO}",
+        "shell": f"statetool shell {_DEMO}",
+    },
     "Jobs": {
         "jobs": "statetool jobs flink://jobmanager:8081",
         "savepoint": "statetool savepoint flink://jobmanager:8081/orders --to s3://bucket/savepoints",

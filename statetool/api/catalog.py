@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, make_dataclass
 from datetime import datetime, timezone
@@ -45,6 +46,7 @@ def catalog(
     python: PythonTypes | None = None,
     unsafe_pickle: bool = False,
     columns_from_plan: str | None = None,
+    jars: Iterable[str | os.PathLike[str]] = (),
     driver_read_limit: int | None = None,
 ) -> Catalog:
     """Open every snapshot below a directory as a catalog. Only the heads of ``_metadata`` files are read.
@@ -55,7 +57,7 @@ def catalog(
         The session of its DataFrames. With ``None``, tables are Arrow tables and no JVM is needed.
     root
         A directory: a local path or any URI that fsspec can list. Or the URL of a job, for the directory of its checkpoints.
-    uids, rebase, key_types, declarations, kryo, python, unsafe_pickle, columns_from_plan, driver_read_limit
+    uids, rebase, key_types, declarations, kryo, python, unsafe_pickle, columns_from_plan, jars, driver_read_limit
         As for :func:`statetool.load`, for every snapshot.
 
     Raises
@@ -74,6 +76,7 @@ def catalog(
         python=python,
         unsafe_pickle=unsafe_pickle,
         columns_from_plan=columns_from_plan,
+        jars=name_list("jars", jars),
         driver_read_limit=driver_read_limit,
     )
     return Catalog(resolve_directory(root), Execution(spark), opener)

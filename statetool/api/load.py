@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +12,7 @@ from statetool.api.savepoint import Savepoint
 from statetool.cluster.paths import resolve_path
 from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
 from statetool.snapshot.inventory import Inventory
-from statetool.types.declared import TypeContext
+from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.options import name_list
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def load(
     python: PythonTypes | None = None,
     unsafe_pickle: bool = False,
     columns_from_plan: str | None = None,
+    jars: Iterable[str | os.PathLike[str]] = (),
     driver_read_limit: int | None = None,
     local_bytes: int | None = None,
 ) -> Savepoint[SavepointWriter]:
@@ -53,8 +55,8 @@ def load(
         ``{operator: type}``: a SQL type (``"DOUBLE"``), a type of :mod:`statetool.flink`, or any operator with keys of the same type.
         Only needed for a changelog without a materialized base, if its bytes fit several key types, or no common one.
     declarations
-        Declarations of classes that the snapshot does not describe: :class:`ClassDeclaration` objects, Avro schema files (``*.avsc``)
-        or folders of them. Declarations by :func:`declare` take precedence.
+        Declarations of classes that the snapshot does not describe: :class:`ClassDeclaration` objects, JSON files, Avro schema files
+        (``*.avsc``) or folders of them. They take precedence over those of :func:`declare`, and all over ``jars``.
     kryo
         2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), if the metadata version does not determine it.
     python
@@ -67,6 +69,9 @@ def load(
     columns_from_plan
         The SQL job's compiled plan (``COMPILE PLAN``), a local path or URI. All tables get its names for the fields of rows. ``columns=``
         of a read takes precedence. Reading an operator that the plan does not fit raises an error.
+    jars
+        The jars of the job that wrote the snapshot, folders of classes, or class files, local or by any URI that fsspec can open. Classes
+        that the snapshot does not describe are read from their class files when a value needs them. No code runs.
     driver_read_limit
         DataFrame methods read tables of up to this many bytes on disk at once, on the driver, so that queries need no Python worker
         (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB. ``local_bytes`` is its earlier name.
@@ -74,7 +79,7 @@ def load(
     Raises
     ------
     SnapshotNotFoundError, FormatError
-        The snapshot does not exist, or its metadata is damaged.
+        The snapshot or a jar does not exist, or the metadata or a jar is damaged.
     ConnectionFailedError
         The JobManager does not answer, or refuses the request.
     """
@@ -83,7 +88,13 @@ def load(
         for name, other in (key_types or {}).items()
     }
     classes = (*declared_classes(), *read_declarations(declarations))
-    types = TypeContext(kryo=kryo, classes=classes, python=python_types(python or {}), unsafe_pickle=unsafe_pickle)
+    types = TypeContext(
+        kryo=kryo,
+        classes=classes,
+        python=python_types(python or {}),
+        unsafe_pickle=unsafe_pickle,
+        source=_classes_of(name_list("jars", jars)),
+    )
     names, moved = name_list("uids", uids), tuple((rebase or {}).items())
     inventory = Inventory(
         resolve_path(path, moved),
@@ -97,6 +108,14 @@ def load(
     access = Access(execution=Execution(spark), driver_read_limit=limit, edit=_edit)
     access.execution.prepare_session(sources=True)
     return Savepoint(inventory, access)
+
+
+def _classes_of(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource | None:
+    if not jars:
+        return None
+    from statetool.classes.jar_classes import JarClasses  # opening a snapshot without a jar needs no class files
+
+    return JarClasses(jars).open()
 
 
 def _parse_type(given: Serializer | str) -> Serializer:

@@ -14,6 +14,7 @@ COMMANDS: Final = {
         "schema": ("statetool.cli.tables:schema", "Show the schema of a table"),
         "head": ("statetool.cli.tables:head", "Show the first rows of a table"),
         "stats": ("statetool.cli.inspect:stats", "Find large states, keys and values, skew, or growth"),
+        "declare": ("statetool.cli.declare:declare", "Show the declarations of classes in the job's jar"),
         "browse": ("statetool.cli.browse:browse", "Browse operators, tables and rows in the terminal"),
         "shell": ("statetool.cli.shell:shell", "Open a snapshot at a Python prompt"),
         "report": ("statetool.cli.report:report", "Write an HTML report about a snapshot"),

@@ -47,6 +47,7 @@ class CommonOptions:
     uids: tuple[str, ...] = ()
     name_uid: tuple[str, ...] = ()
     declare: tuple[str, ...] = ()
+    jar: tuple[str, ...] = ()
     columns_from_plan: str | None = None
     python: Mapping[str, str] = field(default_factory=dict)
     unsafe_pickle: bool = False
@@ -140,7 +141,7 @@ def open_snapshots(
             for uid in options.name_uid
             if operator_id_for_uid(uid) in own or not any(operator_id_for_uid(uid) in i for i in ids)
         ]
-        uids += _uids_from_files(savepoint, options.uids)
+        uids += _uids_from_files(savepoint, (*options.uids, *options.jar))
         named_savepoints.append(savepoint.with_uids(uids) if uids else savepoint)
         expect(partial(_expected_bytes, named_savepoints[-1], operators, writes=options.dry_run is False))
     return named_savepoints
@@ -152,6 +153,7 @@ def load_snapshot(path: str, options: CommonOptions) -> statetool.Savepoint:
         path,
         rebase=options.rebase,
         declarations=options.declare,
+        jars=options.jar,
         columns_from_plan=options.columns_from_plan,
         python=options.python or None,
         unsafe_pickle=options.unsafe_pickle,
@@ -215,7 +217,13 @@ _OPTIONS: Final[dict[str, Callable[..., Any]]] = {
         "--declare",
         multiple=True,
         metavar="FILE",
-        help="Avro schema of classes that the snapshot does not describe, or a folder of schemas.",
+        help="Classes that the snapshot does not describe: JSON of statetool declare, an Avro schema or a folder of schemas.",
+    ),
+    "jar": _option(
+        "--jar",
+        multiple=True,
+        metavar="FILE",
+        help="The job's jar, for classes that the snapshot does not describe and for uids. Runs none of its code.",
     ),
     "columns_from_plan": _option(
         "--columns-from-plan", metavar="FILE", help="Name SQL columns by the job's compiled plan (COMPILE PLAN)."
@@ -252,8 +260,18 @@ _OPTIONS: Final[dict[str, Callable[..., Any]]] = {
 _ORDER: Final = (*list(_OPTIONS)[:-3], "output", *list(_OPTIONS)[-3:])
 #: Names of options for :func:`common_options`.
 OUTPUT: Final = ("output", "json", "wide")
-SNAPSHOT: Final = ("latest", "rebase", "uids", "name_uid", "declare", "columns_from_plan", "python", "unsafe_pickle")
-WRITE: Final = ("latest", "rebase", "declare", "dry_run", "take_over", "checkpoint_id", *OUTPUT)
+SNAPSHOT: Final = (
+    "latest",
+    "rebase",
+    "uids",
+    "name_uid",
+    "declare",
+    "jar",
+    "columns_from_plan",
+    "python",
+    "unsafe_pickle",
+)
+WRITE: Final = ("latest", "rebase", "declare", "jar", "dry_run", "take_over", "checkpoint_id", *OUTPUT)
 
 
 def common_options(

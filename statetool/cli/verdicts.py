@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _WIDTH: Final = 80
 #: Options that a suggested command needs too, if the user gave them and it has them.
 _KEPT: Final = (
-    "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--columns-from-plan", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep",
+    "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--jar", "--columns-from-plan", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep",
 )  # fmt: skip
 
 

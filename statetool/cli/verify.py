@@ -24,7 +24,7 @@ def verification_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.command(cls=Command)
 @click.argument("path", shell_complete=complete_path)
 @verification_options
-@common_options("latest", "rebase", "uids", "name_uid", "declare", "on_spark", "threads", *OUTPUT)
+@common_options("latest", "rebase", "uids", "name_uid", "declare", "jar", "on_spark", "threads", *OUTPUT)
 def verify(options: CommonOptions, path: str, deep: bool, allow_unread: bool) -> None:
     """Check that a snapshot is complete and undamaged.
 

@@ -49,7 +49,7 @@ class Meaning:
     def _same(self, a: Serializer, b: Serializer, types: TypeContext) -> bool:
         if self.types.kryo != types.kryo and any(isinstance(p, KryoSerializer) for p in all_parts(a)):
             return False
-        if self.types.classes != types.classes or self.types.python != types.python:
+        if (self.types.classes, self.types.source, self.types.python) != (types.classes, types.source, types.python):
             return False
         if snapshot_bytes(a) == snapshot_bytes(b):
             return True

@@ -1,4 +1,4 @@
-"""Class declarations by the user, in Python or in Avro schema files."""
+"""Class declarations by the user, in Python, in JSON files or in Avro schema files."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def declare_thrift(name: str, fields: Sequence[str] = ()) -> ClassDeclaration:
 
 
 def declare_from(*paths: str | os.PathLike[str]) -> tuple[ClassDeclaration, ...]:
-    """Declare the classes of Avro schema files, or of folders of such files, as :func:`declare` does.
+    """Declare the classes of JSON files (``statetool declare``), Avro schema files or folders of them, as :func:`declare` does.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def declared_classes() -> tuple[ClassDeclaration, ...]:
 
 
 def read_declarations(declarations: Declarations) -> tuple[ClassDeclaration, ...]:
-    """Return the classes of declarations, Avro schemas, Avro schema files (``.avsc``), and folders of such files.
+    """Return the classes of declarations, Avro schemas, files of either as JSON, and folders of Avro schema files (``.avsc``).
 
     Raises
     ------
@@ -179,14 +179,22 @@ def read_declarations(declarations: Declarations) -> tuple[ClassDeclaration, ...
             classes.append(declaration)
             continue
         if isinstance(declaration, Mapping):
-            classes += (from_json(declaration),) if "class" in declaration else classes_of_schema(declaration)
+            classes += _classes_of(declaration)
             continue
         for path in _schema_files(os.fspath(declaration)):
             try:
-                classes += classes_of_schema(_json(_text(path), path))
+                classes += _classes_of(_json(_text(path), path))
             except OptionError as error:
                 raise error.at(file=path) from None
     return tuple(classes)
+
+
+def _classes_of(document: Any) -> tuple[ClassDeclaration, ...]:
+    """Return the classes of one declaration or Avro schema, or of a list of either."""
+    listed = document if isinstance(document, list) else [document]
+    if any(isinstance(d, Mapping) and "class" in d for d in listed):
+        return tuple(from_json(d) for d in listed)
+    return classes_of_schema(document)
 
 
 def _text(path: str) -> str:

@@ -102,9 +102,10 @@ class OperatorInventory:
     def as_described(self) -> OperatorInventory:
         """Return the operator as the snapshot alone describes it, without subclasses of POJOs declared by the user."""
         classes = tuple(replace(c, extends=()) for c in self.types.classes)
-        if classes == self.types.classes:
+        source = None if self.types.source is None else self.types.source.without_subclasses()
+        if (classes, source) == (self.types.classes, self.types.source):
             return self
-        types = replace(self.types, classes=classes)
+        types = replace(self.types, classes=classes, source=source)
         return OperatorInventory(self.state, self.label, self._locator, self._given_key, types, self._plan)
 
     def learning_from(self, other: OperatorInventory) -> OperatorInventory:

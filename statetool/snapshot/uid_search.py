@@ -9,39 +9,16 @@ import re
 from collections.abc import Collection, Iterator
 from typing import IO, Any, Final
 
+from statetool.classes.class_file import MAGIC, string_constants
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io import files
-from statetool.io.cursor import Cursor
 
 #: Larger files, including those in an archive, are not searched for uids.
 _MOST_BYTES: Final = 64 << 20
 _MOST_UID_CHARACTERS: Final = 1000
 _QUOTED: Final = re.compile(r'"(?:[^"\\\n]|\\.)+"|\'(?:[^\'\\\n]|\\.)+\'')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_CLASS_MAGIC: Final = b"\xca\xfe\xba\xbe"
-#: Bytes after the tag of a constant in a class file, for all tags except those of texts.
-_CONSTANT_BYTES: Final = {
-    3: 4,
-    4: 4,
-    5: 8,
-    6: 8,
-    7: 2,
-    8: 2,
-    9: 4,
-    10: 4,
-    11: 4,
-    12: 4,
-    15: 3,
-    16: 2,
-    17: 4,
-    18: 4,
-    19: 2,
-    20: 2,
-}
-_TEXT: Final = 1
-_TWO_ENTRIES: Final = (5, 6)  # long and double count as two constants
-_STRING: Final = 8
 
 
 def uids_in(file: str, operator_ids: Collection[str]) -> list[str]:
@@ -123,9 +100,9 @@ def _limited(file: str, stream: IO[bytes]) -> bytes:
 
 
 def _texts_of_bytes(file: str, data: bytes) -> Iterator[str]:
-    if data.startswith(_CLASS_MAGIC):
+    if data.startswith(MAGIC):
         try:
-            yield from _texts_of_class(data)
+            yield from string_constants(data)
         except FormatError as error:
             raise error.at(file=file) from error
         return
@@ -147,27 +124,6 @@ def _unquoted(quoted: str) -> str:
         except (ValueError, SyntaxError):
             pass
     return quoted[1:-1]
-
-
-def _texts_of_class(data: bytes) -> Iterator[str]:
-    """Yield the string constants of a class."""
-    cursor = Cursor(data)
-    cursor.skip(8)
-    texts: dict[int, str] = {}
-    strings = []
-    count, index = cursor.u2(), 1
-    while index < count:
-        tag = cursor.u1()
-        if tag == _TEXT:
-            texts[index] = cursor.utf()
-        elif tag == _STRING:
-            strings.append(cursor.u2())
-        elif tag in _CONSTANT_BYTES:
-            cursor.skip(_CONSTANT_BYTES[tag])
-        else:
-            raise cursor.fail(f"invalid constant of kind {tag} in a class file")
-        index += 2 if tag in _TWO_ENTRIES else 1
-    yield from (texts[i] for i in strings if i in texts)
 
 
 def _texts_of_json(text: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from statetool.classes.jar_classes import JarClasses
 from statetool.cluster.paths import resolve_path
 from statetool.declaring.classes import python_types, read_declarations
 from statetool.errors import OptionError
@@ -23,7 +24,17 @@ from statetool.tables.request import REQUEST_OPTIONS, ScanRequest
 from statetool.types.declared import TypeContext
 from statetool.types.options import whole_number
 
-_SNAPSHOT: Final = ("path", "rebase", "uids", "declarations", "kryo", "python", "unsafePickle", "columnsFromPlan")
+_SNAPSHOT: Final = (
+    "path",
+    "rebase",
+    "uids",
+    "declarations",
+    "jars",
+    "kryo",
+    "python",
+    "unsafePickle",
+    "columnsFromPlan",
+)
 _OPERATOR: Final = ("operatorUid", "operatorId")
 #: Options that Spark adds to those of ``CREATE TABLE``.
 _TABLE_OPTIONS: Final = frozenset({"provider", "owner"})
@@ -106,11 +117,13 @@ def _types(texts: Mapping[str, str]) -> TypeContext:
     text = texts.get("declarations", "")
     as_json = text.lstrip().startswith("[")
     declarations = parse_json("declarations", text) if as_json else parse_names("declarations", text)
+    jars = parse_names("jars", texts.get("jars", ""))
     return TypeContext(
         kryo=None if kryo is None else 2 if kryo == "2" else 5,
         classes=read_declarations(declarations),
         python=python_types(parse_object("python", texts.get("python", "{}"))),
         unsafe_pickle=parse_flag("unsafePickle", texts.get("unsafePickle", "false")),
+        source=JarClasses(jars).open() if jars else None,
     )
 
 

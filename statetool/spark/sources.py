@@ -24,6 +24,8 @@ Options of ``flink-state``, in any case, with or without underscores:
 ``rebase``                                 JSON object ``{old prefix: new prefix}`` for files that were moved
 ``declarations``                           JSON list or comma-separated: Avro schema files (or folders) of classes that the
                                            snapshot does not describe
+``jars``                                   JSON list or comma-separated: the job's jars, which have the classes that the snapshot does
+                                           not describe
 ``python``, ``unsafePickle``               JSON object of state names and PyFlink types (``{"count": "LONG"}``); ``true`` loads pickles
 ``rowBytes``                               maximum row size, in Arrow bytes, that a task passes to its JVM: 128 MiB by default, an eighth
                                            of Spark's default heap; a larger row is an error

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from statetool.classes.jar_classes import JarClasses
 from statetool.errors import OptionError
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
@@ -74,6 +75,8 @@ def _snapshot_options(inventory: Inventory) -> dict[str, str]:
         options["columnsFromPlan"] = inventory.columns_from_plan
     if types.classes:
         options["declarations"] = json.dumps([to_json(c) for c in types.classes])
+    if isinstance(types.source, JarClasses):
+        options["jars"] = json.dumps(list(types.source.paths))
     if types.python:
         options["python"] = json.dumps({state: str(declared) for state, declared in types.python})
         options["unsafePickle"] = str(types.unsafe_pickle)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from statetool.errors import OptionError
 from statetool.types.java import JavaType, parse_java_type
@@ -86,6 +86,26 @@ class ClassDeclaration:
             raise OptionError(f"class {self.name} is declared with {', '.join(sorted(twice))} twice")
 
 
+class ClassSource:
+    """Classes that are declared when a value needs them. Sources travel with a read and are equal if they know the same classes."""
+
+    def find(self, name: str, kryo: Literal[2, 5] | None) -> ClassDeclaration | None:
+        """Return the declaration of a class, ``None`` if the source has none."""
+        raise NotImplementedError
+
+    def subclasses(self, name: str, kryo: Literal[2, 5] | None) -> tuple[ClassDeclaration, ...]:
+        """Return the declarations of all subclasses of a class."""
+        raise NotImplementedError
+
+    def without_subclasses(self) -> ClassSource:
+        """Return a source that finds the same classes by name, and no subclasses."""
+        raise NotImplementedError
+
+    def reason(self, name: str, kryo: Literal[2, 5] | None) -> str:
+        """Return the reason why the source has a class but cannot declare it, empty otherwise."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeContext:
     """Type information for a snapshot from outside its serializer snapshots.
@@ -103,6 +123,8 @@ class TypeContext:
         (``counter.count``).
     unsafe_pickle
         Whether pickled Python values may be unpickled, which runs any code that they contain.
+    source
+        Further classes. Those in ``classes`` take precedence.
     """
 
     kryo: Literal[2, 5] | None = None
@@ -110,6 +132,7 @@ class TypeContext:
     chill: bool = True
     python: tuple[tuple[str, PythonState], ...] = ()
     unsafe_pickle: bool = False
+    source: ClassSource | None = None
 
     def of_operator(self, *names: str | None) -> TypeContext:
         """Return the type information for one operator, by its uid and id."""
@@ -120,7 +143,12 @@ class TypeContext:
 
     def find(self, name: str) -> ClassDeclaration | None:
         """Return the declaration of a class; the last one wins."""
-        return next((c for c in reversed(self.classes) if c.name == name), None)
+        given = next((c for c in reversed(self.classes) if c.name == name), None)
+        return self.source.find(name, self.kryo) if given is None and self.source is not None else given
+
+    def reason(self, name: str) -> str:
+        """Return the reason why a class cannot be declared from the job's jar, empty if there is none."""
+        return "" if self.source is None else self.source.reason(name, self.kryo)
 
     def within(self, name: str) -> tuple[ClassDeclaration, ...]:
         """Return the declared classes needed to read values of a class: its own, and those of its fields and elements."""
@@ -139,8 +167,11 @@ class TypeContext:
         return tuple(classes.values())
 
     def subclasses(self, name: str) -> tuple[ClassDeclaration, ...]:
-        """Return the declared subclasses of a class, in the order of their declaration."""
-        below = {name}
+        """Return the declared subclasses of a class, in the order of their declaration. Those of the source come last."""
+        declared = {c.name for c in self.classes}
+        found = () if self.source is None else self.source.subclasses(name, self.kryo)
+        found = tuple(c for c in found if c.name not in declared)
+        below = {name, *(c.name for c in found)}
         classes: dict[str, ClassDeclaration] = {}
         grown = True
         while grown:
@@ -150,7 +181,7 @@ class TypeContext:
                     classes[c.name] = c
                     below.add(c.name)
                     grown = True
-        return tuple(c for c in self.classes if classes.get(c.name) is c)
+        return (*(c for c in self.classes if classes.get(c.name) is c), *found)
 
 
 NOTHING_DECLARED = TypeContext()
@@ -245,48 +276,77 @@ def enum_of(name: str, constants: Iterable[str], *, extends: Sequence[str] = ())
 
 
 def to_json(declared: ClassDeclaration) -> dict[str, Any]:
-    """Return a declaration as JSON, for options that are text."""
-    return {
+    """Return a declaration as JSON, without properties that have their default."""
+    tree = {
         "class": declared.name,
         "kind": declared.kind,
-        "fields": [[n, str(t)] for n, t in declared.fields],
+        "fields": {n: str(t) for n, t in declared.fields},
         "element_types": [str(t) for t in declared.element_types],
-        "constants": declared.constants,
-        "bodies": declared.bodies,
-        "parameters": declared.parameters,
-        "extends": declared.extends,
+        "constants": list(declared.constants),
+        "bodies": list(declared.bodies),
+        "parameters": list(declared.parameters),
+        "extends": list(declared.extends),
         "final": declared.final,
         "record": declared.record,
         "generic": declared.generic,
         "descriptor": declared.descriptor.hex(),
         "message": declared.message,
         "serializer": declared.serializer,
-        "steps": declared.steps,
+        "steps": list(declared.steps),
     }
+    return {name: value for name, value in tree.items() if name in ("class", "kind") or value}
 
 
 def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
-    """Return the declaration that :func:`to_json` wrote."""
+    """Return the declaration that :func:`to_json` wrote.
+
+    Raises
+    ------
+    OptionError
+        Not such a declaration.
+    """
+    if not isinstance(tree, Mapping):
+        raise OptionError(f"{tree!r} is not a declaration of a class")
+    flags = ("final", "record", "generic")
+    texts = ("message", "serializer")
+    lists = ("constants", "bodies", "parameters", "extends", "steps")
+    known = {"class", "kind", "fields", "element_types", "descriptor", *flags, *texts, *lists}
+    fields, name, kind = tree.get("fields", {}), tree.get("class"), tree.get("kind", "record")
+    if not (
+        set(tree) <= known
+        and isinstance(name, str)
+        and kind in get_args(Kind)
+        and isinstance(fields, Mapping)
+        and all(isinstance(tree.get(n, False), bool) for n in flags)
+        and all(isinstance(tree.get(n, ""), str) for n in (*texts, "descriptor"))
+        and all(_are_texts(tree.get(n, ())) for n in (*lists, "element_types"))
+    ):
+        raise OptionError(f"{tree!r} is not a declaration of a class")
     try:
-        return ClassDeclaration(
-            name=tree["class"],
-            kind=tree["kind"],
-            fields=tuple((n, parse_java_type(t)) for n, t in tree["fields"]),
-            element_types=tuple(parse_java_type(t) for t in tree["element_types"]),
-            constants=tuple(tree["constants"]),
-            bodies=tuple(tree["bodies"]),
-            parameters=tuple(tree["parameters"]),
-            extends=tuple(tree["extends"]),
-            final=tree["final"],
-            record=tree["record"],
-            generic=tree["generic"],
-            descriptor=bytes.fromhex(tree["descriptor"]),
-            message=tree["message"],
-            serializer=tree["serializer"],
-            steps=tuple(tree["steps"]),
-        )
-    except (KeyError, TypeError, ValueError) as e:
-        raise OptionError(f"{tree!r} is not a declaration of a class") from e
+        descriptor = bytes.fromhex(tree.get("descriptor", ""))
+    except ValueError as e:
+        raise OptionError(f"the descriptor of class {name} is not hexadecimal") from e
+    return ClassDeclaration(
+        name=name,
+        kind=kind,
+        fields=tuple((n, parse_java_type(t)) for n, t in fields.items()),
+        element_types=tuple(parse_java_type(t) for t in tree.get("element_types", ())),
+        descriptor=descriptor,
+        constants=tuple(tree.get("constants", ())),
+        bodies=tuple(tree.get("bodies", ())),
+        parameters=tuple(tree.get("parameters", ())),
+        extends=tuple(tree.get("extends", ())),
+        final=tree.get("final", False),
+        record=tree.get("record", False),
+        generic=tree.get("generic", False),
+        message=tree.get("message", ""),
+        serializer=tree.get("serializer", ""),
+        steps=tuple(tree.get("steps", ())),
+    )
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
 
 
 def skeleton_of_steps(name: str, serializer: str) -> str:

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from typing_extensions import TypedDict, Unpack
 
@@ -23,6 +23,7 @@ Columns = tuple[tuple[str, FieldNames], ...]
 GivenColumns: TypeAlias = Mapping[str, Sequence[str] | str] | Columns
 #: Text form of an option's value (:mod:`statetool.tables.option_text`).
 TextKind = Literal["name", "word", "number", "flag", "names", "keys", "columns"]
+_Name = TypeVar("_Name")
 _ROW_TYPE: Final = re.compile(r"\s*ROW\s*[<(]", re.IGNORECASE)
 
 
@@ -184,7 +185,7 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
             raise OptionError(f"no option {name!r}", hint=suggest(name, known))
 
 
-def name_list(option: str, names: Iterable[str]) -> tuple[str, ...]:
+def name_list(option: str, names: Iterable[_Name]) -> tuple[_Name, ...]:
     """Return the value of an option that is a list of names.
 
     Raises

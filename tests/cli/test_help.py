@@ -58,7 +58,7 @@ def test_every_option_has_help() -> None:
 
 def test_common_options_are_last_and_in_one_order() -> None:
     order = [
-        "latest", "rebase", "uids", "name_uid", "declare", "columns_from_plan", "python", "unsafe_pickle", "dry_run", "take_over", "checkpoint_id",
+        "latest", "rebase", "uids", "name_uid", "declare", "jar", "columns_from_plan", "python", "unsafe_pickle", "dry_run", "take_over", "checkpoint_id",
         "on_spark", "threads", "output", "json", "wide", "debug",
     ]  # fmt: skip
     assert {*order} - {"json", "wide", "debug"} == {*CommonOptions.__dataclass_fields__} - {"chosen"}

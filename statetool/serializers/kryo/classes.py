@@ -32,18 +32,21 @@ class ClassTable:
     """Classes known without their registration: built-in ones, and those that the user declared, which take precedence."""
 
     def __init__(self, context: TypeContext) -> None:
-        self._declared: dict[str, ClassDeclaration] = {**BUILTIN, **{c.name: c for c in context.classes}}
+        self._declared: dict[str, ClassDeclaration | None] = {**BUILTIN, **{c.name: c for c in context.classes}}
+        self._context = context
         self._final: dict[JavaType, bool] = {}
 
     def find(self, name: str) -> ClassDeclaration | None:
         """Return the declaration under exactly this name."""
-        return self._declared.get(name)
+        if name not in self._declared:
+            self._declared[name] = self._context.find(name)
+        return self._declared[name]
 
     def declared(self, name: str) -> ClassDeclaration | None:
         """Return the declaration of a class; a constant with a body has a separate class, ``Color$1``."""
-        declaration = self._declared.get(name)
+        declaration = self.find(name)
         if declaration is None and (inner := _BODY_CLASS.fullmatch(name)) is not None:
-            outer = self._declared.get(inner[1])
+            outer = self.find(inner[1])
             return outer if outer is not None and outer.kind == "enum" and not outer.final else None
         return declaration
 
@@ -54,7 +57,7 @@ class ClassTable:
         supertypes |= {"java.util.Map"} if name in MAP_LIKE else set()
         unvisited = [name]
         while unvisited:
-            declaration = self._declared.get(unvisited.pop())
+            declaration = self.find(unvisited.pop())
             added = set(declaration.extends) - supertypes if declaration is not None else set()
             supertypes |= added
             unvisited += added
@@ -72,5 +75,5 @@ class ClassTable:
             declared = declared.args[0]
         if declared.name in PRIMITIVES or declared.name in _FINAL:
             return True
-        declaration = self._declared.get(declared.name)
+        declaration = self.find(declared.name)
         return declaration is not None and declaration.final

@@ -119,4 +119,8 @@ class KryoInstance:
                 f"values of {name} are written by {custom}, whose format is defined by user code",
                 hint=f"{skeleton_of_steps(name, custom)}, or keep the bytes of framed values with on_error='keep_raw'",
             )
+        if reason := self.context.reason(name):
+            return UnknownSerializerError(
+                f"Kryo class {name} cannot be read by its class file: {reason}", hint=skeleton(name)
+            )
         return UnknownSerializerError(f"the fields of Kryo class {name} are not known", hint=skeleton(name))

@@ -1,0 +1,328 @@
+"""Parser of Java class files, from Java 1.0 to 25 and later releases without new kinds of constants.
+
+A class file is big-endian::
+
+    u4 0xCAFEBABE | u2 minor, major | u2 constants + 1, constants | u2 access flags | u2 class, superclass | u2 n, interfaces
+    u2 n, fields | u2 n, methods | u2 n, attributes        a field or method: u2 flags, name, descriptor | u2 n, attributes
+
+Follows chapter 4 of the Java Virtual Machine Specification. Only the parts that determine how values are serialized become attributes of
+:class:`ClassFile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from statetool.errors import FormatError
+from statetool.io.cursor import Cursor
+
+MAGIC: Final = b"\xca\xfe\xba\xbe"
+PUBLIC: Final = 0x0001
+STATIC: Final = 0x0008
+FINAL: Final = 0x0010
+TRANSIENT: Final = 0x0080
+INTERFACE: Final = 0x0200
+ABSTRACT: Final = 0x0400
+SYNTHETIC: Final = 0x1000
+ANNOTATION: Final = 0x2000
+ENUM: Final = 0x4000
+MODULE: Final = 0x8000
+_OLDEST: Final = 45
+_TEXT: Final = 1
+_INTEGER: Final = 3
+_CLASS: Final = 7
+_STRING: Final = 8
+_MEMBERS: Final = (9, 10, 11)
+_NAME_AND_TYPE: Final = 12
+_TWO_ENTRIES: Final = (5, 6)  # long and double count as two constants
+#: Bytes after the tag of a constant, for all tags except that of texts.
+CONSTANT_BYTES: Final = {
+    3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2,
+}  # fmt: skip
+#: Maximum depth of annotations in annotations.
+_MAX_DEPTH: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A field or method.
+
+    Attributes
+    ----------
+    descriptor
+        Type without type arguments: ``Ljava/util/List;``.
+    signature
+        Type with type arguments, empty if it has none: ``Ljava/util/List<TT;>;``.
+    annotations
+        Names of the annotations that are visible at run time.
+    code
+        Instructions of a method, empty if it has none.
+    """
+
+    access: int
+    name: str
+    descriptor: str
+    signature: str = ""
+    annotations: tuple[str, ...] = ()
+    code: bytes = b""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is a field that serializers by field write: neither static, transient nor made by the compiler."""
+        return not self.access & (STATIC | TRANSIENT | SYNTHETIC)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberReference:
+    """A field or method that instructions refer to."""
+
+    owner: str
+    name: str
+    descriptor: str
+
+
+class Constants:
+    """The constant pool. Texts are decoded when they are used.
+
+    Parameters
+    ----------
+    c
+        Cursor at the pool. It is moved behind it.
+    """
+
+    def __init__(self, c: Cursor) -> None:
+        self._c = c
+        self._at: dict[int, tuple[int, int]] = {}
+        self._texts: dict[int, str] = {}
+        count, index = c.u2(), 1
+        while index < count:
+            start = c.pos
+            tag = c.u1()
+            self._at[index] = tag, c.pos
+            if tag == _TEXT:
+                c.skip(c.u2())
+            elif tag in CONSTANT_BYTES:
+                c.skip(CONSTANT_BYTES[tag])
+            else:
+                raise c.fail(f"invalid constant of kind {tag} in a class file", pos=start)
+            index += 2 if tag in _TWO_ENTRIES else 1
+
+    def _find(self, index: int, *tags: int) -> Cursor:
+        tag, at = self._at.get(index, (0, self._c.pos))
+        if tag not in tags:
+            raise self._c.fail(f"constant {index} has kind {tag}, expected {' or '.join(map(str, tags))}")
+        return Cursor(self._c.data, at, self._c.end, base=self._c.base)
+
+    def text(self, index: int) -> str:
+        """Return the text at an index."""
+        if (text := self._texts.get(index)) is None:
+            text = self._texts[index] = self._find(index, _TEXT).utf()
+        return text
+
+    def class_name(self, index: int) -> str:
+        """Return the ``Class.getName()`` of the class at an index."""
+        name = self.text(self._find(index, _CLASS).u2()).replace("/", ".")
+        if not name or (";" in name and not name.startswith("[")):
+            raise self._c.fail(f"invalid name {name!r} of a class")
+        return name
+
+    def optional_class_name(self, index: int) -> str:
+        """Return the class name at an index, empty for index 0."""
+        return self.class_name(index) if index else ""
+
+    def member(self, index: int) -> MemberReference:
+        """Return the field or method at an index."""
+        c = self._find(index, *_MEMBERS)
+        owner, described = self.class_name(c.u2()), self._find(c.u2(), _NAME_AND_TYPE)
+        return MemberReference(owner, self.text(described.u2()), self.text(described.u2()))
+
+    def loaded(self, index: int) -> str | int | None:
+        """Return the text or int that ``ldc`` loads, ``None`` for constants of other kinds."""
+        tag = self._at.get(index, (0, 0))[0]
+        if tag == _STRING:
+            return self.text(self._find(index, _STRING).u2())
+        return self._find(index, _INTEGER).i4() if tag == _INTEGER else None
+
+    def strings(self) -> Iterator[str]:
+        """Yield the string constants of the code."""
+        for index, (tag, _) in self._at.items():
+            if tag == _STRING:
+                yield self.text(self._find(index, _STRING).u2())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassFile:
+    """A parsed class.
+
+    Attributes
+    ----------
+    access
+        Flags as ``Class.getModifiers()`` returns them: those of a nested class are stored with its enclosing class.
+    superclass
+        Empty for ``java.lang.Object``.
+    signature
+        Type parameters, superclass and interfaces with type arguments, empty if there are none.
+    is_record
+        Whether it is a Java record.
+    """
+
+    name: str
+    access: int
+    superclass: str
+    interfaces: tuple[str, ...]
+    signature: str
+    annotations: tuple[str, ...]
+    is_record: bool
+    fields: tuple[Member, ...]
+    methods: tuple[Member, ...]
+    constants: Constants
+
+    @property
+    def is_enum(self) -> bool:
+        return self.superclass == "java.lang.Enum"
+
+    @property
+    def is_interface(self) -> bool:
+        return bool(self.access & INTERFACE)
+
+
+def parse_class(data: bytes, file: str) -> ClassFile:
+    """Parse a class file.
+
+    Parameters
+    ----------
+    file
+        Its name, for errors.
+
+    Raises
+    ------
+    FormatError
+        Not a valid class file. The error has the file and the offset.
+    """
+    try:
+        return _parse(Cursor(data))
+    except FormatError as error:
+        raise error.at(file=file) from error
+
+
+def string_constants(data: bytes) -> Iterator[str]:
+    """Yield the string constants of a class file.
+
+    Raises
+    ------
+    FormatError
+        The constants are damaged.
+    """
+    yield from _read_constants(Cursor(data)).strings()
+
+
+def _read_constants(c: Cursor) -> Constants:
+    if c.take(4, "a class file") != MAGIC:
+        raise c.fail("not a class file", pos=0)
+    c.skip(2)
+    major = c.u2()
+    if major < _OLDEST:
+        raise c.fail(f"class file of version {major}, the oldest is {_OLDEST}", pos=6)
+    return Constants(c)
+
+
+def _parse(c: Cursor) -> ClassFile:
+    constants = _read_constants(c)
+    access = c.u2()
+    name = constants.class_name(c.u2())
+    superclass = constants.optional_class_name(c.u2())
+    interfaces = tuple(constants.class_name(c.u2()) for _ in range(c.u2()))
+    fields = tuple(_read_member(c, constants) for _ in range(c.u2()))
+    methods = tuple(_read_member(c, constants) for _ in range(c.u2()))
+    signature, is_record = "", False
+    annotations: tuple[str, ...] = ()
+    for kind, body in _attributes(c, constants):
+        match kind:
+            case "Signature":
+                signature = constants.text(body.u2())
+            case "Record":
+                is_record = superclass == "java.lang.Record"
+            case "RuntimeVisibleAnnotations":
+                annotations = _read_annotations(body, constants)
+            case "InnerClasses":
+                access = _nested_access(body, constants, name, access)
+    c.expect_end("a class file")
+    return ClassFile(
+        name=name,
+        access=access,
+        superclass=superclass,
+        interfaces=interfaces,
+        signature=signature,
+        annotations=annotations,
+        is_record=is_record,
+        fields=fields,
+        methods=methods,
+        constants=constants,
+    )
+
+
+def _attributes(c: Cursor, constants: Constants) -> Iterator[tuple[str, Cursor]]:
+    for _ in range(c.u2()):
+        name = constants.text(c.u2())
+        size = c.i4() & 0xFFFFFFFF
+        yield name, c.slice(size, f"attribute {name!r}")
+
+
+def _read_member(c: Cursor, constants: Constants) -> Member:
+    access, name, descriptor = c.u2(), constants.text(c.u2()), constants.text(c.u2())
+    signature, code = "", b""
+    annotations: tuple[str, ...] = ()
+    for kind, body in _attributes(c, constants):
+        match kind:
+            case "Signature":
+                signature = constants.text(body.u2())
+            case "RuntimeVisibleAnnotations":
+                annotations = _read_annotations(body, constants)
+            case "Code":
+                body.skip(4)
+                code = body.take(body.i4(), "instructions")
+    return Member(
+        access=access, name=name, descriptor=descriptor, signature=signature, annotations=annotations, code=code
+    )
+
+
+def _nested_access(c: Cursor, constants: Constants, name: str, access: int) -> int:
+    """Return the flags of a class as its enclosing class declares them: a class file knows neither private nor static."""
+    for _ in range(c.u2()):
+        inner = constants.class_name(c.u2())
+        c.skip(4)
+        flags = c.u2()
+        if inner == name:
+            return flags
+    return access
+
+
+def _read_annotations(c: Cursor, constants: Constants) -> tuple[str, ...]:
+    return tuple(_read_annotation(c, constants, 0) for _ in range(c.u2()))
+
+
+def _read_annotation(c: Cursor, constants: Constants, depth: int) -> str:
+    """Return the name of an annotation and step over its values."""
+    name = constants.text(c.u2())
+    for _ in range(c.u2()):
+        c.skip(2)
+        _skip_value(c, constants, depth)
+    return name.removeprefix("L").removesuffix(";").replace("/", ".")
+
+
+def _skip_value(c: Cursor, constants: Constants, depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise c.fail(f"annotations nested deeper than {_MAX_DEPTH}")
+    start = c.pos
+    tag = chr(c.u1())
+    if tag == "[":
+        for _ in range(c.u2()):
+            _skip_value(c, constants, depth + 1)
+    elif tag == "@":
+        _read_annotation(c, constants, depth + 1)
+    elif tag in "BCDFIJSZsce":
+        c.skip(4 if tag == "e" else 2)
+    else:
+        raise c.fail(f"invalid annotation value of kind {tag!r}", pos=start)

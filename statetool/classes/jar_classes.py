@@ -1,0 +1,131 @@
+"""Classes of the job's jars as a source of declarations: read when a value needs them, and sent to tasks that may not have the jars."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from statetool.classes.class_file import ABSTRACT
+from statetool.classes.class_path import ClassPath
+from statetool.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar, names_in
+from statetool.errors import SnapshotNotFoundError, UnsupportedError
+from statetool.types.declared import ClassDeclaration, ClassSource
+from statetool.types.java import PRIMITIVES
+
+_Found = ClassDeclaration | UndeclaredClass | None
+
+
+class JarClasses(ClassSource):
+    """Declarations of the classes in jars.
+
+    Tasks get the declarations that the driver has read so far. They open the jars only for classes that are not among them.
+
+    Parameters
+    ----------
+    paths
+        Jars, folders or class files (:class:`~statetool.classes.class_path.ClassPath`).
+    has_subclasses
+        Whether :meth:`subclasses` finds any.
+    """
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]], *, has_subclasses: bool = True) -> None:
+        self.paths = tuple(os.fspath(path) for path in paths)
+        self._has_subclasses = has_subclasses
+        self._class_path: ClassPath | None = None
+        self._found: dict[tuple[str, int | None], _Found] = {}
+        self._below: dict[tuple[str, int | None], tuple[ClassDeclaration, ...]] = {}
+
+    def open(self) -> JarClasses:
+        """Index the jars, so that errors in them are reported at once.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            A jar does not exist.
+        FormatError, UnsupportedError
+            A jar is damaged, or too large.
+        """
+        self._opened("")
+        return self
+
+    def find(self, name: str, kryo: Literal[2, 5] | None) -> ClassDeclaration | None:
+        found = self._find(name, kryo)
+        return found if isinstance(found, ClassDeclaration) else None
+
+    def reason(self, name: str, kryo: Literal[2, 5] | None) -> str:
+        found = self._find(name, kryo)
+        return found.reason if isinstance(found, UndeclaredClass) else ""
+
+    def subclasses(self, name: str, kryo: Literal[2, 5] | None) -> tuple[ClassDeclaration, ...]:
+        if not self._has_subclasses or name.startswith("[") or is_known_without_jar(name):
+            return ()
+        key = name, kryo
+        if key not in self._below:
+            path = self._opened(name)
+            # Everything may implement an interface of a library, so only classes of the jars are asked.
+            below = path.subclasses(name) if name in path else []
+            found = [d for d in (self.find(n, kryo) for n in below) if d is not None]
+            self._below[key] = tuple(d for d in found if not self._is_abstract(d) and self._is_described(d, kryo))
+        return self._below[key]
+
+    def without_subclasses(self) -> JarClasses:
+        source = JarClasses(self.paths, has_subclasses=False)
+        source._class_path, source._found = self._class_path, self._found
+        return source
+
+    def _find(self, name: str, kryo: Literal[2, 5] | None) -> _Found:
+        if name.startswith("[") or name in PRIMITIVES or is_known_without_jar(name):
+            return None
+        key = name, kryo
+        if key not in self._found:
+            self._found[key] = declare_class(self._opened(name), name, kryo=kryo)
+        return self._found[key]
+
+    def _opened(self, name: str) -> ClassPath:
+        if self._class_path is None:
+            try:
+                self._class_path = ClassPath(self.paths)
+            except SnapshotNotFoundError as error:
+                if not name:
+                    raise
+                raise UnsupportedError(
+                    f"class {name} is in a jar that does not exist on this machine: {error.message}",
+                    hint="put the jar where all executors can read it, such as s3://",
+                ) from error
+        return self._class_path
+
+    def _is_abstract(self, declared: ClassDeclaration) -> bool:
+        cls = self._opened(declared.name).read(declared.name)
+        return cls is not None and bool(cls.access & ABSTRACT) and declared.kind == "record"
+
+    def _is_described(self, declared: ClassDeclaration, kryo: Literal[2, 5] | None) -> bool:
+        """Return True unless Flink writes the class as a POJO with serializers that statetool does not choose for fields."""
+        seen: set[str] = set()
+        unchecked = [declared]
+        while unchecked:
+            checked = unchecked.pop()
+            if checked.name in seen or checked.generic or checked.kind != "record":
+                continue
+            seen.add(checked.name)
+            if checked.parameters:
+                return False
+            for name in names_in(kind for _, kind in checked.fields):
+                if name.startswith("org.apache.flink.") or self.reason(name, kryo):
+                    return False
+                inner = self.find(name, kryo)
+                unchecked += [inner] if inner is not None else []
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JarClasses) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[tuple[str, ...], bool]:
+        return self.paths, self._has_subclasses
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_class_path": None}

@@ -1,0 +1,30 @@
+"""Compilation of Java sources, and jars of the classes."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from tools.flink_jars import java_tool
+
+
+def compile_java(sources: Iterable[Path], target: Path, *options: str) -> Path:
+    """Compile sources into a folder and return it."""
+    command = [java_tool("javac"), "-nowarn", "-encoding", "UTF-8", "-proc:none", *options, "-d", str(target)]
+    subprocess.run([*command, *map(str, sources)], check=True)
+    return target
+
+
+def make_jar(jar: Path, files: dict[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> Path:
+    """Write a jar and return its path."""
+    with zipfile.ZipFile(jar, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return jar
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder by their names in a jar."""
+    return {f.relative_to(folder).as_posix(): f.read_bytes() for f in sorted(folder.rglob("*.class"))}
