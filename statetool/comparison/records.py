@@ -37,7 +37,7 @@ class NotComparedError(UnsupportedError):
     def of(cls, state: str, reason: str) -> NotComparedError:
         """Return the error for values of a state. Its text is the same in all tasks."""
         why = reason or "a value cannot be decoded on one side"
-        error = cls(f"values with different bytes are not compared: {why}", hint="declare the class on both sides")
+        error = cls(f"values that differ in their bytes: {why}", hint="declare the class on both sides")
         error.at(state=state)
         return error
 

@@ -147,9 +147,7 @@ def _of_row(row: Mapping[str, Any], *, state: str = "") -> Iterator[tuple[str, s
 
 def _not_compared(reason: str, commands: CommandLine) -> Finding:
     message, bracket, hint = reason.partition("]. ")
-    remedy = (
-        "Declare the class or the type (--declare), or compare only other operators and states (--operator, --states)."
-    )
+    remedy = "Pass --declare or --jar, or compare only other operators and states (--operator, --states)."
     return Finding(
         severity="unknown",
         where=(),
@@ -177,11 +175,12 @@ def _summary(
         if described
         else []
     )
-    headline = " and ".join(found) or "No differences"
+    headline = " and ".join(found) or ("No differences in what was compared" if unread else "No differences")
     parts = (
         f" {several(len(unread), 'part')} of the state {'was' if len(unread) == 1 else 'were'} not compared."
         if unread
         else ""
     )
-    unchanged = share(len(states - changed), len(states), "compared state", "is", "are")
-    return f"{headline}. {unchanged} unchanged.{parts}"
+    # A state may be compared in part.
+    verbs = ("shows no difference", "show no difference") if unread else ("is unchanged", "are unchanged")
+    return f"{headline}. {share(len(states - changed), len(states), 'compared state', *verbs)}.{parts}"

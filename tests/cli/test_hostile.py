@@ -157,6 +157,7 @@ COMMANDS: Final = (
     ("drop", "PATH", "NEW", "--uid", HOSTILE, "--state", HOSTILE, "--dry-run"),
     ("migrate", "PATH", "NEW", "--to", "OTHER", "--dry-run"),
     ("transform", "PATH", "NEW", "--uid", HOSTILE, "--set", HOSTILE),
+    ("declare", "--jar", "PATH"),
     ("sources", "list", "PATH"),
     ("sources", "show", "PATH"),
     ("sources", "check", "PATH", "--uid", HOSTILE),

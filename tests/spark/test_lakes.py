@@ -121,7 +121,7 @@ class Lake:
 
     def _export(self, spark: Any, timers: Any, target: str, rows: int) -> None:
         assert export_table(timers, ScanRequest(), target, style=self.style) == rows
-        with pytest.raises(TargetExistsError, match="exists already"):
+        with pytest.raises(TargetExistsError, match="already exists"):
             export_table(timers, ScanRequest(), target, style=self.style)
 
     def test_checkpoints_lie_side_by_side(self, spark: Any, table: str) -> None:
