@@ -80,6 +80,8 @@ _OWN_CODE: Final = {
     "com.google.protobuf.GeneratedMessage": "it is a Protobuf message: use statetool.declare_protobuf",
     "org.apache.thrift.TBase": "it is a Thrift struct: use statetool.declare_thrift",
 }
+#: Supertypes of Scala for which Flink 1.x registers serializers with Kryo, if the job has flink-scala.
+_SCALA_OWN: Final = ("scala.collection.", "scala.Enumeration$")
 _AVRO: Final = "org.apache.avro.specific.SpecificRecord"
 _AVRO_BASE: Final = "org.apache.avro.specific.SpecificRecordBase"
 _KRYO: Final = "com.esotericsoftware.kryo."
@@ -245,6 +247,8 @@ class _ClassReader:
         for supertype, reason in _OWN_CODE.items():
             if supertype in self._supertypes and not (is_avro and supertype == "java.io.Externalizable"):
                 raise _UndeclarableError(reason)
+        if scala := next((s for s in self._supertypes if s.startswith(_SCALA_OWN)), None):
+            raise _UndeclarableError(f"it is a {scala}, which Flink 1.x writes with the serializers of chill")
         interfaces = [c for s in self._supertypes if (c := self._path.read(s)) is not None and c.is_interface]
         for cls in (*(level.cls for level in levels), *interfaces):
             for annotation in cls.annotations:

@@ -103,6 +103,7 @@ def test_collections_and_maps_are_declared_by_their_elements(shop: Path) -> None
         ("BelowCustom", "@DefaultSerializer of acme.Shop$Custom"),
         ("Tagged", "@TypeInfo"),
         ("Itself", "KryoSerializable"),
+        ("Steps", "scala.collection.Traversable, which Flink 1.x writes with the serializers of chill"),
         ("Outside", "Externalizable"),
         ("Stream", "method readObject"),
         ("Shadow", "two fields 'n'"),

@@ -131,6 +131,8 @@ public final class Shop {
 
     public static class BelowCustom extends Custom { public int b; }
 
+    public static class Steps implements scala.collection.Traversable { public int a; }
+
     public static class Itself implements KryoSerializable { public int a; }
 
     public static class Outside implements Externalizable {
