@@ -119,7 +119,7 @@ class Command:
 
 def walk() -> Iterator[Command]:
     """Yield every command of the command line, subcommands included."""
-    yield from _below(cli, click.Context(cli, info_name="statetool"), ())
+    yield from _below(cli, click.Context(cli, info_name="statetool", **cli.context_settings), ())
 
 
 def _below(group: click.Group, context: click.Context, words: tuple[str, ...]) -> Iterator[Command]:

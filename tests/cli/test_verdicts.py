@@ -76,7 +76,7 @@ def test_suggested_commands_are_accepted(all_findings: list[Findings]) -> None:
         program, *arguments = shlex.split(text)
         assert program == "statetool"
         group: click.Command = cli
-        context = click.Context(cli)
+        context = click.Context(cli, **cli.context_settings)
         while isinstance(group, click.Group):
             name = arguments.pop(0)
             command = group.get_command(context, name)
