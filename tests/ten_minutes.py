@@ -24,7 +24,7 @@ PROMISED: Final = (
     "with-ttl",  # open a savepoint
     "largest",  # find a large key ...
     "timer-3",  # ... correct a value
-    "fully",  # ... and check the restore
+    "The job restores",  # ... and check the restore
 )
 _BLOCK: Final = re.compile(r"^```(shell|bash|python|sql)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

@@ -90,7 +90,10 @@ def _follow(parsed: argparse.Namespace) -> None:
         except CheckpointDeletedError as error:
             # After a restart, the query finds that the checkpoint is gone and continues with the next one.
             progress = query.lastProgress
-            deleted = 1 if progress is not None and progress["batchId"] != batch else deleted + 1
+            went_on = progress is not None and progress["batchId"] != batch
+            if parsed.once:  # a batch without rows may be one whose checkpoints were all deleted
+                went_on = went_on and any(p["numInputRows"] for p in query.recentProgress)
+            deleted = 1 if went_on else deleted + 1
             batch = progress["batchId"] if progress is not None else batch
             if options["failOnDataLoss"] == "true" or deleted > _MOST_DELETED:
                 raise
