@@ -20,12 +20,12 @@ JOIN = """\
 SELECT registered, count(DISTINCT key) AS keys, count(*) AS timers
 FROM registered JOIN alarms USING (key) GROUP BY registered ORDER BY registered"""
 NEXT = """
-Next, with the path of a savepoint or checkpoint of your own (or this one: {path})
-  statetool ls PATH                its tables, or what lies below a folder of checkpoints
-  statetool states PATH            its states and their types
-  statetool head PATH UID TABLE    rows; none of these three needs Spark
-  statetool shell PATH             a Python prompt with the snapshot, Spark, and every table as a view
-  statetool doctor --warm          once: Spark starts in two thirds of the time, and nothing is compiled during a first read"""
+Next, pass the path of your own savepoint or checkpoint (or of this one: {path}). The first three commands need no Spark.
+  statetool ls PATH                List its tables, or the snapshots below a directory
+  statetool states PATH            List its states and their types
+  statetool head PATH UID TABLE    Show rows of a table
+  statetool shell PATH             Open a Python prompt with the snapshot, Spark, and a view per table
+  statetool doctor --warm          Run once per machine: compile the kernels, so that Spark commands start a third faster"""
 
 
 #: In a JVM that lives a few seconds, optimizing compilers, parallel collectors and verification of Spark's bytecode cost more time than
