@@ -34,9 +34,9 @@ _PUBLIC = tuple(c for c in CLASSES if c.name.startswith("corpus."))
 _CASES = [
     "v2_3_0-rocksdb-canonical",
     "v2_3_0-hashmap-checkpoint",
-    "v1_20_5-rocksdb-incremental",
     "v1_13_6-hashmap-canonical",
-    "v2_3_0-changelog-rocksdb",
+    "v2_3_0-rocksdb-native",
+    "v1_20_5-hashmap-checkpoint",
 ]
 
 
