@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,10 @@ def convert(tmp_path: Path, old: Any, values: list[Any], new: Any, empty: list[A
 
 
 def test_an_instant_becomes_milliseconds(tmp_path: Path) -> None:
-    early, late = datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC), datetime(2024, 2, 29, 1, 2, 3, 4000, UTC)
+    early, late = (
+        datetime(1969, 12, 31, 23, 59, 59, 999_000, timezone.utc),
+        datetime(2024, 2, 29, 1, 2, 3, 4000, timezone.utc),
+    )
     expected = [round(t.timestamp() * 1000) for t in (early, late)]
     assert convert(tmp_path, flink.INSTANT, [early, late], "BIGINT", [1, 1, 1], "op.s.value") == expected
     with pytest.raises(EncodeError, match="digits below the millisecond"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from typing import Any, Final
 
 from statetool import flink as types
@@ -257,7 +257,7 @@ def _kinds() -> Iterator[Migration]:
             )
         ),
     )
-    times = tuple(_nanos(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=n)) for n in long.values)
+    times = tuple(_nanos(datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=n)) for n in long.values)
     yield Migration(
         name="instant-to-long",
         old=State(element=Type(types.INSTANT, "INSTANT", times)),
