@@ -89,7 +89,7 @@ class Constants:
     Parameters
     ----------
     c
-        Cursor at the pool. It is moved behind it.
+        Cursor at the pool. On return, it is at the first byte after the pool.
     """
 
     def __init__(self, c: Cursor) -> None:

@@ -1,7 +1,7 @@
 """Declarations of user classes from their class files, by the rules of Kryo's ``FieldSerializer`` and of Flink's ``TypeExtractor``.
 
-A class is declared if its fields alone determine what is written. Otherwise there is a reason: its own code writes it, or the layout depends
-on something that a class file does not tell. Nothing is guessed.
+A class is declared if its fields alone determine its serialized form. Otherwise there is a reason: it has custom serialization, or its form
+depends on facts that a class file does not contain. Nothing is guessed.
 
 Kryo 2.24 and 5 differ for fields of a superclass whose type is a type variable: Kryo 5 knows the type argument that the subclass gives it,
 Kryo 2.24 writes the field like an ``Object``. Kryo omits the names of final classes only if it knows them.
@@ -68,7 +68,7 @@ _OPEN: Final = (
     | frozenset(f"java.lang.{n}" for n in ("Object", "Number", "Comparable", "CharSequence", "Iterable"))
     | {"java.io.Serializable", "java.util.Date", "java.math.BigDecimal", "java.math.BigInteger"}
 )
-#: Supertypes by which user code decides what is written, with what it is called in reasons.
+#: Supertypes with custom serialization, and the reason that is shown.
 _OWN_CODE: Final = {
     "com.esotericsoftware.kryo.KryoSerializable": "it writes itself (KryoSerializable)",
     "java.io.Externalizable": "it writes itself (Externalizable)",
@@ -94,7 +94,7 @@ _STREAMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class UndeclaredClass:
-    """A class whose fields do not determine what is written, and the reason."""
+    """A class whose fields do not determine its serialized form, and the reason."""
 
     name: str
     reason: str

@@ -28,7 +28,7 @@ def declare(options: CommonOptions, patterns: tuple[str, ...], kryo: str | None)
     PATTERN is a class name, in which * stands for any characters. By default all classes are shown.
 
     The result is the JSON that --declare FILE reads. Edit it for classes that have changed since the snapshot was
-    taken. Classes whose own code decides what is written are listed on stderr with the reason.
+    taken. Classes with custom serialization are listed on stderr with the reason.
 
     Examples:
       statetool declare --jar job.jar 'com.acme.*' > classes.json
@@ -39,8 +39,8 @@ def declare(options: CommonOptions, patterns: tuple[str, ...], kryo: str | None)
 
     if not options.jar:
         raise OptionError("no jar was given", hint="add --jar FILE, the job's jar")
-    generation: dict[str | None, Literal[2, 5] | None] = {None: None, "2": 2, "5": 5}
-    found = declare_classes(ClassPath(options.jar), patterns, kryo=generation[kryo])
+    version: Literal[2, 5] | None = None if kryo is None else 2 if kryo == "2" else 5
+    found = declare_classes(ClassPath(options.jar), patterns, kryo=version)
     lines = [json.dumps(to_json(c), ensure_ascii=False) for c in found.declared]
     options.output.text("[", *(f"  {line}," for line in lines[:-1]), *(f"  {line}" for line in lines[-1:]), "]")
     echo_err(*(f"{c.name} is not declared: {c.reason}" for c in found.undeclared))

@@ -177,11 +177,8 @@ def read_history(client: RestClient, job: Job) -> CheckpointHistory:
         The answer is not that of Flink.
     """
     path = f"/jobs/{job.job_id}/checkpoints"
-    try:
-        tree = client.get(path)
-    except RestError as error:
-        if error.status != _NOT_FOUND:
-            raise
+    tree = _get_if_found(client, path)
+    if tree is None:
         return NO_CHECKPOINTS
     try:
         counts, latest = tree["counts"], tree["latest"]
@@ -208,16 +205,23 @@ def read_checkpoint(client: RestClient, job: Job, number: int) -> Checkpoint | N
         The answer is not that of Flink.
     """
     path = f"/jobs/{job.job_id}/checkpoints/details/{number}"
-    try:
-        tree = client.get(path)
-    except RestError as error:
-        if error.status != _NOT_FOUND:
-            raise
+    tree = _get_if_found(client, path)
+    if tree is None:
         return None
     try:
         return Checkpoint.parse(tree)
     except (LookupError, TypeError, ValueError) as error:
         raise malformed(f"{client.server}{path}", error) from None
+
+
+def _get_if_found(client: RestClient, path: str) -> Any:
+    """Return the JSON answer to a GET request, ``None`` if Flink answers with status 404."""
+    try:
+        return client.get(path)
+    except RestError as error:
+        if error.status != _NOT_FOUND:
+            raise
+        return None
 
 
 def _reported(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from statetool.cluster.address import JobAddress
 from statetool.cluster.client import RestClient
@@ -125,16 +125,4 @@ def _job_row(job: Job, history: CheckpointHistory) -> JobRow:
 
 
 def _snapshot_row(job: Job, checkpoint: Checkpoint) -> JobSnapshotRow:
-    return JobSnapshotRow(
-        job_id=job.job_id,
-        job_name=job.name,
-        checkpoint_id=checkpoint.checkpoint_id,
-        kind=checkpoint.kind,
-        status=checkpoint.status,
-        triggered_ms=checkpoint.triggered_ms,
-        duration_ms=checkpoint.duration_ms,
-        state_bytes=checkpoint.state_bytes,
-        path=checkpoint.path,
-        deleted=checkpoint.deleted,
-        reason=checkpoint.reason,
-    )
+    return JobSnapshotRow(job_id=job.job_id, job_name=job.name, **asdict(checkpoint))

@@ -108,7 +108,7 @@ def trigger(client: RestClient, job: Job, request: TriggerRequest, on_wait: Call
     TriggerFailedError
         Flink could not take it; the message is its reason.
     ConnectionFailedError
-        The server does not answer. What was requested may be in progress.
+        The server does not answer. The savepoint or checkpoint may be in progress.
     """
     if job.has_ended:
         raise TriggerFailedError(f"{job} has ended", hint="run: statetool jobs URL")

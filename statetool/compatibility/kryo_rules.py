@@ -1,8 +1,8 @@
 """Kryo compatibility: registrations, and values that the Kryo of another release wrote.
 
 Flink compares neither the release of Kryo nor the fields of a class (``KryoSerializerSnapshot.resolveSchemaCompatibility``): Flink 2.x restores
-what Flink 1.x wrote, and Kryo 5 reads it correctly, wrongly or not at all. Which of these, by type, was measured by reading bytes that
-Kryo 2 wrote with the Kryo of Flink 2.3.
+values of Flink 1.x, and Kryo 5 reads them correctly, wrongly or not at all. The tables below were measured: the Kryo of Flink 2.3 read bytes
+of Kryo 2, type by type.
 """
 
 from __future__ import annotations
