@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from statetool.directories.survey import FoundSnapshot, survey
+from statetool.directories.survey import FoundSnapshot, bytes_of_ranges, survey
 from statetool.errors import FormatError
 from statetool.formats.metadata.properties import read_properties
 from statetool.io import files
@@ -80,7 +80,8 @@ def _row(snapshot: FoundSnapshot) -> SnapshotRow:
             problem = problem or f"the metadata cannot be read: {error}"
     own = shared = 0
     inside = f"{files.canonical(snapshot.directory)}/"
-    for name, size in snapshot.needed_bytes().items():
+    for name, ranges in snapshot.needed.items():
+        size = bytes_of_ranges(ranges)
         if name.startswith(inside):
             own += size
         else:
