@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT
+from statetool.directories.survey import CHECKPOINT, SAVEPOINT, job_of
 from statetool.errors import StatetoolError, StorageError
 from statetool.formats.metadata.model import MAGIC, VERSIONS
 from statetool.io import files
@@ -54,13 +55,18 @@ def snapshot_heads(root: str) -> list[SnapshotHead]:
     StorageError
         The storage fails.
     """
-    metadata_files = [f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME]
+    heads = read_heads([f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME])
+    return _with_unique_names(sorted(heads, key=_order))
+
+
+def read_heads(metadata_files: Sequence[FoundFile]) -> list[SnapshotHead]:
+    """Read the heads of listed metadata files, except those deleted since; several concurrently if they are remote."""
     heads = (
-        [_read(f) for f in metadata_files]
-        if files.is_local(root)
+        map(_read, metadata_files)
+        if all(files.is_local(f.uri) for f in metadata_files)
         else in_threads(_read, metadata_files, threads=_THREADS)
     )
-    return _with_unique_names(sorted((h for h in heads if h is not None), key=_order))
+    return [head for head in heads if head is not None]
 
 
 def name_in_sql(name: str) -> str:
@@ -89,9 +95,7 @@ def _order(head: SnapshotHead) -> tuple[bool, int, int, str]:
 def _read(file: FoundFile) -> SnapshotHead | None:
     """Read the head of a metadata file; ``None`` if it was deleted since it was listed."""
     directory = files.parent(file.uri)
-    above, _, name = directory.rpartition("/")
-    match = SAVEPOINT.fullmatch(name)
-    job = match.group(1) if match else above.rpartition("/")[2]
+    name = directory.rpartition("/")[2]
     checkpoint_id = version = None
     problem = ""
     try:
@@ -112,8 +116,8 @@ def _read(file: FoundFile) -> SnapshotHead | None:
     return SnapshotHead(
         database=name_in_sql(name),
         path=directory,
-        job=job if match or JOB.fullmatch(job) else "",
-        kind="savepoint" if match else "checkpoint" if CHECKPOINT.fullmatch(name) else "unknown",
+        job=job_of(directory),
+        kind="savepoint" if SAVEPOINT.fullmatch(name) else "checkpoint" if CHECKPOINT.fullmatch(name) else "unknown",
         checkpoint_id=checkpoint_id,
         metadata_version=version,
         modified_ms=file.modified_ms,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeAlias
 
 from statetool.errors import SnapshotNotFoundError, StatetoolError, several
@@ -15,6 +16,7 @@ from statetool.formats.metadata.reader import parse_references
 from statetool.io import files
 from statetool.io.deletion import grace_end, is_deleted
 from statetool.io.listing import FoundFile, list_files, stat
+from statetool.io.threads import in_threads
 from statetool.snapshot.locate import METADATA_NAME, Locator
 
 CHECKPOINT: Final = re.compile(r"chk-[0-9]+")
@@ -23,7 +25,9 @@ JOB: Final = re.compile(r"[0-9a-f]{32}")
 #: Ranges ``(start, end)`` of a file, which may overlap; of a single range from the start of the file only the end, since there are many.
 Ranges: TypeAlias = "int | list[tuple[int, int]]"
 #: Maximum number of listings, if snapshots are deleted while they are read.
-_MOST_LISTINGS: Final = 5
+MOST_LISTINGS: Final = 5
+#: Number of metadata files of a remote directory that are read concurrently.
+_THREADS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +61,8 @@ class FoundSnapshot:
 
     @property
     def job(self) -> str:
-        """The job id in its path, or its first six digits from a savepoint's name, or an empty text."""
-        head, _, name = self.directory.rpartition("/")
-        if match := SAVEPOINT.fullmatch(name):
-            return match.group(1)
-        above = head.rpartition("/")[2]
-        return above if JOB.fullmatch(above) else ""
+        """The job id by its path; see :func:`job_of`."""
+        return job_of(self.directory)
 
 
 def bytes_of_ranges(ranges: Ranges) -> int:
@@ -113,6 +113,21 @@ class Survey:
             self._names[path] = path.rstrip("/").rpartition("/")[2]
         return self._names[path]
 
+    def metadata_files(self) -> list[FoundFile]:
+        """Return the metadata files of the snapshots."""
+        return [file for uri, file in self.files.items() if uri.endswith(f"/{METADATA_NAME}")]
+
+    def directories(self) -> set[str]:
+        """Return the directories with metadata, and those that are named like a snapshot but have no metadata."""
+        snapshots = {files.parent(file.uri) for file in self.metadata_files()}
+        for above in {files.parent(uri) for uri in self.files}:
+            root = next(r for r in self.roots if f"{above}/".startswith(f"{r.rstrip('/')}/"))
+            names = above[len(root) :].strip("/").split("/")
+            for i, name in enumerate(names):
+                if CHECKPOINT.fullmatch(name) or SAVEPOINT.fullmatch(name):
+                    snapshots.add(files.join(root, "/".join(names[: i + 1])))
+        return snapshots
+
     def _look(self, place: str) -> FoundFile | None:
         if place in self.files or any(place.startswith(f"{root}/") for root in self.roots):
             return self.files.get(place)
@@ -129,15 +144,16 @@ def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) ->
     SnapshotNotFoundError
         A directory does not exist, is a file or cannot be listed.
     """
-    roots = [r.rstrip("/") or "/" for r in roots]
-    for root in roots:
-        if files.exists(root) and not files.is_dir(root):
-            raise SnapshotNotFoundError(
-                f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
-            )
-    for _ in range(_MOST_LISTINGS):
-        tree = Survey(tuple(files.canonical(r) for r in roots), {f.uri: f for root in roots for f in list_files(root)})
-        found = [_read(tree, directory, rebase) for directory in sorted(_directories(tree))]
+    roots = list(roots)
+    for _ in range(MOST_LISTINGS):
+        tree = list_tree(roots)
+        directories = sorted(tree.directories())
+        read = partial(read_snapshot, tree, rebase=rebase)
+        found = (
+            [read(d) for d in directories]
+            if all(map(files.is_local, roots))
+            else list(in_threads(read, directories, threads=_THREADS))
+        )
         end = grace_end()
         deleted = {id(s) for s in found if s.problem and s.metadata_file and is_deleted(s.metadata_file.uri, end)}
         tree.snapshots += [s for s in found if id(s) not in deleted]
@@ -146,19 +162,28 @@ def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) ->
     return tree
 
 
-def _directories(tree: Survey) -> set[str]:
-    """Return the directories with metadata, and those that are named like a snapshot but have no metadata."""
-    snapshots = {files.parent(uri) for uri in tree.files if uri.rpartition("/")[2] == METADATA_NAME}
-    for uri in tree.files:
-        root = next(r for r in tree.roots if uri.startswith(f"{r.rstrip('/')}/"))
-        names = uri[len(root) :].strip("/").split("/")
-        for i, name in enumerate(names[:-1]):
-            if CHECKPOINT.fullmatch(name) or SAVEPOINT.fullmatch(name):
-                snapshots.add(files.join(root, "/".join(names[: i + 1])))
-    return snapshots
+def list_tree(roots: Iterable[str]) -> Survey:
+    """List directories without reading their snapshots; errors as for :func:`survey`."""
+    roots = [r.rstrip("/") or "/" for r in roots]
+    for root in roots:
+        if files.exists(root) and not files.is_dir(root):
+            raise SnapshotNotFoundError(
+                f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
+            )
+    return Survey(tuple(files.canonical(r) for r in roots), {f.uri: f for root in roots for f in list_files(root)})
 
 
-def _read(tree: Survey, directory: str, rebase: tuple[tuple[str, str], ...]) -> FoundSnapshot:
+def job_of(directory: str) -> str:
+    """Return the job id in the path of a snapshot, or its first six digits from a savepoint's name, or an empty text."""
+    head, _, name = directory.rpartition("/")
+    if match := SAVEPOINT.fullmatch(name):
+        return match.group(1)
+    above = head.rpartition("/")[2]
+    return above if JOB.fullmatch(above) else ""
+
+
+def read_snapshot(tree: Survey, directory: str, *, rebase: tuple[tuple[str, str], ...]) -> FoundSnapshot:
+    """Read the metadata of a snapshot and look for its files in the listing."""
     file = tree.files.get(files.canonical(files.join(directory, METADATA_NAME)))
     if file is None:
         return FoundSnapshot(
@@ -200,10 +225,13 @@ class _Needs:
 
     def add(self, stream: FileHandle | RelativeFileHandle | SegmentHandle, *, is_log: bool) -> None:
         start = stream.start if isinstance(stream, SegmentHandle) else 0
-        place = None
-        with suppress(SnapshotNotFoundError):
-            place = self.locator.file_of(stream)
-        file = None if place is None else self.tree.find(place)
+        place, file = None, None
+        if self.locator.tries_paths_first and not isinstance(stream, RelativeFileHandle):
+            file = self.tree.find(stream.path)
+        if file is None:
+            with suppress(SnapshotNotFoundError):
+                place = self.locator.file_of(stream)
+            file = None if place is None else self.tree.find(place)
         end = start + (file.size_bytes if is_log and file is not None else stream.size_bytes)
         if file is None:
             name = place or stream.path

@@ -121,6 +121,11 @@ class Locator:
             raise FormatError(f"a relative path leads out of the snapshot: {handle.path!r}").at(file=self.metadata_file)
         return files.join(files.parent(self.metadata_file), handle.path)
 
+    @property
+    def tries_paths_first(self) -> bool:
+        """Whether a file is looked for at its absolute path first: no file was moved, as far as is known."""
+        return not self.rebase and not self._moved
+
     def _stream(self, file: str, start: int, size_bytes: int) -> Stream:
         return Stream(file=file, start=start, size_bytes=size_bytes, metadata_file=self._deleted_with)
 
