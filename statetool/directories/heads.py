@@ -16,12 +16,14 @@ from statetool.directories.survey import CHECKPOINT, SAVEPOINT, job_of
 from statetool.errors import StatetoolError, StorageError
 from statetool.formats.metadata.model import MAGIC, VERSIONS
 from statetool.io import files
-from statetool.io.listing import FoundFile, list_files
+from statetool.io.listing import FoundFile, find_directories, list_files, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.locate import METADATA_NAME
 
 _HEAD: Final = struct.Struct(">IiqI")
 _THREADS: Final = 16
+#: Directories next to checkpoints that hold files of several.
+_OF_FILES: Final = frozenset({"shared", "taskowned"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,24 @@ def snapshot_heads(root: str) -> list[SnapshotHead]:
         The storage fails.
     """
     heads = read_heads([f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME])
+    return _with_unique_names(sorted(heads, key=_order))
+
+
+def checkpoint_heads(root: str, known: dict[str, SnapshotHead]) -> list[SnapshotHead]:
+    """List the checkpoints below a directory (``chk-42``), by checkpoint id and then by time; errors as for :func:`snapshot_heads`.
+
+    Directories of shared files are not listed, and heads in ``known`` are not read again.
+
+    Parameters
+    ----------
+    known
+        Readable heads of earlier calls by directory, which is brought up to date.
+    """
+    directories = list(find_directories(root, lambda name: CHECKPOINT.fullmatch(name) is not None, _OF_FILES))
+    found = in_threads(stat, [files.join(d, METADATA_NAME) for d in directories if d not in known], threads=_THREADS)
+    heads = [*(known[d] for d in directories if d in known), *read_heads([f for f in found if f is not None])]
+    known.clear()
+    known.update((head.path, head) for head in heads if not head.problem)
     return _with_unique_names(sorted(heads, key=_order))
 
 
