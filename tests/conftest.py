@@ -35,6 +35,8 @@ GIVEN: Final = {
     "buildah": "--buildah",
     "avro_flink": "--maven",
     "state_processor": "--maven",
+    "lombok_classes": "--maven",
+    "kotlin_classes": "--maven",
     "lakes": "--lakes",
 }
 #: Files that take minutes in the full run: an image and clusters of Spark, restores in Flink, notebooks.

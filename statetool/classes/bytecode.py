@@ -137,5 +137,6 @@ def _constant(operation: int, operands: Cursor, constants: Constants) -> str | i
     if operation == _SIPUSH:
         return operands.i2()
     if operation in (_LDC, _LDC_W):
-        return constants.loaded(operands.u1() if operation == _LDC else operands.u2())
+        loaded = constants.loaded(operands.u1() if operation == _LDC else operands.u2())
+        return loaded if isinstance(loaded, str | int) else None
     return None

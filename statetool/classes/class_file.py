@@ -32,10 +32,15 @@ MODULE: Final = 0x8000
 _OLDEST: Final = 45
 _TEXT: Final = 1
 _INTEGER: Final = 3
+_FLOAT: Final = 4
+_LONG: Final = 5
+_DOUBLE: Final = 6
 _CLASS: Final = 7
 _STRING: Final = 8
 _MEMBERS: Final = (9, 10, 11)
 _NAME_AND_TYPE: Final = 12
+_METHOD_HANDLE: Final = 15
+_INVOKE_DYNAMIC: Final = 18
 _TWO_ENTRIES: Final = (5, 6)  # long and double count as two constants
 #: Bytes after the tag of a constant, for all tags except that of texts.
 CONSTANT_BYTES: Final = {
@@ -81,6 +86,21 @@ class MemberReference:
     owner: str
     name: str
     descriptor: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassConstant:
+    """A class that instructions load: ``Order.class``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """A method that links ``invokedynamic`` instructions, and the indexes of its constant arguments."""
+
+    method: MemberReference
+    arguments: tuple[int, ...]
 
 
 class Constants:
@@ -138,12 +158,29 @@ class Constants:
         owner, described = self.class_name(c.u2()), self._find(c.u2(), _NAME_AND_TYPE)
         return MemberReference(owner, self.text(described.u2()), self.text(described.u2()))
 
-    def loaded(self, index: int) -> str | int | None:
-        """Return the text or int that ``ldc`` loads, ``None`` for constants of other kinds."""
+    def loaded(self, index: int) -> str | int | float | ClassConstant | None:
+        """Return the constant that ``ldc`` loads, ``None`` for method handles and types."""
         tag = self._at.get(index, (0, 0))[0]
         if tag == _STRING:
             return self.text(self._find(index, _STRING).u2())
-        return self._find(index, _INTEGER).i4() if tag == _INTEGER else None
+        if tag == _CLASS:
+            return ClassConstant(self.class_name(index))
+        if tag in (_INTEGER, _FLOAT, _LONG, _DOUBLE):
+            c = self._find(index, tag)
+            return {_INTEGER: c.i4, _FLOAT: c.f4, _LONG: c.i8, _DOUBLE: c.f8}[tag]()
+        return None
+
+    def dynamic(self, index: int) -> tuple[int, str, str]:
+        """Return the index of the bootstrap method of an ``invokedynamic``, and its name and descriptor."""
+        c = self._find(index, _INVOKE_DYNAMIC)
+        bootstrap, described = c.u2(), self._find(c.u2(), _NAME_AND_TYPE)
+        return bootstrap, self.text(described.u2()), self.text(described.u2())
+
+    def method_handle(self, index: int) -> MemberReference:
+        """Return the field or method of a method handle."""
+        c = self._find(index, _METHOD_HANDLE)
+        c.skip(1)
+        return self.member(c.u2())
 
     def strings(self) -> Iterator[str]:
         """Yield the string constants of the code."""
@@ -166,6 +203,8 @@ class ClassFile:
         Type parameters, superclass and interfaces with type arguments, empty if there are none.
     is_record
         Whether it is a Java record.
+    bootstraps
+        Methods that link ``invokedynamic`` instructions.
     """
 
     name: str
@@ -178,6 +217,7 @@ class ClassFile:
     fields: tuple[Member, ...]
     methods: tuple[Member, ...]
     constants: Constants
+    bootstraps: tuple[Bootstrap, ...] = ()
 
     @property
     def is_enum(self) -> bool:
@@ -238,10 +278,13 @@ def _parse(c: Cursor) -> ClassFile:
     methods = tuple(_read_member(c, constants) for _ in range(c.u2()))
     signature, is_record = "", False
     annotations: tuple[str, ...] = ()
+    bootstraps: tuple[Bootstrap, ...] = ()
     for kind, body in _attributes(c, constants):
         match kind:
             case "Signature":
                 signature = constants.text(body.u2())
+            case "BootstrapMethods":
+                bootstraps = tuple(_read_bootstrap(body, constants) for _ in range(body.u2()))
             case "Record":
                 is_record = superclass == "java.lang.Record"
             case "RuntimeVisibleAnnotations":
@@ -260,7 +303,13 @@ def _parse(c: Cursor) -> ClassFile:
         fields=fields,
         methods=methods,
         constants=constants,
+        bootstraps=bootstraps,
     )
+
+
+def _read_bootstrap(c: Cursor, constants: Constants) -> Bootstrap:
+    method = constants.method_handle(c.u2())
+    return Bootstrap(method, tuple(c.u2() for _ in range(c.u2())))
 
 
 def _attributes(c: Cursor, constants: Constants) -> Iterator[tuple[str, Cursor]]:

@@ -17,6 +17,7 @@ from typing import Final, Literal
 from statetool.classes.bytecode import enum_constants
 from statetool.classes.class_file import ABSTRACT, FINAL, MODULE, PUBLIC, STATIC, SYNTHETIC, ClassFile, Member
 from statetool.classes.class_path import ClassPath
+from statetool.classes.hash_codes import find_convention
 from statetool.classes.signatures import (
     OBJECT_TYPE,
     ClassSignature,
@@ -222,7 +223,12 @@ class _ClassReader:
             record=self._cls.is_record,
             generic=not is_pojo,
             parameters=tuple(self._own),
+            hash_code=self._hash_code(),
         )
+
+    def _hash_code(self) -> str:
+        found = find_convention(self._path, self._cls)
+        return "" if isinstance(found, str) else str(found)
 
     def _levels(self) -> list[_Level]:
         """Return the class and its superclasses."""

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from statetool.classes.jar_classes import JarClasses
+from statetool.declaring.classes import declared_classes
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, nearest, suggest
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.keyed.header import KeyedHeader
@@ -378,7 +380,9 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
     classes = user_classes(key)
     if not classes:
         return None
-    declared = HashFormula.declared(bootstrap.hashes)
+    source = JarClasses(bootstrap.jars).open() if bootstrap.jars else None
+    types = TypeContext(classes=declared_classes(), source=source)
+    declared = HashFormula.declared(bootstrap.hashes).with_types(classes, types)
     if bootstrap.like is not None:
         try:
             return prove_hashes(bootstrap.like.keyed.sources(), key, declared).formula
@@ -388,9 +392,11 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
             return declared
     if bootstrap.key_group is None and (missing := [name for name in classes if declared.of(name) is None]):
         example = "avro[1, 10]()" if isinstance(classes[missing[0]], AvroSerializer) else "Objects.hash(a, b)"
+        reason = types.hash_reason(missing[0])
         raise OptionError(
-            f"the hash code of {', '.join(missing)}, the type of a key, is computed by user code",
-            hint=f'declare it, as in hashes={{"{missing[0]}": "{example}"}}, or take it from an operator with like=',
+            f"the hash code of {', '.join(missing)}, the type of a key, is computed by user code{reason and f': {reason}'}",
+            hint=f'declare it, as in hashes={{"{missing[0]}": "{example}"}}, pass the job\'s jar with jars=[...], or take it from an '
+            "operator with like=",
         )
     return declared
 
