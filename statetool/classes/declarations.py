@@ -321,8 +321,11 @@ class _ClassReader:
         if not _has_variable(declared):
             return self._java_type(declared)
         bound = _substitute(declared, level.variables)
-        if self._kryo == 5 or not (self._has_final(bound) or _has_variable(bound)):
+        if not (self._has_final(bound) or _has_variable(bound)):
             return self._java_type(bound)
+        if self._kryo == 5:
+            # The type argument of a superclass is known by its class, without its own type arguments.
+            return self._java_type(_substitute(declared, {n: _raw(t) for n, t in level.variables.items()}))
         names = set(_variables(declared))
         if names & set(self._own):
             if all(level.variables.get(n) == GenericType("variable", n) for n in names):
@@ -332,6 +335,11 @@ class _ClassReader:
             raise _UndeclarableError(
                 f"its type is {_shown(bound)} only by a type argument for a superclass, which Kryo 2.24 does not know"
             )
+        if any(_has_variable(element) for element in _array_elements(declared)):
+            raise _UndeclarableError("it is an array of a type variable of a superclass")
+        if declared.kind == "variable":
+            # A field has the class of the variable's bound; as a type argument, the variable says nothing.
+            return self._java_type(_erased(declared, dict(_signature(level.cls).parameters)))
         erased = _substitute(declared, dict.fromkeys(names, OBJECT_TYPE))
         return self._java_type(erased)
 
@@ -436,6 +444,28 @@ def _substitute(given: GenericType, variables: dict[str, GenericType]) -> Generi
     if not given.args:
         return given
     return GenericType(given.kind, given.name, tuple(_substitute(a, variables) for a in given.args))
+
+
+def _array_elements(given: GenericType) -> Iterator[GenericType]:
+    """Yield the types of the elements of arrays in a type."""
+    if given.kind == "array":
+        yield given.args[0]
+    for arg in given.args:
+        yield from _array_elements(arg)
+
+
+def _raw(given: GenericType) -> GenericType:
+    """Return a class without its type arguments; type variables and arrays stay."""
+    return GenericType("class", given.name) if given.kind == "class" else given
+
+
+def _erased(given: GenericType, bounds: dict[str, GenericType]) -> GenericType:
+    """Return the class of a field whose type is a type variable."""
+    seen: set[str] = set()
+    while given.kind == "variable" and given.name not in seen:
+        seen.add(given.name)
+        given = bounds.get(given.name, OBJECT_TYPE)
+    return OBJECT_TYPE if given.kind == "variable" else _raw(given)
 
 
 def _variables(given: GenericType) -> Iterator[str]:

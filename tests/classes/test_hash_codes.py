@@ -25,7 +25,7 @@ from statetool.serializers.table import snapshot_reader
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, TypeContext
 from statetool.types.java import parse_java_type
-from tests.support.compile import compile_java, files_of, make_jar
+from tests.support.compile import make_jar
 from tools.flink_jars import java_tool
 from tools.maven import maven_jars
 
