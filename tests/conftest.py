@@ -37,6 +37,7 @@ GIVEN: Final = {
     "state_processor": "--maven",
     "lombok_classes": "--maven",
     "kotlin_classes": "--maven",
+    "message_flink": "--maven",
     "lakes": "--lakes",
 }
 #: Files that take minutes in the full run: an image and clusters of Spark, restores in Flink, notebooks.

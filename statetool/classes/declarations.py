@@ -18,6 +18,15 @@ from statetool.classes.bytecode import enum_constants
 from statetool.classes.class_file import ABSTRACT, FINAL, MODULE, PUBLIC, STATIC, SYNTHETIC, ClassFile, Member
 from statetool.classes.class_path import ClassPath
 from statetool.classes.hash_codes import find_convention
+from statetool.classes.messages import (
+    ALL_MESSAGES,
+    MESSAGES,
+    PROTOBUF,
+    THRIFT,
+    NoDescriptorError,
+    protobuf_descriptor,
+    thrift_fields,
+)
 from statetool.classes.signatures import (
     OBJECT_TYPE,
     ClassSignature,
@@ -75,11 +84,6 @@ _OWN_CODE: Final = {
     "java.io.Externalizable": "it writes itself (Externalizable)",
     "org.apache.flink.types.Value": "its method write() decides the order of the fields (Value)",
     "org.apache.hadoop.io.Writable": "its method write() decides the order of the fields (Writable)",
-    "com.google.protobuf.MessageLite": "it is a Protobuf message: use statetool.declare_protobuf",
-    "com.google.protobuf.Message": "it is a Protobuf message: use statetool.declare_protobuf",
-    "com.google.protobuf.GeneratedMessageV3": "it is a Protobuf message: use statetool.declare_protobuf",
-    "com.google.protobuf.GeneratedMessage": "it is a Protobuf message: use statetool.declare_protobuf",
-    "org.apache.thrift.TBase": "it is a Thrift struct: use statetool.declare_thrift",
 }
 #: Supertypes of Scala for which Flink 1.x registers serializers with Kryo, if the job has flink-scala.
 _SCALA_OWN: Final = ("scala.collection.", "scala.Enumeration$")
@@ -196,6 +200,8 @@ class _ClassReader:
         self._own = dict(self._signature.parameters)
 
     def declare(self) -> ClassDeclaration:
+        if message := self._message():
+            return message
         levels = self._levels()
         self._refuse_own_code(levels)
         # The names by which fields refer to the class. Interfaces of the JDK say nothing about its fields.
@@ -229,6 +235,35 @@ class _ClassReader:
     def _hash_code(self) -> str:
         found = find_convention(self._path, self._cls)
         return "" if isinstance(found, str) else str(found)
+
+    def _message(self) -> ClassDeclaration | None:
+        """Return the declaration of a Protobuf message or Thrift struct, which chill's serializers write."""
+        name, is_final = self._cls.name, bool(self._cls.access & FINAL)
+        # A job registers serializers for superclasses in libraries too.
+        extends = tuple(s for s in self._supertypes if not is_known_without_jar(s))
+        if THRIFT in self._supertypes:
+            fields = thrift_fields(self._cls)
+            return ClassDeclaration(name=name, kind="thrift", constants=fields, extends=extends, final=is_final)
+        if not any(s in MESSAGES for s in self._supertypes):
+            return None
+        if not any(s in PROTOBUF for s in self._supertypes):
+            raise _UndeclarableError(
+                "it is a Protobuf message without a descriptor (lite): use statetool.declare_protobuf"
+            )
+        try:
+            found = protobuf_descriptor(self._path, self._cls)
+        except NoDescriptorError as reason:
+            raise _UndeclarableError(
+                f"it is a Protobuf message, but {reason}: use statetool.declare_protobuf"
+            ) from None
+        return ClassDeclaration(
+            name=name,
+            kind="protobuf",
+            descriptor=found.files,
+            message=found.message,
+            extends=tuple(dict.fromkeys((*extends, *ALL_MESSAGES))),
+            final=is_final,
+        )
 
     def _levels(self) -> list[_Level]:
         """Return the class and its superclasses."""

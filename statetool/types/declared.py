@@ -160,6 +160,10 @@ class TypeContext:
         given = next((c for c in reversed(self.classes) if c.name == name), None)
         return self.source.find(name, self.kryo) if given is None and self.source is not None else given
 
+    def is_declared(self, name: str) -> bool:
+        """Return True if the user declared a class. The job's jar does not count."""
+        return any(c.name == name for c in self.classes)
+
     def reason(self, name: str) -> str:
         """Return the reason why a class cannot be declared from the job's jar, empty if there is none."""
         return "" if self.source is None else self.source.reason(name, self.kryo)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.flink import pairs
 from tests.support.flink.corpus_cases import case_folder, case_folders
-from tests.support.flink.machine import JARRED, FlinkMachine
+from tests.support.flink.machine import JARRED, MESSAGES, FlinkMachine
 from tools.flink_jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
 from tools.maven import maven_jars
 
@@ -82,6 +82,16 @@ def jarred_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     """Run Flink of one release with the classes of ``jarred``, which tests also read from class files."""
     with _needed(request.config):
         machine = FlinkMachine(request.param, tmp_path_factory.mktemp(f"jarred-{request.param}"), sources=(JARRED,))
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="session")
+def message_flink(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+    """Run the last Flink 1.x, for which chill has serializers of Protobuf and Thrift (``--maven``)."""
+    with _needed(pytestconfig):
+        work = tmp_path_factory.mktemp("messages")
+        machine = FlinkMachine(DEFAULT_VERSIONS[1], work, sources=(JARRED, MESSAGES), jars=maven_jars("messages"))
     yield machine
     machine.close()
 

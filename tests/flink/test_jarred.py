@@ -14,13 +14,17 @@ from statetool import flink as types
 from statetool.classes.jar_classes import JarClasses
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io.cursor import Cursor
+from statetool.io.output import Output
 from statetool.serializers.base import Serializer
+from statetool.serializers.java_types import serializer_snapshot
 from statetool.serializers.table import snapshot_reader
 from statetool.types import StructType
 from statetool.types.declared import TypeContext
+from statetool.types.java import JavaType
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.flink import judge
-from tests.support.flink.machine import JARRED, FlinkMachine
+from tests.support.flink.machine import JARRED, MESSAGES, FlinkMachine
+from tools.maven import maven_jars
 
 _SHOPS = [
     {"id": n * 7919 - (1 << 40), "name": None if n % 5 == 0 else f"shop {n}", "open": n % 2 == 0, "share": n / 8}
@@ -172,6 +176,44 @@ def test_values_of_classes_with_type_variables_in_superclasses(jarred_flink: Fli
         "OfBound": {"value": [3], "list": [item(4)]},
         "OfLimited": {"value": [3], "list": [[4]]},
     }
+
+
+_CHILL = {
+    "com.google.protobuf.Message": "com.twitter.chill.protobuf.ProtobufSerializer",
+    "org.apache.thrift.TBase": "com.twitter.chill.thrift.TBaseSerializer",
+}
+
+
+@pytest.mark.full
+def test_messages_are_read_with_the_descriptors_of_their_classes(message_flink: FlinkMachine, tmp_path: Path) -> None:
+    jars = maven_jars("messages")
+    libraries = ":".join(map(str, jars))
+    classes = compile_java((MESSAGES / "messaged").rglob("*.java"), tmp_path / "classes", "-cp", libraries)
+    context = TypeContext(kryo=2, source=JarClasses([classes, *jars]))
+    request = {"class": "JarredValues", "source": "messaged.Messages"}
+    found = {}
+    for name, row in message_flink.call("class", **request, defaults=list(_CHILL.items())).items():
+        serializer = snapshot_reader(context).snapshot(Cursor(bytes.fromhex(row["snapshot"])))
+        value = serializer.decode(Cursor(bytes.fromhex(row["value"])))
+        found[name] = json.loads(value)
+        if name != "Parcel":  # Thrift is only read
+            out = Output()
+            serializer.encode(out, value)
+            assert bytes(out).hex() == row["value"]
+    assert found == {
+        "Timestamp": "1970-01-01T00:00:05.000000007Z",
+        "Api": {
+            "name": "shop",
+            "methods": [{"name": "buy", "request_streaming": True}],
+            "source_context": {"file_name": "a.proto"},
+        },
+        "Descriptor": {"name": "Order", "field": [{"name": "id", "number": 3}]},
+        "Parcel": {"id": 1 << 40, "owner": "me", "tags": ["a", "b"]},
+    }
+    # Without a registration Kryo writes the private fields of a message, which are not those of its descriptor.
+    snapshot = serializer_snapshot(JavaType("com.google.protobuf.Timestamp"), context, generic=True)
+    unregistered = snapshot_reader(context).snapshot(Cursor(snapshot))
+    assert unregistered.missing_declaration_hint
 
 
 def plain(value: Any) -> Any:

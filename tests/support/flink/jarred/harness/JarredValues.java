@@ -20,8 +20,8 @@ final class JarredValues {
         Map<String, Object> out = new HashMap<>();
         for (Map.Entry<String, Object> object : objects.entrySet()) {
             SerializerConfigImpl config = new SerializerConfigImpl();
-            for (JsonNode registered : request.path("registered")) {
-                config.registerTypeWithKryoSerializer(
+            for (JsonNode registered : request.path("defaults")) {
+                config.addDefaultKryoSerializer(
                         Class.forName(registered.get(0).asText()), (Class) Class.forName(registered.get(1).asText()));
             }
             TypeSerializer<Object> serializer =
