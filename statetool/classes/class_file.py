@@ -50,6 +50,17 @@ CONSTANT_BYTES: Final = {
 _MAX_DEPTH: Final = 32
 
 
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """The name of an annotation, and the class that it names as its value, empty if it names none."""
+
+    name: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        return f"@{self.name.rpartition('.')[2]}({self.value})" if self.value else f"@{self.name.rpartition('.')[2]}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A field or method.
@@ -61,7 +72,7 @@ class Member:
     signature
         Type with type arguments, empty if it has none: ``Ljava/util/List<TT;>;``.
     annotations
-        Names of the annotations that are visible at run time.
+        Annotations that are visible at run time.
     code
         Instructions of a method, empty if it has none.
     """
@@ -70,7 +81,7 @@ class Member:
     name: str
     descriptor: str
     signature: str = ""
-    annotations: tuple[str, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
     code: bytes = b""
 
     @property
@@ -212,7 +223,7 @@ class ClassFile:
     superclass: str
     interfaces: tuple[str, ...]
     signature: str
-    annotations: tuple[str, ...]
+    annotations: tuple[Annotation, ...]
     is_record: bool
     fields: tuple[Member, ...]
     methods: tuple[Member, ...]
@@ -277,7 +288,7 @@ def _parse(c: Cursor) -> ClassFile:
     fields = tuple(_read_member(c, constants) for _ in range(c.u2()))
     methods = tuple(_read_member(c, constants) for _ in range(c.u2()))
     signature, is_record = "", False
-    annotations: tuple[str, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
     bootstraps: tuple[Bootstrap, ...] = ()
     for kind, body in _attributes(c, constants):
         match kind:
@@ -322,7 +333,7 @@ def _attributes(c: Cursor, constants: Constants) -> Iterator[tuple[str, Cursor]]
 def _read_member(c: Cursor, constants: Constants) -> Member:
     access, name, descriptor = c.u2(), constants.text(c.u2()), constants.text(c.u2())
     signature, code = "", b""
-    annotations: tuple[str, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
     for kind, body in _attributes(c, constants):
         match kind:
             case "Signature":
@@ -348,17 +359,23 @@ def _nested_access(c: Cursor, constants: Constants, name: str, access: int) -> i
     return access
 
 
-def _read_annotations(c: Cursor, constants: Constants) -> tuple[str, ...]:
+def _read_annotations(c: Cursor, constants: Constants) -> tuple[Annotation, ...]:
     return tuple(_read_annotation(c, constants, 0) for _ in range(c.u2()))
 
 
-def _read_annotation(c: Cursor, constants: Constants, depth: int) -> str:
-    """Return the name of an annotation and step over its values."""
-    name = constants.text(c.u2())
+def _read_annotation(c: Cursor, constants: Constants, depth: int) -> Annotation:
+    """Return an annotation and step over its other values."""
+    name, value = constants.text(c.u2()), ""
     for _ in range(c.u2()):
-        c.skip(2)
+        member, start = constants.text(c.u2()), c.pos
         _skip_value(c, constants, depth)
-    return name.removeprefix("L").removesuffix(";").replace("/", ".")
+        if member == "value" and c.data[start] == ord("c"):
+            value = _class_of(constants.text(int.from_bytes(c.data[start + 1 : start + 3], "big")))
+    return Annotation(_class_of(name), value)
+
+
+def _class_of(descriptor: str) -> str:
+    return descriptor.removeprefix("L").removesuffix(";").replace("/", ".")
 
 
 def _skip_value(c: Cursor, constants: Constants, depth: int) -> None:

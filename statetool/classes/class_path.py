@@ -41,7 +41,9 @@ _MAX_COMMENT: Final = 0xFFFF
 _VERSIONS: Final = "META-INF/versions/"
 ARCHIVES: Final = (".jar", ".war", ".zip")
 #: Part of the key of cached indexes.
-_INDEX_FORM: Final = "2"
+_INDEX_FORM: Final = "3"
+#: Part of the names of methods that register serializers.
+_REGISTERS: Final = b"KryoSerializer"
 #: No name of a class has it.
 _SEPARATOR: Final = ";"
 _MOST_CACHED: Final = 50
@@ -73,6 +75,8 @@ class _Index:
     entries: list[list[Any]] = field(default_factory=list)
     #: Nested archives. Archive 0 is the file.
     archives: list[list[Any]] = field(default_factory=list)
+    #: Classes that may register serializers with Kryo.
+    registering: list[str] = field(default_factory=list)
 
     def entry(self, row: int) -> _Entry:
         return _Entry(*(column[row] for column in self.entries))
@@ -144,6 +148,8 @@ class ClassPath:
         self._parents: dict[str, str] = {}
         self._children: dict[str, list[str]] | None = None
         self._parsed: dict[str, ClassFile] = {}
+        #: Classes that may register serializers with Kryo.
+        self.registering: list[str] = []
         for path in self.paths:
             for file in files_of(path):
                 if file.endswith(".class"):
@@ -152,8 +158,10 @@ class ClassPath:
                     self._add_jar(_Jar(file, release))
 
     def _add_class(self, file: str) -> None:
-        cls = parse_class(_read_class_file(file), file)
+        data = _read_class_file(file)
+        cls = parse_class(data, file)
         if cls.name not in self._at:
+            self.registering += [cls.name] if _REGISTERS in data else []
             self._at[cls.name] = file
             self._parents[cls.name] = _SEPARATOR.join(filter(None, (cls.superclass, *cls.interfaces)))
 
@@ -161,6 +169,7 @@ class ClassPath:
         index = jar.index
         added = {name: (jar, row) for row, name in enumerate(index.names)}
         parents = dict(zip(index.names, index.parents, strict=True))
+        self.registering += [name for name in index.registering if name not in self._at]
         self._at = {**added, **self._at}
         self._parents = {**parents, **self._parents}
 
@@ -307,10 +316,11 @@ class _Indexer:
         self._count = 0
         self._archives: list[_Entry] = []
         self._found: dict[str, tuple[int, str, _Entry]] = {}
+        self._registering: set[str] = set()
 
     def build(self, data: Buffer) -> _Index:
         self._add(data, 0, self._path, 0)
-        index = _Index(archives=[list(_columns(e)) for e in self._archives])
+        index = _Index(archives=[list(_columns(e)) for e in self._archives], registering=sorted(self._registering))
         index.names = list(self._found)
         index.parents = [parents for _, parents, _ in self._found.values()]
         rows = [_columns(entry) for _, _, entry in self._found.values()]
@@ -367,6 +377,8 @@ class _Indexer:
         # In one archive a later release of a class wins; otherwise the first class of a name wins.
         if known is None or (known[2].archive == entry.archive and version > known[0]):
             self._found[head[0]] = version, _SEPARATOR.join(head[1:]), entry
+            if _REGISTERS in raw:
+                self._registering.add(head[0])
 
 
 def _columns(entry: _Entry) -> tuple[Any, ...]:
@@ -480,7 +492,7 @@ def _cached_index(jar: _Jar, release: int) -> _Index:
             continue
     index = _Indexer(jar, release).build(data)
     if folders:
-        text = json.dumps([index.names, index.parents, index.entries, index.archives])
+        text = json.dumps([index.names, index.parents, index.entries, index.archives, index.registering])
         keep_newest(folders[0], name, text, most=_MOST_CACHED)
     return index
 

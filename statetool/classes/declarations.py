@@ -27,6 +27,7 @@ from statetool.classes.messages import (
     protobuf_descriptor,
     thrift_fields,
 )
+from statetool.classes.registrations import Registration, find_registrations
 from statetool.classes.signatures import (
     OBJECT_TYPE,
     ClassSignature,
@@ -135,11 +136,26 @@ def declare_classes(
         A class file is damaged.
     """
     names = [n for n in class_path if not patterns or any(fnmatch.fnmatchcase(n, p) for p in patterns)]
+    registrations = [r for r in find_registrations(class_path) if r.serializer in class_path]
     found = [c for c in (declare_class(class_path, name, kryo=kryo) for name in names) if c is not None]
+    found = [_with_registration(class_path, c, registrations) for c in found]
     return JarDeclarations(
         tuple(c for c in found if isinstance(c, ClassDeclaration)),
         tuple(c for c in found if isinstance(c, UndeclaredClass)),
     )
+
+
+def _with_registration(
+    class_path: ClassPath, found: ClassDeclaration | UndeclaredClass, registrations: Sequence[Registration]
+) -> ClassDeclaration | UndeclaredClass:
+    """Return the reason instead of the declaration of a class if the job registers a serializer of its own for it."""
+    if isinstance(found, UndeclaredClass) or found.kind in ("protobuf", "thrift"):
+        return found
+    supertypes = class_path.supertypes(found.name)
+    for registered in registrations:
+        if registered.java_class == found.name or (registered.is_default and registered.java_class in supertypes):
+            return UndeclaredClass(found.name, f"{registered.job} registers {registered.serializer} for it with Kryo")
+    return found
 
 
 def is_known_without_jar(name: str) -> bool:
@@ -218,7 +234,7 @@ class _ClassReader:
                     continue
                 if field.name in fields:
                     raise _UndeclarableError(f"it has two fields {field.name!r}, one of them in a superclass")
-                if annotation := next((a for a in field.annotations if a.startswith(_KRYO)), None):
+                if annotation := next((a for a in field.annotations if a.name.startswith(_KRYO)), None):
                     raise _UndeclarableError(f"field {field.name!r} is annotated with {annotation}")
                 fields[field.name] = self._field_type(field, level, is_pojo)
         return ClassDeclaration(
@@ -293,12 +309,8 @@ class _ClassReader:
         interfaces = [c for s in self._supertypes if (c := self._path.read(s)) is not None and c.is_interface]
         for cls in (*(level.cls for level in levels), *interfaces):
             for annotation in cls.annotations:
-                if annotation == _TYPE_INFO:
-                    raise _UndeclarableError(f"@TypeInfo of {cls.name} gives it its own serializer")
-                if annotation.startswith(_KRYO):
-                    raise _UndeclarableError(
-                        f"@{annotation.rpartition('.')[2]} of {cls.name} gives it its own serializer"
-                    )
+                if annotation.name == _TYPE_INFO or annotation.name.startswith(_KRYO):
+                    raise _UndeclarableError(f"{annotation} of {cls.name} gives it its own serializer")
             for method in cls.methods:
                 if not is_avro and _STREAMS.get(method.name) == method.descriptor:
                     raise _UndeclarableError(f"{cls.name} has a method {method.name}")
