@@ -37,6 +37,7 @@ GIVEN: Final = {
     "state_processor": "--maven",
     "lombok_classes": "--maven",
     "kotlin_classes": "--maven",
+    "commons_classes": "--maven",
     "message_flink": "--maven",
     "lakes": "--lakes",
 }

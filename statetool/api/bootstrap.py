@@ -120,7 +120,7 @@ def bootstrap_keyed_state(
         Column with key groups, for keys that were read with ``key_group=True``. They are checked if the hash code of the keys is known.
     hashes
         Hash formulas of key classes whose ``hashCode()`` is user code, as in ``{"com.acme.Key": "Objects.hash(a, b)"}``
-        (:mod:`statetool.hashing.formulas` lists the words). With ``like``, that operator's keys and their key groups prove the formula.
+        (:mod:`statetool.types.conventions` lists the words). With ``like``, that operator's keys and their key groups prove the formula.
     jars
         The job's jars. They give the hash formulas of key classes, without ``hashes``.
     last_access_ms

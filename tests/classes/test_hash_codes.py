@@ -25,7 +25,7 @@ from statetool.serializers.table import snapshot_reader
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, TypeContext
 from statetool.types.java import parse_java_type
-from tests.support.compile import make_jar
+from tests.support.compile import compile_java, make_jar
 from tools.flink_jars import java_tool
 from tools.maven import maven_jars
 
@@ -195,6 +195,38 @@ def kotlin_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command += ["-no-stdlib", "-no-reflect", "-nowarn", "-cp", str(library), "-d", str(folder)]
     subprocess.run([*command, str(HERE / "jvm" / "Keys.kt")], check=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def commons_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of classes that use Apache Commons (``--maven``)."""
+    (jar,) = maven_jars("commons-lang")
+    return compile_java([HERE / "jvm" / "Commons.java"], tmp_path_factory.mktemp("commons"), "-cp", str(jar))
+
+
+def test_formulas_of_apache_commons(shop: Path, commons_classes: Path) -> None:
+    names = [f"acme.commons.Commons${n}" for n in ("Usual", "Same", "Numbered", "Array")]
+    found = conventions(commons_classes, names)
+    assert found == {
+        names[0]: "commons(id, on, name, maybe:boxed, share, ratio, n)",
+        names[1]: "polynomial[11, 41](name, n)",
+        names[
+            2
+        ]: "its hashCode() calls org.apache.commons.lang3.builder.HashCodeBuilder.build(), whose result is not known",
+        names[
+            3
+        ]: "its hashCode() calls org.apache.commons.lang3.builder.HashCodeBuilder.append(), whose result is not known",
+    }
+    assert check_hash_codes(commons_classes, names[:2], shop, *maven_jars("commons-lang")) > 50
+
+
+def test_formulas_of_classes_for_java_8(tmp_path: Path) -> None:
+    (tmp_path / "Key.java").write_text(
+        "import java.util.*; public class Key { public long a; public Boolean b; public String c; static class In { private int x; "
+        "int f() { return x; } } public int hashCode() { int h = Objects.hash(a, b); return 31 * h + (c == null ? 0 : c.hashCode()); } }"
+    )
+    compile_java([tmp_path / "Key.java"], tmp_path, "--release", "8", "-Xlint:-options")
+    assert conventions(tmp_path, ["Key"]) == {"Key": "Objects.hash(a, b, c)"}
 
 
 def test_formulas_of_lombok(shop: Path, lombok_classes: Path) -> None:
