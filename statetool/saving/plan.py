@@ -21,6 +21,7 @@ from statetool.saving.bootstrap.tables import element_metas, element_recipes, ke
 from statetool.saving.composition import Composition, OperatorChange, Runner, StreamWriteTask
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
+from statetool.saving.streams.filtered import filtered_streams
 from statetool.saving.streams.keyed import CarriedEntries
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
@@ -162,11 +163,14 @@ def _plan_change(
         operator.label, change, tables, composition, operator.types, max_parallelism, parallelism
     )
     _check_names(operator, keyed_plan, element_plan)
-    moves = needs_move(old, max_parallelism, parallelism)
     # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves).
+    moves = needs_move(old, max_parallelism, parallelism) or _filters_raw(operator, change)
     drops_raw = moves or _drops_raw_timers(operator, keyed_plan.gone | change.renames.keys())
     writes_keyed = moves or change.canonical or keyed_plan.touches(operator)
-    keyed = keyed_plan.job(operator, moves=moves) if writes_keyed else None
+    in_place = None if writes_keyed else keyed_plan.in_place(operator)
+    writes_keyed = writes_keyed or (change.filter is not None and in_place is None)
+    keyed = keyed_plan.job(operator, moves=moves) if writes_keyed else in_place
+    filtered = () if in_place is None else in_place.streams.subtasks
     spreads = any(p.subtask >= parallelism for p in operator.elements.streams) or (
         parallelism > old.parallelism and any(m.kind == "broadcast" for m in operator.operator_states.values())
     )
@@ -180,7 +184,7 @@ def _plan_change(
         subtasks=tuple(
             replace(
                 s,
-                managed_keyed=None if writes_keyed else s.managed_keyed,
+                managed_keyed=None if writes_keyed or s.index in filtered else s.managed_keyed,
                 managed_operator=None if writes_elements else s.managed_operator,
                 raw_keyed=None if drops_raw else s.raw_keyed,
             )
@@ -270,10 +274,18 @@ class _KeyedPlan:
                 max_parallelism=layout.max_parallelism,
                 formula=layout.change.formula,
                 conversions=layout.change.conversions,
+                filter=layout.change.filter,
             )
             for s in operator.keyed.sources(raw=moves)
         )
         return replace(job, kept=tuple(kept))
+
+    def in_place(self, operator: OperatorInventory) -> StreamWriteTask | None:
+        """Plan to filter the keyed state in place; ``None`` if there is no filter, or the form of the state does not allow it."""
+        if self.layout.change.filter is None:
+            return None
+        streams = filtered_streams(operator, self.layout.change.filter, self.layout.inline_bytes)
+        return None if streams is None else StreamWriteTask(streams=streams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +450,24 @@ def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> boo
             hint="replace all timers of the operator, or none",
         )
     return True
+
+
+def _filters_raw(operator: OperatorInventory, change: OperatorChange) -> bool:
+    """Return True if entries are filtered, and some of them are timers in raw keyed state.
+
+    Raises
+    ------
+    UnsupportedError
+        Raw keyed state of user code.
+    """
+    if change.filter is None:
+        return False
+    if operator.keyed.own_raw_subtasks:
+        raise UnsupportedError(
+            f"raw keyed state of subtask {operator.keyed.own_raw_subtasks[0]} without timers: only the operator that wrote it knows its keys",
+            hint=f"choose other operators with --uid, or run: statetool drop SRC DST --uid {operator.label}",
+        ).at(operator=operator.label)
+    return bool(operator.keyed.raw_timer_states)
 
 
 def needs_move(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:

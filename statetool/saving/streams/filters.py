@@ -1,0 +1,166 @@
+"""Choice of the entries of the base that stay in a new snapshot, by their keys. Filters run in tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.entries.selection import key_starts
+from statetool.errors import DecodeError, StatetoolError
+from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.hashing.keys import KeyHasher
+from statetool.kernels.distinct import hash_ranges
+
+Bools = npt.NDArray[np.bool_]
+#: Odd number that spreads seeds over 64 bits.
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+class EntryFilter(Protocol):
+    """Choice of entries that stay; picklable."""
+
+    def may_change(self, key_group: int) -> bool:
+        """Return True if some entries of a key group may be removed or changed."""
+        ...
+
+    def apply(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
+        """Return the entries that stay, in their order; ``batch`` itself if all stay unchanged."""
+        ...
+
+
+class MaskFilter:
+    """Base of filters that remove entries and change none."""
+
+    def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
+        """Return a mask of the entries that stay."""
+        raise NotImplementedError
+
+    def apply(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
+        """Return the entries that stay; ``batch`` itself if all do."""
+        try:
+            mask = self.mask(header, batch)
+        except StatetoolError as error:
+            raise batch.locate(error) from None
+        return batch if mask.all() else batch.take(np.flatnonzero(mask))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFilter(MaskFilter):
+    """Filter by a list of keys.
+
+    Attributes
+    ----------
+    keys
+        Encoded keys.
+    groups
+        The key groups that can hold them.
+    keep
+        Whether these keys stay and all others are removed, instead of the opposite.
+    """
+
+    keys: frozenset[bytes]
+    groups: frozenset[int]
+    keep: bool = False
+
+    def may_change(self, key_group: int) -> bool:
+        return self.keep or key_group in self.groups
+
+    def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
+        named = np.zeros(len(batch), dtype=np.bool_)
+        index = np.flatnonzero(np.isin(batch.group, np.fromiter(self.groups, dtype=np.int64)))
+        if len(index):
+            part = batch.take(index)
+            start, end = key_bounds(header, part)
+            hashes = hash_keys_of(part, start, end)
+            candidates = np.flatnonzero(np.isin(hashes, _hashes_of(self.keys)))
+            data = part.data
+            matches = [bytes(data[start[i] : end[i]]) in self.keys for i in candidates.tolist()]
+            named[index[candidates[np.array(matches, dtype=np.bool_)]]] = True
+        return named if self.keep else ~named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyGroupFilter(MaskFilter):
+    """Filter that keeps all keys of some key groups."""
+
+    groups: frozenset[int]
+
+    def may_change(self, key_group: int) -> bool:
+        return key_group not in self.groups
+
+    def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
+        return np.isin(batch.group, np.fromiter(self.groups, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleFilter(MaskFilter):
+    """Filter that keeps the keys with small hashes. Equal keys have equal hashes in all operators.
+
+    Attributes
+    ----------
+    below
+        Exclusive upper bound of the hashes of keys that stay, as an unsigned 64-bit number.
+    """
+
+    seed: int
+    below: int
+
+    def may_change(self, key_group: int) -> bool:
+        return self.below <= np.iinfo(np.uint64).max
+
+    def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
+        if self.below > np.iinfo(np.uint64).max:
+            return np.ones(len(batch), dtype=np.bool_)
+        hashes = sample_hashes(hash_keys_of(batch, *key_bounds(header, batch)), self.seed)
+        return np.asarray(hashes < np.uint64(self.below))
+
+
+def key_bounds(header: KeyedHeader, batch: EntryBatch) -> tuple[Int64s, Int64s]:
+    """Return the start and end of the key of each entry, timers included.
+
+    Raises
+    ------
+    DecodeError
+        A key does not fit its serializer, or its end cannot be found; the offset is the position in ``batch.data``.
+    """
+    start = key_starts(batch, header)
+    if header.key.needs_frame and len(batch):
+        raise DecodeError(
+            f"the end of a key of {header.key.type_name} cannot be found",
+            hint="declare the class with --declare or --jar, or choose other operators with --uid",
+        ).at(offset=int(start[0]), type_path="key")
+    return start, KeyHasher(header.key).ends(batch.data, start, batch.key_end)
+
+
+def hash_keys_of(batch: EntryBatch, start: Int64s, end: Int64s) -> npt.NDArray[np.uint64]:
+    """Return a hash of the bytes of each key, independent of its key group."""
+    return _hash_bytes(batch.data, start, end)
+
+
+def sample_hashes(hashes: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
+    """Return evenly distributed hashes that depend on a seed (the finalizer of MurmurHash3)."""
+    mixed = hashes ^ np.uint64(seed & 0xFFFFFFFFFFFFFFFF) * _SPREAD if seed else hashes.copy()
+    mixed ^= mixed >> np.uint64(33)
+    mixed *= np.uint64(0xFF51AFD7ED558CCD)
+    mixed ^= mixed >> np.uint64(33)
+    mixed *= np.uint64(0xC4CEB9FE1A85EC53)
+    return mixed ^ (mixed >> np.uint64(33))
+
+
+def _hash_bytes(data: Any, start: Int64s, end: Int64s) -> npt.NDArray[np.uint64]:
+    hashes = np.empty(len(start), dtype=np.int64)
+    hash_ranges(data, start, end, np.zeros(len(start), dtype=np.int64), hashes)
+    return hashes.view(np.uint64)
+
+
+@lru_cache(maxsize=16)
+def _hashes_of(keys: frozenset[bytes]) -> npt.NDArray[np.uint64]:
+    """Return the sorted hashes of encoded keys."""
+    edges = np.cumsum([0, *map(len, keys)])
+    data = np.frombuffer(b"".join(keys), dtype=np.uint8)
+    return np.sort(_hash_bytes(data, edges[:-1], edges[1:]))
