@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,13 @@ from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, OperatorChange
+from statetool.saving.erase import KeyChoice
 from statetool.saving.publish import INLINE_BYTES
+from statetool.saving.streams.filters import FilterChain
 from statetool.saving.transform import bootstrap_changes, states_without_namespace
 from statetool.saving.versions import WIDEST, parse_release
 from statetool.snapshot.inventory import Inventory
+from statetool.tables.option_text import Key
 from statetool.tables.request import ScanRequest
 from statetool.types.declared import TypeContext
 from statetool.types.options import DecimalsMode
@@ -161,6 +164,48 @@ class SavepointWriter:
             raise OptionError(f"checkpoint id {checkpoint_id} is negative")
         return replace(self, checkpoint_id=checkpoint_id)
 
+    def erase(self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None) -> SavepointWriter:
+        """Remove all states, timers and windows of some keys of an operator. Everything else keeps its bytes.
+
+        :func:`statetool.erase` does this for all operators, proves that the keys are gone, and lists other copies of the data.
+
+        Parameters
+        ----------
+        uid
+            The operator.
+        keys
+            Keys as plain values, as for :meth:`Operator.keyed_state`.
+        where
+            Instead of keys, a SQL condition on the column ``key``, which DuckDB evaluates (extra ``sql``).
+
+        Raises
+        ------
+        OptionError, EncodeError
+            Neither keys nor a condition were given, or they do not fit the keys of the operator.
+        UnsupportedError
+            The keys of the operator cannot be decoded.
+        """
+        return self._filtered(uid, keys, where, keep=False)
+
+    def keep(self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None) -> SavepointWriter:
+        """Remove all states, timers and windows of an operator except those of some keys; parameters as for :meth:`erase`."""
+        return self._filtered(uid, keys, where, keep=True)
+
+    def _filtered(self, uid: str, keys: Iterable[Key] | None, where: str | None, *, keep: bool) -> SavepointWriter:
+        uid = self._existing(uid)
+        operator = self._require_base()[uid].inventory
+        added = KeyChoice.of(keys, where, keep=keep).filter(operator)
+        change = self.changes.get(uid, OperatorChange())
+        chain = added if change.filter is None else FilterChain((change.filter, added))
+        return self._with_change(uid, replace(change, filter=chain))
+
+    def _require_base(self) -> Savepoint:
+        if self.base is None:
+            raise OptionError(
+                "a new savepoint has no values to change", hint="start with SavepointWriter.from_existing(savepoint)"
+            )
+        return self.base
+
     def transform(
         self,
         uid: str,
@@ -203,12 +248,7 @@ class SavepointWriter:
         MissingDependencyError
             Expressions were given without a session.
         """
-        if self.base is None:
-            raise OptionError(
-                "a new savepoint has no values to change", hint="start with SavepointWriter.from_existing(savepoint)"
-            )
-        uid = self._existing(uid)
-        operator = self.base[uid]
+        operator = self._require_base()[uid := self._existing(uid)]
         known = states_without_namespace(operator.inventory)
         for name in (*(states or ()), *(types or ())):
             if name not in known:

@@ -152,6 +152,11 @@ def _plan_change(
     parallelism = change.parallelism or old.parallelism
     check_moves(composition.base.metadata, operator, max_parallelism, parallelism)
     edited = bool(change.elements) or change.coordinator is not None
+    if change.filter is not None and change.bootstraps:
+        raise OptionError(
+            "keys cannot be erased while states of the operator get new values",
+            hint="write two savepoints, one after the other",
+        )
     if old.fully_finished and (change.bootstraps or edited):
         raise OptionError(f"operator {operator.label.display!r} had finished: Flink restores no state of it")
     if (tables or edited) and any(s.finished for s in old.subtasks):
@@ -276,7 +281,7 @@ class _KeyedPlan:
                 conversions=layout.change.conversions,
                 filter=layout.change.filter,
             )
-            for s in operator.keyed.sources(raw=moves)
+            for s in operator.keyed.sources(groups=_remaining_groups(operator, layout.change), raw=moves)
         )
         return replace(job, kept=tuple(kept))
 
@@ -450,6 +455,13 @@ def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> boo
             hint="replace all timers of the operator, or none",
         )
     return True
+
+
+def _remaining_groups(operator: OperatorInventory, change: OperatorChange) -> frozenset[int] | None:
+    """Return the key groups of an operator that have entries after filtering, ``None`` for all."""
+    if change.filter is None:
+        return None
+    return frozenset(g for g in range(operator.state.max_parallelism) if not change.filter.removes(g))
 
 
 def _filters_raw(operator: OperatorInventory, change: OperatorChange) -> bool:

@@ -73,10 +73,10 @@ class FilteredStreams:
             header = stored.reader.header()
             with stored.stream.open() as f:
                 raw = bytes(f.read_at(0, stored.header_size))
-                writer = KeyedStreamWriter(
-                    out.write, raw, range(first, first + count), compressed=header.compressed
-                )
+                writer = KeyedStreamWriter(out.write, raw, range(first, first + count), compressed=header.compressed)
                 for group in stored.ranges:
+                    if self.filter.removes(group.number):
+                        continue
                     if self._changes(stored, header, group):
                         write_pieces(writer, group.number, self._pieces(stored, header, group), stored.prefix)
                     else:
@@ -101,9 +101,7 @@ class FilteredStreams:
                 yield pack_run(remaining, order, stored.prefix), remaining, order
 
 
-def filtered_streams(
-    operator: OperatorInventory, filter: EntryFilter, inline_bytes: int
-) -> FilteredStreams | None:
+def filtered_streams(operator: OperatorInventory, filter: EntryFilter, inline_bytes: int) -> FilteredStreams | None:
     """Plan to filter an operator's streams in place; ``None`` if not all of them are ranges of canonical key groups."""
     stored = {}
     for state in operator.keyed.managed:

@@ -28,13 +28,39 @@ class EntryFilter(Protocol):
         """Return True if some entries of a key group may be removed or changed."""
         ...
 
+    def removes(self, key_group: int) -> bool:
+        """Return True if all entries of a key group are removed, so that it need not be read."""
+        ...
+
     def apply(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
         """Return the entries that stay, in their order; ``batch`` itself if all stay unchanged."""
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FilterChain:
+    """Filters that are applied one after another."""
+
+    filters: tuple[EntryFilter, ...]
+
+    def may_change(self, key_group: int) -> bool:
+        return any(f.may_change(key_group) for f in self.filters)
+
+    def removes(self, key_group: int) -> bool:
+        return any(f.removes(key_group) for f in self.filters)
+
+    def apply(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
+        for entry_filter in self.filters:
+            batch = entry_filter.apply(header, batch)
+        return batch
+
+
 class MaskFilter:
     """Base of filters that remove entries and change none."""
+
+    def removes(self, key_group: int) -> bool:
+        """Return True if all entries of a key group are removed."""
+        return False
 
     def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
         """Return a mask of the entries that stay."""
@@ -70,6 +96,9 @@ class KeyFilter(MaskFilter):
     def may_change(self, key_group: int) -> bool:
         return self.keep or key_group in self.groups
 
+    def removes(self, key_group: int) -> bool:
+        return self.keep and key_group not in self.groups
+
     def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
         named = np.zeros(len(batch), dtype=np.bool_)
         index = np.flatnonzero(np.isin(batch.group, np.fromiter(self.groups, dtype=np.int64)))
@@ -91,6 +120,9 @@ class KeyGroupFilter(MaskFilter):
     groups: frozenset[int]
 
     def may_change(self, key_group: int) -> bool:
+        return key_group not in self.groups
+
+    def removes(self, key_group: int) -> bool:
         return key_group not in self.groups
 
     def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
