@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         to_kafka_consumer,
         to_kafka_source,
     )
+    from statetool.api.erase import erase, keep, sample
     from statetool.api.inspect import check, growth, verify
     from statetool.api.load import load, register
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan

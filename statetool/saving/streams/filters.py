@@ -18,7 +18,7 @@ from statetool.kernels.distinct import hash_ranges
 
 Bools = npt.NDArray[np.bool_]
 #: Odd number that spreads seeds over 64 bits.
-_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+_SPREAD: Final = 0x9E3779B97F4A7C15
 
 
 class EntryFilter(Protocol):
@@ -176,7 +176,7 @@ def hash_keys_of(batch: EntryBatch, start: Int64s, end: Int64s) -> npt.NDArray[n
 
 def sample_hashes(hashes: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
     """Return evenly distributed hashes that depend on a seed (the finalizer of MurmurHash3)."""
-    mixed = hashes ^ np.uint64(seed & 0xFFFFFFFFFFFFFFFF) * _SPREAD if seed else hashes.copy()
+    mixed = hashes ^ np.uint64(seed * _SPREAD & 0xFFFFFFFFFFFFFFFF)
     mixed ^= mixed >> np.uint64(33)
     mixed *= np.uint64(0xFF51AFD7ED558CCD)
     mixed ^= mixed >> np.uint64(33)
