@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from statetool.saving.streams.elements import ElementStreams
     from statetool.saving.streams.filtered import FilteredStreams
     from statetool.saving.streams.filters import EntryFilter
-    from statetool.saving.streams.keyed import CarriedEntries, KeyedStreams
+    from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
     from statetool.saving.streams.output import NewStream
     from statetool.snapshot.inventory import Inventory
 
@@ -114,12 +114,12 @@ class StreamWriteTask:
     tables
         The user's tables, each with the recipe that turns its rows into entries.
     kept
-        Entries of the base.
+        Entries of the base, and single entries that are added to them.
     """
 
     streams: Streams | FilteredStreams
     tables: tuple[tuple[Any, RowEncoder | ElementEncoder], ...] = ()
-    kept: tuple[CarriedEntries, ...] = ()
+    kept: tuple[CarriedEntries | AddedEntries, ...] = ()
 
 
 class Runner(Protocol):

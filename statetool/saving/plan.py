@@ -22,7 +22,7 @@ from statetool.saving.composition import Composition, OperatorChange, Runner, St
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.filtered import filtered_streams
-from statetool.saving.streams.keyed import CarriedEntries
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.serializers.avro import AvroSerializer
@@ -272,7 +272,7 @@ class _KeyedPlan:
         new_ids = {m.name: i for i, m in enumerate(header.states)}
         ids = {old: new_ids[new] for old, new in renames.items() if new in new_ids}
         ids |= {name: i for name, i in new_ids.items() if name not in renames.values()}
-        kept = (
+        kept: list[CarriedEntries | AddedEntries] = [
             CarriedEntries(
                 source=s,
                 ids=ids,
@@ -282,7 +282,9 @@ class _KeyedPlan:
                 filter=layout.change.filter,
             )
             for s in operator.keyed.sources(groups=_remaining_groups(operator, layout.change), raw=moves)
-        )
+        ]
+        if layout.change.filter is not None and layout.change.filter.added:
+            kept.append(AddedEntries(added=layout.change.filter.added, ids=ids))
         return replace(job, kept=tuple(kept))
 
     def in_place(self, operator: OperatorInventory) -> StreamWriteTask | None:

@@ -35,7 +35,7 @@ from statetool.saving.composition import StreamWriteTask
 from statetool.saving.local import LocalRunner, write_empty
 from statetool.saving.publish import StagedFile, Staging
 from statetool.saving.streams.filtered import FilteredStreams
-from statetool.saving.streams.keyed import CarriedEntries
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
 from statetool.saving.streams.output import NewStream
 from statetool.saving.streams.runs import PackedRun, Spill, cuts, deal_run, order_of_groups, pack_run
 from statetool.spark.frames import local_limit, split_ids_frame
@@ -68,6 +68,7 @@ _LEAST_PARTITIONS: Final = 32
 #: Spilled runs are numbered by slot times this, plus the key group, which is smaller.
 _SLOT_STRIDE: Final = 1 << 16
 Rows: TypeAlias = Iterator[pa.RecordBatch]
+Kept: TypeAlias = CarriedEntries | AddedEntries
 
 
 class SparkRunner:
@@ -187,9 +188,9 @@ def size_here(job: StreamWriteTask) -> int | None:
     return sum(k.size_bytes for k in job.kept) + sum(job.streams.kept_bytes.values()) + of_tables
 
 
-def tasks_by_size(kept: Sequence[tuple[int, CarriedEntries]]) -> list[list[tuple[int, int, CarriedEntries]]]:
+def tasks_by_size(kept: Sequence[tuple[int, Kept]]) -> list[list[tuple[int, int, Kept]]]:
     """Distribute ``(job, base entries)`` to tasks of about the same size, as ``(index among all, job, base entries)``."""
-    tasks: list[list[tuple[int, int, CarriedEntries]]] = []
+    tasks: list[list[tuple[int, int, Kept]]] = []
     bytes_left = 0
     for place, (index, entries) in enumerate(kept):
         if bytes_left <= 0:

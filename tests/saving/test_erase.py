@@ -135,7 +135,7 @@ def test_the_report_names_no_key_but_the_remaining_copies(corpus: Path, tmp_path
     assert done.proof is not None
     assert done.proof.entries_of_keys == 0
     places = {c.place for c in done.plan.copies}
-    assert {"in-flight data", "source snapshot", "other snapshot"} <= places
+    assert {"in-flight data", "source snapshot"} <= places
     places = {c.place for c in statetool.erase(SAVEPOINT, "unused", ["timer-3"], dry_run=True).plan.copies}
     assert {"operator state", "keyed state", "map keys", "source snapshot"} <= places
 

@@ -14,13 +14,14 @@ from typing import Final
 import numpy as np
 
 from statetool.entries.form import KeyGroupBytes, error_context
+from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.saving.publish import Staging
-from statetool.saving.streams.filters import EntryFilter
+from statetool.saving.streams.filters import EntryFilter, added_batch
 from statetool.saving.streams.gather import Piece, write_pieces
 from statetool.saving.streams.output import KeyedStreamWriter, NewStream, StreamOutput, Write
-from statetool.saving.streams.runs import pack_run
+from statetool.saving.streams.runs import order_of_keys, pack_run
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
@@ -74,7 +75,7 @@ class FilteredStreams:
             with stored.stream.open() as f:
                 raw = bytes(f.read_at(0, stored.header_size))
                 writer = KeyedStreamWriter(out.write, raw, range(first, first + count), compressed=header.compressed)
-                for group in stored.ranges:
+                for group in (*stored.ranges, *self._new_groups(stored)):
                     if self.filter.removes(group.number):
                         continue
                     if self._changes(stored, header, group):
@@ -85,31 +86,63 @@ class FilteredStreams:
         handle = replace(stored.handle, offsets=tuple(writer.offsets.tolist()), stream=out.handle())
         return NewStream(subtask=subtask, handle=handle, file=out.file)
 
+    def _new_groups(self, stored: KeyGroupBytes) -> list[KeyGroupRange]:
+        """Return the key groups of the subtask that have only added entries."""
+        existing = {group.number for group in stored.ranges}
+        own = range(stored.handle.start, stored.handle.start + len(stored.handle.offsets))
+        numbers = sorted({entry.key_group for entry in self.filter.added if entry.key_group in own} - existing)
+        return [KeyGroupRange(number, 0, 0) for number in numbers]
+
     def _changes(self, stored: KeyGroupBytes, header: KeyedHeader, group: KeyGroupRange) -> bool:
-        source = stored.reader.within([group.number])
-        if source is None or not self.filter.may_change(group.number):
-            return False
-        return any(self.filter.apply(header, batch) is not batch for batch in source.batches())
+        if any(entry.key_group == group.number for entry in self.filter.added):
+            return True
+        return self.filter.may_change(group.number) and any(
+            self.filter.apply(header, batch) is not batch for batch in _batches(stored, group)
+        )
 
     def _pieces(self, stored: KeyGroupBytes, header: KeyedHeader, group: KeyGroupRange) -> Iterator[Piece]:
-        source = stored.reader.within([group.number])
-        assert source is not None
-        for batch in source.batches():
+        """Yield the entries of a key group that stay, and those that are added to it, by state."""
+        ids = {meta.name: i for i, meta in enumerate(header.states)}
+        added = sorted((e for e in self.filter.added if e.key_group == group.number), key=lambda e: ids[e.state])
+        for batch in _batches(stored, group):
+            last = int(batch.state[-1])
+            due = [entry for entry in added if ids[entry.state] <= last]
+            added = added[len(due) :]
             remaining = self.filter.apply(header, batch)
-            if len(remaining):
-                order = np.arange(len(remaining))
-                yield pack_run(remaining, order, stored.prefix), remaining, order
+            yield from _piece([remaining, *([added_batch(due, ids)] if due else [])], stored.prefix, in_order=not due)
+        if added:
+            yield from _piece([added_batch(added, ids)], stored.prefix, in_order=False)
+
+
+def _batches(stored: KeyGroupBytes, group: KeyGroupRange) -> Iterator[EntryBatch]:
+    source = stored.reader.within([group.number])
+    return iter(()) if source is None else source.batches()
+
+
+def _piece(batches: list[EntryBatch], prefix: int, *, in_order: bool) -> Iterator[Piece]:
+    batch = concat([b for b in batches if len(b)]) if any(map(len, batches)) else batches[0]
+    if len(batch):
+        order = np.arange(len(batch)) if in_order else order_of_keys(batch)[0]
+        yield pack_run(batch, order, prefix), batch, order
 
 
 def filtered_streams(operator: OperatorInventory, filter: EntryFilter, inline_bytes: int) -> FilteredStreams | None:
     """Plan to filter an operator's streams in place; ``None`` if not all of them are ranges of canonical key groups."""
     stored = {}
+    unplaced = {entry.key_group for entry in filter.added}
     for state in operator.keyed.managed:
         found = state.key_group_bytes(operator.keyed.context)
         if found is None:
             return None
-        if any(filter.may_change(r.number) for r in found.ranges):
+        own = range(found.handle.start, found.handle.start + len(found.handle.offsets))
+        added = [entry for entry in filter.added if entry.key_group in own]
+        if not {entry.state for entry in added} <= {meta.name for meta in found.reader.header().states}:
+            return None
+        unplaced -= {entry.key_group for entry in added}
+        if added or any(filter.may_change(r.number) for r in found.ranges):
             stored[state.place.subtask] = found
+    if unplaced:
+        return None
     return FilteredStreams(filter=filter, stored=stored, inline_bytes=inline_bytes, types=operator.types)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -15,14 +16,30 @@ from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.hashing.keys import KeyHasher
 from statetool.kernels.distinct import hash_ranges
+from statetool.saving.streams.runs import entry_batch
 
 Bools = npt.NDArray[np.bool_]
 #: Odd number that spreads seeds over 64 bits.
 _SPREAD: Final = 0x9E3779B97F4A7C15
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedEntry:
+    """An entry that the base does not have: the state by name, and the bytes of key (without key group) and value."""
+
+    state: str
+    key_group: int
+    key: bytes
+    value: bytes
+
+
 class EntryFilter(Protocol):
     """Choice of entries that stay; picklable."""
+
+    @property
+    def added(self) -> tuple[AddedEntry, ...]:
+        """Return entries to add."""
+        ...
 
     def may_change(self, key_group: int) -> bool:
         """Return True if some entries of a key group may be removed or changed."""
@@ -43,6 +60,10 @@ class FilterChain:
 
     filters: tuple[EntryFilter, ...]
 
+    @property
+    def added(self) -> tuple[AddedEntry, ...]:
+        return tuple(entry for f in self.filters for entry in f.added)
+
     def may_change(self, key_group: int) -> bool:
         return any(f.may_change(key_group) for f in self.filters)
 
@@ -57,6 +78,11 @@ class FilterChain:
 
 class MaskFilter:
     """Base of filters that remove entries and change none."""
+
+    @property
+    def added(self) -> tuple[AddedEntry, ...]:
+        """Return no entries."""
+        return ()
 
     def removes(self, key_group: int) -> bool:
         """Return True if all entries of a key group are removed."""
@@ -104,13 +130,47 @@ class KeyFilter(MaskFilter):
         index = np.flatnonzero(np.isin(batch.group, np.fromiter(self.groups, dtype=np.int64)))
         if len(index):
             part = batch.take(index)
-            start, end = key_bounds(header, part)
-            hashes = hash_keys_of(part, start, end)
-            candidates = np.flatnonzero(np.isin(hashes, _hashes_of(self.keys)))
-            data = part.data
-            matches = [bytes(data[start[i] : end[i]]) in self.keys for i in candidates.tolist()]
-            named[index[candidates[np.array(matches, dtype=np.bool_)]]] = True
+            named[index] = _equal_any(part, *key_bounds(header, part), self.keys)
         return named if self.keep else ~named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceFilter(MaskFilter):
+    """Filter that replaces single entries.
+
+    Attributes
+    ----------
+    removed
+        Composite keys (without key group) of the entries to remove, by state.
+    groups
+        The key groups of all removed and added entries.
+    """
+
+    removed: Mapping[str, frozenset[bytes]]
+    added: tuple[AddedEntry, ...]
+    groups: frozenset[int]
+
+    def may_change(self, key_group: int) -> bool:
+        return key_group in self.groups
+
+    def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
+        stays = np.ones(len(batch), dtype=np.bool_)
+        in_groups = np.isin(batch.group, np.fromiter(self.groups, dtype=np.int64))
+        for number, meta in enumerate(header.states):
+            index = np.flatnonzero(in_groups & (batch.state == number)) if self.removed.get(meta.name) else ()
+            if len(index):
+                part = batch.take(np.asarray(index))
+                stays[index] = ~_equal_any(part, part.key, part.key_end, self.removed[meta.name])
+        return stays
+
+
+def added_batch(added: Sequence[AddedEntry], ids: Mapping[str, int]) -> EntryBatch:
+    """Return added entries as a batch, with state ids by name."""
+    edges = np.cumsum([0, *(n for entry in added for n in (len(entry.key), len(entry.value)))])
+    data = np.frombuffer(b"".join(part for entry in added for part in (entry.key, entry.value)), dtype=np.uint8)
+    state = np.array([ids[entry.state] for entry in added], dtype=np.int64)
+    group = np.array([entry.key_group for entry in added], dtype=np.int64)
+    return entry_batch(data, state, group, edges[:-1:2], edges[1::2], edges[1::2], edges[2::2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +242,15 @@ def sample_hashes(hashes: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.u
     mixed ^= mixed >> np.uint64(33)
     mixed *= np.uint64(0xC4CEB9FE1A85EC53)
     return mixed ^ (mixed >> np.uint64(33))
+
+
+def _equal_any(batch: EntryBatch, start: Int64s, end: Int64s, wanted: frozenset[bytes]) -> Bools:
+    """Return a mask of the byte ranges that equal one of the wanted ones."""
+    equal = np.zeros(len(batch), dtype=np.bool_)
+    candidates = np.flatnonzero(np.isin(_hash_bytes(batch.data, start, end), _hashes_of(wanted)))
+    matches = [bytes(batch.data[start[i] : end[i]]) in wanted for i in candidates.tolist()]
+    equal[candidates[np.array(matches, dtype=np.bool_)]] = True
+    return equal
 
 
 def _hash_bytes(data: Any, start: Int64s, end: Int64s) -> npt.NDArray[np.uint64]:

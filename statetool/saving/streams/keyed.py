@@ -22,7 +22,7 @@ from statetool.hashing.keys import KeyHasher
 from statetool.io.cursor import Cursor
 from statetool.saving.publish import Staging
 from statetool.saving.streams.conversion import StateConversion
-from statetool.saving.streams.filters import EntryFilter
+from statetool.saving.streams.filters import AddedEntry, EntryFilter, added_batch
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.output import KeyedStreamWriter, NewStream, StreamOutput
 from statetool.saving.streams.runs import PackedRun, Segments, entry_batch
@@ -106,6 +106,23 @@ class CarriedEntries:
             yield batch
         elif unchanged.any():
             yield batch.take(np.flatnonzero(unchanged))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedEntries:
+    """Entries that the base does not have, with their state ids by name; picklable."""
+
+    added: tuple[AddedEntry, ...]
+    ids: Mapping[str, int]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of keys and values."""
+        return sum(len(entry.key) + len(entry.value) for entry in self.added)
+
+    def batches(self) -> Iterator[EntryBatch]:
+        """Return the entries as one batch."""
+        yield added_batch(self.added, self.ids)
 
 
 class _NewGroups:
