@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from statetool.api.operator import Operator
     from statetool.api.rewrite import change_uids, convert, copy, drop, rescale
     from statetool.api.savepoint import Savepoint
+    from statetool.api.values import purge, set_values
     from statetool.api.writer import SavepointWriter
     from statetool.declaring import flink_types as flink
     from statetool.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
@@ -99,6 +100,7 @@ __all__ = [
     "migrate",
     "orphans",
     "plan_migration",
+    "purge",
     "pyflink",
     "read_folded",
     "read_java",
@@ -107,6 +109,7 @@ __all__ = [
     "register",
     "rescale",
     "sample",
+    "set_values",
     "to_kafka_consumer",
     "to_kafka_source",
     "uids_in",
@@ -147,6 +150,7 @@ _NAMES: Final = {
     "statetool.api.operator": ("Operator",),
     "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
+    "statetool.api.values": ("purge", "set_values"),
     "statetool.api.writer": ("SavepointWriter",),
     "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
     "statetool.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),

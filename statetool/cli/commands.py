@@ -31,6 +31,8 @@ COMMANDS: Final = {
         "convert": ("statetool.cli.rewrite:convert", "Convert a snapshot to a canonical savepoint"),
         "uid": ("statetool.cli.rewrite:uid", "Change uids of operators"),
         "drop": ("statetool.cli.rewrite:drop", "Remove operators, or single states"),
+        "set": ("statetool.cli.values:set_values", "Set values and timers of one key"),
+        "purge": ("statetool.cli.values:purge", "Remove expired values and overdue timers"),
         "erase": ("statetool.cli.erase:erase", "Remove all state of some keys"),
         "keep": ("statetool.cli.erase:keep", "Remove all state except that of some keys"),
         "sample": ("statetool.cli.erase:sample", "Write a small savepoint for tests"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -20,6 +20,7 @@ from statetool.saving.value_paths import REMOVED, ItemStep, Step, ValuePath, lis
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import timer_names
 from statetool.tables.option_text import Key
 from statetool.tables.scan import encode_keys
 from statetool.types import Scalar, TtlType
@@ -27,7 +28,6 @@ from statetool.types.display import display_value
 from statetool.types.operators import OperatorRecord
 
 Domain = Literal["event", "processing"]
-_TIMERS: Final = "_timer_state/"
 _SEPARATOR: Final = b","
 _NOT_NULL, _NULL = b"\x00", b"\x01"
 
@@ -196,15 +196,29 @@ def _set_value(entries: _KeyEntries, path: ValuePath, value: Any, now_ms: int) -
     if shape.kind == "map" and shape.user_key is not None:
         return _set_in_map(shape, own, head, path.steps, value, now_ms)
     old = own.pop(head, None)
-    if shape.kind == "list":
-        new = _changed_list(shape, old, path.steps, value, now_ms)
-    elif value is REMOVED and not path.steps:
-        new = None
+    if shape.kind == "list" and path.steps:
+        parts = _elements(shape, old)
+        before, after = _change_element(shape, parts, path.steps, value, now_ms)
+        new = _SEPARATOR.join(parts) or None
     else:
-        new = _changed_value(shape.element, old, path.steps, value, now_ms)
+        new = _whole_value(shape, old, path.steps, value, now_ms)
+        before, after = _text_of(shape, old), _text_of(shape, new)
     if new is not None:
         own[head] = new
-    return _text_of(shape, old), _text_of(shape, new)
+    return before, after
+
+
+def _whole_value(
+    shape: StateLayout, old: bytes | None, steps: tuple[Step, ...], value: Any, now_ms: int
+) -> bytes | None:
+    """Return the bytes of a changed value, or of a new list; ``None`` if it is removed."""
+    if value is REMOVED and not steps:
+        return None
+    if shape.kind != "list":
+        return _changed_value(shape.element, old, steps, value, now_ms)
+    if not isinstance(value, list):
+        raise OptionError("a list state needs a JSON list", hint="for example [1, 2]")
+    return _SEPARATOR.join(_changed_value(shape.element, None, (), item, now_ms) for item in value) or None
 
 
 def _set_in_map(
@@ -242,27 +256,23 @@ def _map_value(element: Serializer, old: bytes | None, steps: tuple[Step, ...], 
     return _NOT_NULL + _changed_value(element, previous, steps, value, now_ms)
 
 
-def _changed_list(
-    shape: StateLayout, old: bytes | None, steps: tuple[Step, ...], value: Any, now_ms: int
-) -> bytes | None:
-    """Return the bytes of a list with a changed element. The other elements keep their bytes."""
-    if not steps:
-        plain = None if value is REMOVED else value
-        if plain is not None and not isinstance(plain, list):
-            raise OptionError("a list state needs a JSON list")
-        parts = [_changed_value(shape.element, None, (), item, now_ms) for item in plain or ()]
-        return _SEPARATOR.join(parts) or None
+def _change_element(
+    shape: StateLayout, parts: list[bytes], steps: tuple[Step, ...], value: Any, now_ms: int
+) -> tuple[str | None, str | None]:
+    """Change one element in a list of encoded elements, and return it before and after as text."""
     step = steps[0]
     if not isinstance(step, ItemStep):
         raise OptionError(f"a list has no field {step.name!r}", hint="write state[0]")
-    parts = _elements(shape, old)
     at = list_index(step, len(parts), appends=value is not REMOVED and len(steps) == 1)
-    if value is REMOVED and len(steps) == 1:
-        del parts[at]
-    else:
-        previous = parts[at] if at < len(parts) else None
-        parts[at : at + 1] = [_changed_value(shape.element, previous, steps[1:], value, now_ms)]
-    return _SEPARATOR.join(parts) or None
+    old = parts[at] if at < len(parts) else None
+    removed = value is REMOVED and len(steps) == 1
+    new = None if removed else _changed_value(shape.element, old, steps[1:], value, now_ms)
+    parts[at : at + 1] = [] if new is None else [new]
+    return _text(shape.element, old), _text(shape.element, new)
+
+
+def _text(element: Serializer, raw: bytes | None) -> str | None:
+    return None if raw is None else _shown(element, raw)
 
 
 def _elements(shape: StateLayout, raw: bytes | None) -> list[bytes]:
@@ -359,13 +369,14 @@ def _set_timer(operator: OperatorInventory, entries: _KeyEntries, edit: TimerEdi
 
 
 def _timer_state(operator: OperatorInventory, edit: TimerEdit) -> tuple[str, StateMetaInfo]:
-    prefix = f"{_TIMERS}{edit.domain}_"
-    queues = {n: m for n, (_, m) in operator.keyed_states.items() if m.kind == "timers" and n.startswith(prefix)}
-    if edit.service is not None:
-        queues = {n: m for n, m in queues.items() if n == prefix + edit.service}
+    queues = {}
+    for name, (_, meta) in operator.keyed_states.items():
+        if meta.kind == "timers":
+            domain, service = timer_names(name)
+            if domain == edit.domain and edit.service in (None, service):
+                queues[name] = meta
     if len(queues) != 1:
-        services = [n.removeprefix(prefix) for n in queues]
-        known: Iterable[str] = services or [n for n, (_, m) in operator.keyed_states.items() if m.kind == "timers"]
+        known = [timer_names(n)[1] for n, (_, m) in operator.keyed_states.items() if m.kind == "timers"]
         raise UnknownNameError(
             f"operator {operator.label.display!r} has {len(queues)} {edit.domain}-time timer services"
             + ("" if edit.service is None else f" {edit.service!r}"),

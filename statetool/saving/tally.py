@@ -27,6 +27,9 @@ class Count:
     def __add__(self, other: Count) -> Count:
         return Count(self.entries + other.entries, self.size_bytes + other.size_bytes)
 
+    def __sub__(self, other: Count) -> Count:
+        return Count(self.entries - other.entries, self.size_bytes - other.size_bytes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
@@ -34,8 +37,8 @@ class Tally:
 
     Attributes
     ----------
-    entries_read, bytes_read
-        All entries that the filter saw, and their bytes.
+    read
+        All entries that the filter saw, by state.
     states
         Removed entries by state. If values become smaller, a state may have removed bytes but no removed entries.
     groups
@@ -44,11 +47,15 @@ class Tally:
         Distinct hashes of the keys that are removed.
     """
 
-    entries_read: int = 0
-    bytes_read: int = 0
+    read: Mapping[str, Count] = field(default_factory=dict)
     states: Mapping[str, Count] = field(default_factory=dict)
     groups: frozenset[int] = frozenset()
     key_hashes: npt.NDArray[np.uint64] = field(default_factory=_NO_KEYS.copy)
+
+    @property
+    def entries_read(self) -> int:
+        """Number of entries that the filter saw."""
+        return sum(count.entries for count in self.read.values())
 
     @property
     def entries(self) -> int:
@@ -61,15 +68,17 @@ class Tally:
         return len(self.key_hashes)
 
     def __add__(self, other: Tally) -> Tally:
-        nothing = Count(0, 0)
-        names = dict.fromkeys((*self.states, *other.states))
         return Tally(
-            entries_read=self.entries_read + other.entries_read,
-            bytes_read=self.bytes_read + other.bytes_read,
-            states={n: self.states.get(n, nothing) + other.states.get(n, nothing) for n in names},
+            read=_sum(self.read, other.read),
+            states=_sum(self.states, other.states),
             groups=self.groups | other.groups,
             key_hashes=np.union1d(self.key_hashes, other.key_hashes) if other.keys else self.key_hashes,
         )
+
+
+def _sum(a: Mapping[str, Count], b: Mapping[str, Count]) -> dict[str, Count]:
+    nothing = Count(0, 0)
+    return {name: a.get(name, nothing) + b.get(name, nothing) for name in dict.fromkeys((*a, *b))}
 
 
 def tally_removed(entry_filter: EntryFilter, source: KeyGroupReader) -> Tally:
@@ -83,28 +92,32 @@ def tally_removed(entry_filter: EntryFilter, source: KeyGroupReader) -> Tally:
 
 
 def _difference(header: KeyedHeader, before: EntryBatch, after: EntryBatch) -> Tally:
-    old = sizes_of(before)
-    read = Tally(entries_read=len(before), bytes_read=int(old.sum()))
+    old = _count(header, before)
     if after is before:
-        return read
-    new = sizes_of(after)
-    states = {}
-    for number, meta in enumerate(header.states):
-        mine, left = before.state == number, after.state == number
-        removed = Count(int(mine.sum() - left.sum()), int(old[mine].sum() - new[left].sum()))
-        if removed.entries or removed.size_bytes:
-            states[meta.name] = removed
+        return Tally(read=old)
+    new = _count(header, after)
+    nothing = Count(0, 0)
+    states = {name: old[name] - new.get(name, nothing) for name in old if old[name] != new.get(name)}
     most = int(before.group.max(initial=0)) + 1
-    changed = np.bincount(before.group, old, most) != np.bincount(after.group, new, most)
+    changed = np.bincount(before.group, _sizes(before), most) != np.bincount(after.group, _sizes(after), most)
     changed |= np.bincount(before.group, minlength=most) != np.bincount(after.group, minlength=most)
     hashes = (np.unique(hash_keys_of(b, *key_bounds(header, b))) for b in (before, after))
-    return read + Tally(
+    return Tally(
+        read=old,
         states=states,
         groups=frozenset(np.flatnonzero(changed).tolist()),
         key_hashes=np.setdiff1d(*hashes, assume_unique=True),
     )
 
 
-def sizes_of(batch: EntryBatch) -> Int64s:
+def _count(header: KeyedHeader, batch: EntryBatch) -> dict[str, Count]:
+    """Count the entries of each state."""
+    entries = np.bincount(batch.state, minlength=len(header.states)).tolist()
+    sizes = np.bincount(batch.state, _sizes(batch), len(header.states)).tolist()
+    counted = zip(header.states, entries, sizes, strict=True)
+    return {meta.name: Count(n, int(size)) for meta, n, size in counted if n}
+
+
+def _sizes(batch: EntryBatch) -> Int64s:
     """Return the bytes of the key and the value of each entry."""
     return batch.key_end - batch.key + batch.value_end - batch.value

@@ -210,9 +210,7 @@ def replace_at(logical: LogicalType, old: Any, steps: tuple[Step, ...], new: Any
                 return [*old[:at], *old[at + 1 :]]
             part = replace_at(value, old[at][1] if at < len(old) else None, rest, new, now_ms=now_ms)
             return [*old[:at], (wanted, part), *old[at + 1 :]]
-    raise OptionError(
-        f"{_shown(step)} does not fit a value of type {type(logical).__name__.removesuffix('Type').lower()}"
-    )
+    raise OptionError(f"{_shown(step)} does not fit a value of type {_name_of(logical)}")
 
 
 def list_index(step: ItemStep, length: int, *, appends: bool) -> int:
@@ -283,14 +281,20 @@ def plain_of(logical: LogicalType, value: Any, *, now_ms: int) -> Any:
                     f"a struct needs the fields {', '.join(f.name for f in fields)}, found {', '.join(value)}"
                 )
             return tuple(plain_of(f.type, value[f.name], now_ms=now_ms) for f in fields)
-    raise EncodeError(f"{value!r} is not a value of type {logical}", hint='values are JSON: 1, 1.5, true, null, "text"')
+    raise EncodeError(
+        f"{value!r} is not a value of type {_name_of(logical)}", hint='values are JSON: 1, 1.5, true, null, "text"'
+    )
+
+
+def _name_of(logical: LogicalType) -> str:
+    return logical.name if isinstance(logical, Scalar) else type(logical).__name__.removesuffix("Type").lower()
 
 
 def _parse(parse: Any, text: str, logical: LogicalType) -> Any:
     try:
         return parse(text)
     except (ValueError, InvalidOperation):
-        raise EncodeError(f"{text!r} is not a value of type {logical}") from None
+        raise EncodeError(f"{text!r} is not a value of type {_name_of(logical)}") from None
 
 
 def _timestamp(text: str, unit: Literal["ms", "us", "ns"], *, zoned: bool) -> int:

@@ -1,4 +1,4 @@
-"""Savepoints without the state of some keys, and samples of savepoints, restore in Flink with exactly the expected content."""
+"""Savepoints with erased, sampled, set and purged state restore in Flink with exactly the expected content."""
 
 from __future__ import annotations
 
@@ -124,3 +124,69 @@ def found_keys(answer: dict[str, Any]) -> dict[str, set[str]]:
         rows += [*subtask.get("event_time_timers", ()), *subtask.get("processing_time_timers", ())]
         found[subtask["operator"]] |= {text_of(row["key"]) for row in rows}
     return found
+
+
+@pytest.mark.case("{written}")
+@with_cases
+def test_set_values_and_timers_are_seen(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    source = opened(case, expected, tmp_path)
+    tuples = expected["by-tuple"]["keyed_state"]["states"]
+    key = tuples["count"]["rows"][0]["key"]
+    values = {"count": 1000, "seen[0]": 5, "seen[+]": 7, 'last[{"f0": 0, "f1": "m"}].f1': "new"}
+    statetool.set_values(source, str(tmp_path / "one"), "by-tuple", tuple(key), values)
+    row_of(tuples, "count", key)["value"] = 1000
+    seen = row_of(tuples, "seen", key)["value"]
+    seen[:] = [5, *seen[1:], 7]
+    next(v for k, v in row_of(tuples, "last", key)["value"] if k == [0, "m"])[1] = "new"
+
+    timed = expected["with-ttl"]["keyed_state"]["states"]
+    values = {"ttl-value": "new", "ttl-list[1]": 99, "plain": 3}
+    second = statetool.load(str(tmp_path / "one"), uids=[u for u in source if source[u].uid])
+    statetool.set_values(second, str(tmp_path / "two"), "with-ttl", 4, values, remove=["ttl-sum"])
+    row_of(timed, "ttl-value", 4)["value"] = "new"
+    row_of(timed, "ttl-list", 4)["value"][1] = 99
+    row_of(timed, "plain", 4)["value"] = 3
+    timed["ttl-sum"]["rows"] = [row for row in timed["ttl-sum"]["rows"] if row["key"] != 4]
+
+    timers = expected["timers"]["keyed_state"]["event_time_timers"]
+    gone = next(timer for timer in timers if timer["key"] == "timer-3")
+    added = gone | {"timestamp": gone["timestamp"] + 1}
+    third = statetool.load(str(tmp_path / "two"), uids=[u for u in source if source[u].uid])
+    statetool.set_values(
+        third,
+        str(tmp_path / "sp"),
+        "timers",
+        "timer-3",
+        add_timers=[("event", added["timestamp"])],
+        remove_timers=[("event", gone["timestamp"])],
+    )
+    timers[timers.index(gone)] = added
+    assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []
+
+
+def row_of(states: dict[str, Any], state: str, key: Any) -> dict[str, Any]:
+    row: dict[str, Any] = next(row for row in states[state]["rows"] if row["key"] == key)
+    return row
+
+
+@pytest.mark.case("{written}")
+@with_cases
+def test_purged_values_and_timers_are_gone(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    source = opened(case, expected, tmp_path)
+    timers = expected["timers"]["keyed_state"]["event_time_timers"]
+    limit = sorted(timer["timestamp"] for timer in timers)[len(timers) // 2]
+    statetool.purge(source, str(tmp_path / "one"), {"ttl-map": 1, "ttl-list": 1}, now_ms=1 << 60)
+    second = statetool.load(str(tmp_path / "one"), uids=[u for u in source if source[u].uid])
+    statetool.purge(second, str(tmp_path / "sp"), event_timers_before_ms=limit, operators=["timers"])
+    for state in ("ttl-map", "ttl-list"):
+        expected["with-ttl"]["keyed_state"]["states"][state]["rows"] = []
+    timers[:] = [timer for timer in timers if timer["timestamp"] >= limit]
+    assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []

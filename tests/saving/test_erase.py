@@ -31,7 +31,6 @@ KINDS = (
     "v2_3_0-rocksdb-canonical",
     "v2_3_0-rocksdb-full",
     "v2_3_0-rocksdb-heap-timers",
-    "v2_3_0-unaligned",
 )
 KEYS = ("timer-3", "w1", "order-1", 4, 8)
 
