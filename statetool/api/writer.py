@@ -16,7 +16,7 @@ from statetool.api.operator import Access, Operator, Transformation
 from statetool.api.savepoint import Savepoint
 from statetool.declaring.classes import declared_classes
 from statetool.declaring.states import StateType
-from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.errors import OptionError, UnknownNameError, several, suggest, warn
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.saving.compose import write_composition
@@ -221,12 +221,13 @@ class SavepointWriter:
         Parameters
         ----------
         change
-            Either ``{state: expression}`` over the columns of ``op.keyed_state()``, which needs Spark. Values with a TTL keep their last
-            access (in lists and maps they are structs, as with ``ttl="raw"``). An expression that sets a timestamp ``t`` with nanoseconds
+            Either ``{state: expression}`` over the columns of ``op.keyed_state()``, which needs Spark. ``{"state.field": expression}``
+            changes one field, which keeps its type. Values with a TTL keep their last access (in lists and maps they are structs, as with ``ttl="raw"``). An expression that sets a timestamp ``t`` with nanoseconds
             needs a second one for these: ``{"t": ..., "t_nanos": "0"}``.
             Or a function from the table ``op.keyed_state(ttl="raw", key_group=True)`` to a table whose columns replace the states of their
-            names. New names are new states. Keys missing from the result lose these states. Tables are Spark DataFrames, or
-            ``pyarrow.Table`` s if the savepoint was opened without a session.
+            names. New names are new states. Tables are Spark DataFrames, or ``pyarrow.Table`` s if the savepoint was opened without a session.
+            A function that drops rows drops keys: keys missing from the result lose these states, but keep their timers. To remove keys
+            with all their state, call :meth:`erase`.
         states
             States passed to a function, by default all. States that it does not return stay.
         where
@@ -247,6 +248,11 @@ class SavepointWriter:
             The result has no key or a type that no state can have, or the change does not set nanoseconds.
         MissingDependencyError
             Expressions were given without a session.
+
+        Warns
+        -----
+        UserWarning
+            A function returned an Arrow table with fewer rows, and the operator has timers, which stay.
         """
         operator = self._require_base()[uid := self._existing(uid)]
         known = states_without_namespace(operator.inventory)
@@ -283,7 +289,9 @@ class SavepointWriter:
                 )
             table = operator.read(request(states))
             data = change(table)
-            return operator.execution.schema_of(table), operator.execution.schema_of(data), data
+            schemas = operator.execution.schema_of(table), operator.execution.schema_of(data)
+            _warn_of_timers(operator, table, data)
+            return *schemas, data
         if states is not None:
             raise OptionError(
                 "states= cannot be combined with expressions", hint="leave out states=: expressions name their states"
@@ -415,6 +423,18 @@ class SavepointWriter:
         names = {*self.changes, *self.uids.values(), *(() if self.base is None else self.base)}
         ids = {o.operator_id for o in savepoint.operators.values() if o.uid is None}
         return savepoint.with_uids(sorted(n for n in names if operator_id_for_uid(n) in ids))
+
+
+def _warn_of_timers(operator: Operator, before: Any, after: Any) -> None:
+    """Warn of timers that stay if a function dropped keys. The rows of DataFrames are not counted."""
+    dropped = getattr(before, "num_rows", 0) - getattr(after, "num_rows", 0) if operator.execution.spark is None else 0
+    timers = [name for name, (_, meta) in operator.inventory.keyed_states.items() if meta.kind == "timers"]
+    if dropped > 0 and timers:
+        warn(
+            f"the function dropped {several(dropped, 'row')}, so {'this key loses its' if dropped == 1 else 'these keys lose their'} values; "
+            f"timers stay in {', '.join(timers)}. To remove keys with their timers, call erase({operator.name!r}, keys)",
+            stacklevel=5,
+        )
 
 
 def edit_snapshot(inventory: Inventory, access: Access[SavepointWriter]) -> SavepointWriter:

@@ -101,12 +101,12 @@ def _difference(header: KeyedHeader, before: EntryBatch, after: EntryBatch) -> T
     most = int(before.group.max(initial=0)) + 1
     changed = np.bincount(before.group, _sizes(before), most) != np.bincount(after.group, _sizes(after), most)
     changed |= np.bincount(before.group, minlength=most) != np.bincount(after.group, minlength=most)
-    hashes = (np.unique(hash_keys_of(b, *key_bounds(header, b))) for b in (before, after))
+    old_keys, new_keys = (np.unique(hash_keys_of(b, *key_bounds(header, b))) for b in (before, after))
     return Tally(
         read=old,
         states=states,
         groups=frozenset(np.flatnonzero(changed).tolist()),
-        key_hashes=np.setdiff1d(*hashes, assume_unique=True),
+        key_hashes=np.setdiff1d(old_keys, new_keys, assume_unique=True),
     )
 
 

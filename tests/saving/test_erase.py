@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,7 +190,7 @@ def test_a_sample_has_complete_keys(corpus: Path, tmp_path: Path, name: str) -> 
 
 
 def test_samples_of_equal_seeds_are_equal_and_nested(tmp_path: Path) -> None:
-    def sampled(name: str, **options: object) -> set[object]:
+    def sampled(name: str, **options: Any) -> set[object]:
         statetool.sample(SAVEPOINT, str(tmp_path / name), **options)
         return set(records(Inventory(str(tmp_path / name)).operators["timers"]))
 

@@ -28,6 +28,7 @@ KINDS = (
 
 def set_and_read(tmp_path: Path, uid: str, key: Any, values: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     statetool.set_values(SAVEPOINT, str(tmp_path / "new"), uid, key, values, **options)
+    row: dict[str, Any]
     (row,) = statetool.load(str(tmp_path / "new"))[uid].to_arrow(keys=[key], ttl="raw").to_pylist()
     return row
 
