@@ -43,12 +43,9 @@ class Erasure:
     finished_at: datetime
 
     def report(self) -> dict[str, Any]:
-        """Return the report for an auditor as JSON values. It contains numbers of keys, but no key."""
-        from statetool import __version__
-
+        """Return the report for an auditor as JSON values. It contains numbers of keys, but no key, and the condition if one was given."""
         plan = self.plan
         return {
-            "statetool": __version__,
             "verb": plan.verb,
             "finished_at": self.finished_at.isoformat(timespec="seconds"),
             "source": self.source,

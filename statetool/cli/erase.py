@@ -59,7 +59,7 @@ def erase(options: CommonOptions, **parameters: Any) -> None:
 
     Examples:
       statetool erase savepoint-1a2b erased --keys customer-7 --dry-run
-      statetool erase savepoint-1a2b erased --keys-from keys.txt --report erased.json
+      statetool erase savepoint-1a2b erased --keys-from keys.txt --report r.json
     """
     _write(statetool.erase, options, **parameters)
 
@@ -108,7 +108,7 @@ def _write(
         spark=options.spark,
         **options.write_arguments,
     )
-    record = done.report()
+    record = {"statetool": statetool.__version__, **done.report()}
     if report is not None:
         Path(report).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     plan = done.plan

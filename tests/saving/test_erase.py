@@ -16,10 +16,9 @@ from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.saving.sample import SampleSize
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.verification.problems import Problem
-from tests.saving.test_drop_and_convert import readable
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
+from tests.support.snapshots.entries import damage, entries_of, readable
 from tests.support.snapshots.stored import records, stream_bytes
 
 KINDS = (
@@ -34,25 +33,6 @@ KINDS = (
     "v2_3_0-rocksdb-heap-timers",
 )
 KEYS = ("timer-3", "w1", "order-1", 4, 8)
-
-
-def damage(path: Path) -> list[Problem]:
-    """Return the problems that a deep check finds, without notes."""
-    return [p for p in statetool.verify(str(path), deep=True).problems if p.severity == "error"]
-
-
-def entries_of(operator: OperatorInventory) -> list[tuple[int, str, bytes, bytes]]:
-    """Return key group, state, key and value of each entry, in snapshots of any kind."""
-    found = []
-    for source in operator.keyed.sources(raw=True):
-        states = source.header().states
-        for b in source.batches():
-            ends = zip(b.state, b.group, b.key, b.key_end, b.value, b.value_end, strict=True)
-            found += [
-                (int(group), states[state].name, bytes(b.data[key:key_end]), bytes(b.data[value:value_end]))
-                for state, group, key, key_end, value, value_end in ends
-            ]
-    return found
 
 
 def key_groups_of(operator: OperatorInventory) -> Iterator[tuple[int, int, bytes]]:

@@ -10,9 +10,9 @@ import statetool
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, UnknownNameError
 from statetool.snapshot.inventory import Inventory
-from tests.saving.test_erase import damage, entries_of
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
+from tests.support.snapshots.entries import damage, entries_of
 
 KINDS = (
     "v1_20_5-rocksdb-native",
