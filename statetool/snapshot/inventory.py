@@ -132,6 +132,16 @@ class Inventory:
             types=self.types,
         )
 
+    def at(self, path: str) -> Inventory:
+        """Open another snapshot with the uids and declarations of this one."""
+        return Inventory(
+            path,
+            uids=self.given_uids,
+            key_types=self.key_types,
+            types=self.types,
+            columns_from_plan=self.columns_from_plan,
+        )
+
     def with_names_of(self, other: Inventory) -> Inventory:
         """Return the inventory with the uids and names that another snapshot has for the same operator ids, where this one has none."""
         others = {label.operator_id: label for label in other.labels}
