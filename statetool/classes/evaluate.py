@@ -418,6 +418,7 @@ class _Run:
         method = self._cls.constants.member(operands.u2())
         parameters, result = parse_parameters(method.descriptor)
         arguments = [_checked(state.pop(), kind) for kind in reversed(parameters)][::-1]
+        value: Value | None
         if operation == 0xB8:
             value = self._static(state, method, arguments)
         else:

@@ -149,8 +149,8 @@ class HashedSerializer(Serializer):
             )
         self.places = [names.index(f) for f in convention.fields]
         self.parts = [hash_serializer(parts[f], formula) for f in convention.fields]
-        is_pojo, is_kryo = isinstance(serializer, PojoSerializer), isinstance(serializer, KryoSerializer)
-        self._class_field = (is_pojo and serializer.open) or (is_kryo and serializer.is_open)
+        is_open_pojo = isinstance(serializer, PojoSerializer) and serializer.open
+        self._class_field = is_open_pojo or (isinstance(serializer, KryoSerializer) and serializer.is_open)
 
     @property
     def logical(self) -> LogicalType:

@@ -26,12 +26,16 @@ from tests.support.flink import judge
 from tests.support.flink.machine import JARRED, MESSAGES, FlinkMachine
 from tools.maven import maven_jars
 
-_SHOPS = [
+_SHOPS: list[dict[str, Any]] = [
     {"id": n * 7919 - (1 << 40), "name": None if n % 5 == 0 else f"shop {n}", "open": n % 2 == 0, "share": n / 8}
     for n in range(40)
 ]
-_ACCOUNTS = [{"owner": None if n % 4 == 0 else f"o{n}", "closed": n % 3 == 0, "number": n << 35} for n in range(40)]
-_PLACES = [{"city": f"c{n}", "zone": n * 31, "block": None if n % 3 == 0 else n << 33} for n in range(40)]
+_ACCOUNTS: list[dict[str, Any]] = [
+    {"owner": None if n % 4 == 0 else f"o{n}", "closed": n % 3 == 0, "number": n << 35} for n in range(40)
+]
+_PLACES: list[dict[str, Any]] = [
+    {"city": f"c{n}", "zone": n * 31, "block": None if n % 3 == 0 else n << 33} for n in range(40)
+]
 
 _KEYS = {"Shop": _SHOPS, "Place": _PLACES, "Account": _ACCOUNTS}
 _ARROW = {
