@@ -38,9 +38,10 @@ from statetool.saving.streams.filtered import FilteredStreams
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
 from statetool.saving.streams.output import NewStream
 from statetool.saving.streams.runs import PackedRun, Spill, cuts, deal_run, order_of_groups, pack_run
-from statetool.spark.frames import local_limit, split_ids_frame
+from statetool.spark.frames import local_limit
 from statetool.spark.schema import arrow_schema, spark_schema
 from statetool.spark.session import default_parallelism
+from statetool.spark.stages import ItemTask, stages_of_items
 from statetool.spark.tables import arrow_frame, collect_rows, map_in_arrow
 from statetool.spark.tasks import RESULT, result_batch, run_tasks
 from statetool.spark.workers import begin_task
@@ -67,6 +68,8 @@ _TASK_BYTES: Final = 32 << 20
 _LEAST_PARTITIONS: Final = 32
 #: Spilled runs are numbered by slot times this, plus the key group, which is smaller.
 _SLOT_STRIDE: Final = 1 << 16
+#: Item that stands for an empty run of each slot.
+_EMPTY_RUNS: Final = b""
 Rows: TypeAlias = Iterator[pa.RecordBatch]
 Kept: TypeAlias = CarriedEntries | AddedEntries
 
@@ -145,9 +148,9 @@ class SparkRunner:
         tasks = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
         slots = [first + n for first, s in streams_by_slot for n in s.kept_bytes]
         if tasks or slots:
-            pickled = [pickle.dumps(task) for task in tasks]  # a task unpickles only its own entries
-            dealer = _carried_dealer(streams_by_slot, pickled, slots)
-            frames.append(split_ids_frame(self.spark, len(tasks) + bool(slots)).mapInArrow(dealer, spark_schema(_RUNS)))
+            items = [*map(pickle.dumps, tasks), *([_EMPTY_RUNS] if slots else [])]
+            dealer = _carried_dealer(streams_by_slot, slots)
+            frames.append(stages_of_items(items, dealer, _RUNS).frame(self.spark))
         tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
         for number, (i, data, recipe) in enumerate(tables, start=1):
             first, streams = streams_by_slot[i]
@@ -226,18 +229,15 @@ def _table_dealer(
     return run
 
 
-def _carried_dealer(
-    streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence[bytes], slots: Sequence[int]
-) -> Callable[[Rows], Rows]:
-    """Return the task function that converts entry numbers to runs; the number after the last gives one empty run per slot."""
+def _carried_dealer(streams_by_slot: Sequence[tuple[int, Streams]], slots: Sequence[int]) -> ItemTask:
+    """Return the task function that converts base entries to runs; :data:`_EMPTY_RUNS` gives one empty run per slot."""
 
-    def run(batches: Rows) -> Rows:
-        begin_task()
-        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            if number == len(tasks):
+    def run(items: Iterator[bytes]) -> Rows:
+        for item in items:
+            if item == _EMPTY_RUNS:
                 yield _batch_of_runs(slots, 0, [(b"", bytes(8), b"")] * len(slots))
             else:
-                for place, index, entries in pickle.loads(tasks[number]):
+                for place, index, entries in pickle.loads(item):
                     first, streams = streams_by_slot[index]
                     yield from _or_error(_runs(streams, first, place, entries.batches()))
 
@@ -258,12 +258,12 @@ def _runs(streams: Streams, first: int, place: int, batches: Iterable[EntryBatch
 
 def _batch_of_runs(slots: Sequence[int], place: int, packed_columns: Sequence[tuple[Any, Any, Any]]) -> pa.RecordBatch:
     n = len(slots)
-    split_ids_frame, starts, data = (as_binary([columns[i] for columns in packed_columns]) for i in range(3))
+    numbers, starts, data = (as_binary([columns[i] for columns in packed_columns]) for i in range(3))
     places = as_arrow(np.full(n, place, dtype=np.int64))
     arrays = [
         as_arrow(np.array(slots, dtype=np.int32)),
         places,
-        split_ids_frame,
+        numbers,
         starts,
         data,
         pa.nulls(n, pa.binary()),
@@ -332,7 +332,7 @@ def _spill(batches: Rows, spill: Spill) -> list[int]:
 def _values(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     columns = [batch.column(i) for i in range(len(_RUNS))]
     for i in range(batch.num_rows):
-        slot, place, split_ids_frame, starts, data, error = (c[i] for c in columns)
+        slot, place, numbers, starts, data, error = (c[i] for c in columns)
         yield (
-            slot.as_py(), place.as_py(), split_ids_frame.as_buffer(), starts.as_buffer(), data.as_buffer(), error.as_py()
+            slot.as_py(), place.as_py(), numbers.as_buffer(), starts.as_buffer(), data.as_buffer(), error.as_py()
         )  # fmt: skip
