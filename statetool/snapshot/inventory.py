@@ -6,6 +6,7 @@ Only ``_metadata`` and the first bytes of streams are read. Neither numpy, Arrow
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from statetool.io import files, small_files
 from statetool.io.deletion import noticing_deletion
 from statetool.snapshot.locate import Locator, find_metadata
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.uid_search import uids_in
 from statetool.snapshot.uids import find_operator, unique_digits
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.operators import OperatorLabel
@@ -131,6 +133,24 @@ class Inventory:
             key_types=self.key_types,
             types=self.types,
         )
+
+    def at(self, path: str) -> Inventory:
+        """Open another snapshot with the uids and declarations of this one."""
+        return Inventory(
+            path,
+            uids=self.given_uids,
+            key_types=self.key_types,
+            types=self.types,
+            columns_from_plan=self.columns_from_plan,
+        )
+
+    def with_uids_in(self, paths: Iterable[str | os.PathLike[str]]) -> Inventory:
+        """Return the inventory with the uids that occur in jars and other files (:func:`statetool.uids_in`)."""
+        unnamed = [label.operator_id for label in self.labels if not label.uid]
+        if not unnamed:
+            return self
+        uids = dict.fromkeys(uid for path in paths for uid in uids_in(os.fspath(path), unnamed))
+        return self.with_uids(uids) if uids else self
 
     def with_names_of(self, other: Inventory) -> Inventory:
         """Return the inventory with the uids and names that another snapshot has for the same operator ids, where this one has none."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -34,7 +34,8 @@ from statetool.saving.bootstrap import (
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.local import LocalRunner, copy_portions, write_empty
 from statetool.saving.publish import StagedFile, Staging
-from statetool.saving.streams.keyed import CarriedEntries
+from statetool.saving.streams.filtered import FilteredStreams
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
 from statetool.saving.streams.output import NewStream
 from statetool.saving.streams.runs import PackedRun, Spill, cuts, deal_run, order_of_groups, pack_run
 from statetool.spark.frames import local_limit
@@ -70,6 +71,7 @@ _SLOT_STRIDE: Final = 1 << 16
 #: Item that stands for an empty run of each slot.
 _EMPTY_RUNS: Final = b""
 Rows: TypeAlias = Iterator[pa.RecordBatch]
+Kept: TypeAlias = CarriedEntries | AddedEntries
 
 
 class SparkRunner:
@@ -103,8 +105,21 @@ class SparkRunner:
         return [next(in_tasks if size is None else on_driver) for size in sizes]
 
     def _run_tasks(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
+        """Write the streams of jobs in tasks. Streams that are filtered in place need no shuffle."""
+        filtered = [(i, s) for i, job in enumerate(jobs) if isinstance(s := job.streams, FilteredStreams)]
+        parts = [(i, s.of_subtask(n)) for i, s in filtered for n in s.subtasks]
+        written: list[list[NewStream]] = [[] for _ in jobs]
+        results = run_tasks(self.spark, partial(_write_filtered, staging=staging), [part for _, part in parts])
+        for (i, _), stream in zip(parts, results, strict=True):
+            written[i].append(stream)
+        shuffled = [i for i, job in enumerate(jobs) if not isinstance(job.streams, FilteredStreams)]
+        for i, streams in zip(shuffled, self._shuffle_streams([jobs[i] for i in shuffled], staging), strict=True):
+            written[i] = streams
+        return written
+
+    def _shuffle_streams(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
         """Write the streams of jobs in one shuffle; a slot is the index of a subtask among those of all jobs."""
-        streams = [job.streams for job in jobs]
+        streams = [s for job in jobs if not isinstance(s := job.streams, FilteredStreams)]
         firsts = list(accumulate((max(s.subtasks, default=-1) + 1 for s in streams), initial=0))
         streams_by_slot = list(zip(firsts, streams, strict=False))
         written: list[list[NewStream]] = [[] for _ in jobs]
@@ -159,8 +174,15 @@ class SparkRunner:
         return data
 
 
+def _write_filtered(streams: FilteredStreams, staging: Staging) -> NewStream:
+    """Write the only stream of a part."""
+    return streams.write(streams.subtasks[0], staging)
+
+
 def size_here(job: StreamWriteTask) -> int | None:
     """Return the bytes that a job reads; ``None`` if it reads a DataFrame."""
+    if isinstance(job.streams, FilteredStreams):
+        return job.streams.size_bytes
     tables = [data for data, _ in job.tables]
     if not all(isinstance(data, pa.Table) for data in tables):
         return None
@@ -168,9 +190,9 @@ def size_here(job: StreamWriteTask) -> int | None:
     return sum(k.size_bytes for k in job.kept) + sum(job.streams.kept_bytes.values()) + of_tables
 
 
-def tasks_by_size(kept: Sequence[tuple[int, CarriedEntries]]) -> list[list[tuple[int, int, CarriedEntries]]]:
+def tasks_by_size(kept: Sequence[tuple[int, Kept]]) -> list[list[tuple[int, int, Kept]]]:
     """Distribute ``(job, base entries)`` to tasks of about the same size, as ``(index among all, job, base entries)``."""
-    tasks: list[list[tuple[int, int, CarriedEntries]]] = []
+    tasks: list[list[tuple[int, int, Kept]]] = []
     bytes_left = 0
     for place, (index, entries) in enumerate(kept):
         if bytes_left <= 0:

@@ -253,6 +253,26 @@ def _check_scalar(serializer: Serializer, value: Any, operator: str) -> None:
         ).at(operator=operator)
 
 
+def key_forms(operator: OperatorInventory, serializer: Serializer, value: Any) -> tuple[tuple[bytes, int | None], ...]:
+    """Return every form in which Flink may have written a key, with its hash code (``None`` if user code computes it).
+
+    Raises
+    ------
+    EncodeError
+        Not a key of this type.
+    """
+    _check_scalar(serializer, value, operator.label)
+    try:
+        return serializer.key_forms(value)
+    except (TypeError, AttributeError, ValueError) as e:
+        if isinstance(e, StatetoolError):
+            raise e.at(operator=operator.label) from None
+        raise EncodeError(
+            f"{value!r} is not a key of type {serializer.type_name}",
+            hint="keys are given as plain values: numbers, strings, tuples of them",
+        ).at(operator=operator.label) from e
+
+
 def encode_keys(
     operator: OperatorInventory, serializer: Serializer | None, keys: Sequence[Any]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
@@ -265,17 +285,7 @@ def encode_keys(
     encoded: list[bytes] = []
     groups: set[int] = set()
     for value in keys:
-        _check_scalar(serializer, value, operator.label)
-        try:
-            forms = serializer.key_forms(value)
-        except (TypeError, AttributeError, ValueError) as e:
-            if isinstance(e, StatetoolError):
-                raise e.at(operator=operator.label) from None
-            raise EncodeError(
-                f"{value!r} is not a key of type {serializer.type_name}",
-                hint="keys are given as plain values: numbers, strings, tuples of them",
-            ).at(operator=operator.label) from e
-        for raw, hash_code in forms:
+        for raw, hash_code in key_forms(operator, serializer, value):
             encoded.append(raw)
             # If ``hashCode()`` is user code, the key may be in any key group.
             groups |= (
