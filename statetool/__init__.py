@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         to_kafka_consumer,
         to_kafka_source,
     )
-    from statetool.api.inspect import check, growth, verify
+    from statetool.api.inspect import check, growth, metrics, verify
     from statetool.api.load import load, register
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
     from statetool.api.operator import Operator
@@ -93,6 +93,7 @@ __all__ = [
     "list_snapshots",
     "load",
     "map_of",
+    "metrics",
     "migrate",
     "orphans",
     "plan_migration",
@@ -136,7 +137,7 @@ _NAMES: Final = {
         "to_kafka_consumer",
         "to_kafka_source",
     ),
-    "statetool.api.inspect": ("check", "growth", "verify"),
+    "statetool.api.inspect": ("check", "growth", "metrics", "verify"),
     "statetool.api.load": ("load", "register"),
     "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
     "statetool.api.operator": ("Operator",),

@@ -28,7 +28,7 @@ ROOMS: Final = (
     ("tables", "connectors"),
     ("verification", "directories", "cluster"),
     ("statistics", "comparison", "advice"),
-    ("saving",),
+    ("saving", "openmetrics"),
     ("compatibility",),
     ("migration",),
     ("verdicts",),

@@ -17,7 +17,7 @@ from statetool.cluster.jobs import (
     read_checkpoint,
     read_history,
 )
-from statetool.errors import FormatError, SnapshotNotFoundError, UnknownNameError, several
+from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError, UnknownNameError, several
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME, rebase_path
 
@@ -37,7 +37,32 @@ def find_snapshot(address: JobAddress, rebase: Sequence[tuple[str, str]] = ()) -
         As :func:`statetool.cluster.paths.resolve_path`.
     """
     client = RestClient(address.server)
-    job = find_job(list_jobs(client), address.job, address.server)
+    return _find(client, find_job(list_jobs(client), address.job, address.server), address, rebase)
+
+
+def find_snapshots(
+    address: JobAddress, rebase: Sequence[tuple[str, str]] = ()
+) -> list[tuple[Job, str | StatetoolError]]:
+    """Return the job that an address names, or all jobs that have not ended, each with the path of its snapshot or the error.
+
+    Raises
+    ------
+    StatetoolError
+        As :func:`statetool.cluster.jobs.find_job` and :func:`statetool.cluster.jobs.list_jobs`.
+    """
+    client = RestClient(address.server)
+    jobs = list_jobs(client)
+    chosen = [find_job(jobs, address.job, address.server)] if address.job else [j for j in jobs if not j.has_ended]
+    found: list[tuple[Job, str | StatetoolError]] = []
+    for job in chosen:
+        try:
+            found.append((job, _find(client, job, address, rebase)))
+        except StatetoolError as error:
+            found.append((job, error))
+    return found
+
+
+def _find(client: RestClient, job: Job, address: JobAddress, rebase: Sequence[tuple[str, str]]) -> str:
     end = time.monotonic() + _PATIENCE_S
     while True:
         chosen = _choose(client, job, address)

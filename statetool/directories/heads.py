@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Final
 
-from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT
+from statetool.directories.survey import job_in_path, kind_by_name
 from statetool.errors import StatetoolError, StorageError
 from statetool.formats.metadata.model import MAGIC, VERSIONS
 from statetool.io import files
@@ -89,9 +89,7 @@ def _order(head: SnapshotHead) -> tuple[bool, int, int, str]:
 def _read(file: FoundFile) -> SnapshotHead | None:
     """Read the head of a metadata file; ``None`` if it was deleted since it was listed."""
     directory = files.parent(file.uri)
-    above, _, name = directory.rpartition("/")
-    match = SAVEPOINT.fullmatch(name)
-    job = match.group(1) if match else above.rpartition("/")[2]
+    name = directory.rpartition("/")[2]
     checkpoint_id = version = None
     problem = ""
     try:
@@ -112,8 +110,8 @@ def _read(file: FoundFile) -> SnapshotHead | None:
     return SnapshotHead(
         database=name_in_sql(name),
         path=directory,
-        job=job if match or JOB.fullmatch(job) else "",
-        kind="savepoint" if match else "checkpoint" if CHECKPOINT.fullmatch(name) else "unknown",
+        job=job_in_path(directory),
+        kind=kind_by_name(name),
         checkpoint_id=checkpoint_id,
         metadata_version=version,
         modified_ms=file.modified_ms,

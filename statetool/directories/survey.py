@@ -50,19 +50,12 @@ class FoundSnapshot:
     @property
     def kind_by_name(self) -> str:
         """``checkpoint`` or ``savepoint`` if its directory has a name in Flink's form, else ``unknown``."""
-        name = self.directory.rpartition("/")[2]
-        if CHECKPOINT.fullmatch(name):
-            return "checkpoint"
-        return "savepoint" if SAVEPOINT.fullmatch(name) else "unknown"
+        return kind_by_name(self.directory.rpartition("/")[2])
 
     @property
     def job(self) -> str:
-        """The job id in its path, or its first six digits from a savepoint's name, or an empty text."""
-        head, _, name = self.directory.rpartition("/")
-        if match := SAVEPOINT.fullmatch(name):
-            return match.group(1)
-        above = head.rpartition("/")[2]
-        return above if JOB.fullmatch(above) else ""
+        """The job id, as :func:`job_in_path` returns it."""
+        return job_in_path(self.directory)
 
     def ranges(self) -> dict[str, list[tuple[int, int]]]:
         """Return the ranges ``(start, end)`` of each file that the snapshot needs; they may overlap."""
@@ -74,6 +67,22 @@ class FoundSnapshot:
     def needed_bytes(self) -> dict[str, int]:
         """Return the number of bytes of each file that the snapshot needs. Overlapping ranges count once."""
         return {name: count_covered_bytes(ranges) for name, ranges in self.ranges().items()}
+
+
+def kind_by_name(name: str) -> str:
+    """Return ``checkpoint`` or ``savepoint`` for a directory's name in Flink's form, else ``unknown``."""
+    if CHECKPOINT.fullmatch(name):
+        return "checkpoint"
+    return "savepoint" if SAVEPOINT.fullmatch(name) else "unknown"
+
+
+def job_in_path(directory: str) -> str:
+    """Return the job id in the path of a snapshot, or its first six digits from a savepoint's name, or an empty text."""
+    head, _, name = directory.rpartition("/")
+    if match := SAVEPOINT.fullmatch(name):
+        return match.group(1)
+    above = head.rpartition("/")[2]
+    return above if JOB.fullmatch(above) else ""
 
 
 def count_covered_bytes(ranges: list[tuple[int, int]]) -> int:
