@@ -14,6 +14,7 @@ from statetool.connectors.sinks import sinks_of
 from statetool.connectors.sources import Source, source_of
 from statetool.connectors.tables import readable_operators
 from statetool.errors import UnknownNameError
+from statetool.formats.metadata.handles import streams_of
 from statetool.openmetrics.families import Samples
 from statetool.openmetrics.targets import Target
 from statetool.snapshot.elements import element_ends
@@ -106,7 +107,7 @@ def _operator_samples(samples: Samples, operator: OperatorInventory, labels: Map
     for subtask in state.subtasks:
         if (handle := subtask.managed_operator) is not None:
             offsets = {s.name: s.offsets for s in handle.states}
-            ends = element_ends(offsets, handle.stream.size_bytes)
+            ends = element_ends(offsets, sum(stream.size_bytes for stream in streams_of(handle)))
             for name, starts in offsets.items():
                 lengths[name] += (ends[start] - start for start in starts)
     for name, sizes in lengths.items():

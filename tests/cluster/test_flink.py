@@ -14,6 +14,7 @@ import statetool
 from statetool.cli.main import cli
 from statetool.errors import OptionError, SnapshotNotFoundError, UnknownNameError
 from tests.support.flink.standalone.cluster import StandaloneCluster
+from tests.support.metrics import Metrics
 from tests.support.spark.data_sources import data_sources
 from tools.flink_jars import DEFAULT_VERSIONS
 
@@ -156,6 +157,25 @@ def test_the_history_server(cluster: StandaloneCluster) -> None:
     tree = json.loads(run("jobs", url, "--json").stdout)
     (row,) = (row for row in tree["jobs"] if row["name"] == "archived")
     assert (row["state"], row["checkpoint_path"]) == ("CANCELED", path)
+
+
+def test_metrics_follow_a_job(cluster: StandaloneCluster, orders: str) -> None:
+    url = f"flink://127.0.0.1:{cluster.port}/orders"
+    before = Metrics(run("metrics", url, "--read", "keyed").stdout)
+    labels = {"job_id": orders, "job_name": "orders"}
+    assert before.value("job_readable", **labels) == 1
+    keyed = {**labels, "operator": "counts", "scope": "keyed", "state": "count"}
+    assert before.value("state_entries", **keyed) == before.value("state_keys", **keyed) == 500
+    assert before.value("operator_max_parallelism", operator="counts") == 128
+    read = statetool.load(url)
+    cluster.wait("a later checkpoint", lambda: statetool.load(url).checkpoint_id > read.checkpoint_id)
+    after = Metrics(run("metrics", url).stdout)
+    assert after.value("checkpoint_id") > before.value("checkpoint_id")
+    assert after.value("checkpoint_timestamp_seconds") > before.value("checkpoint_timestamp_seconds")
+    # All running jobs of the cluster, and the same by their directory.
+    jobs = Metrics(run("metrics", cluster.url).stdout).values("checkpoint_id", "job_id")
+    assert (orders,) in jobs
+    assert (orders,) in Metrics(run("metrics", str(cluster.checkpoints)).stdout).values("checkpoint_id", "job_id")
 
 
 def _opened(url: str) -> Any:

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import statetool
+from statetool.cli.main import cli
 from statetool.cluster import snapshots
 from statetool.demo import SAVEPOINT
 from statetool.errors import ConnectionFailedError, OptionError, SnapshotNotFoundError
@@ -263,3 +265,29 @@ def test_counts_of_events_are_complete() -> None:
     code = _COUNT.replace("assert exporter.refresh() == []", "Inventory(sys.argv[1])")
     done = subprocess.run([sys.executable, "-c", code, SAVEPOINT], capture_output=True, text=True, check=True)
     assert Counter(json.loads(done.stdout)["events"])["open"] >= 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--interval", "5"), "--interval is for --serve"),
+        (("--host", "0.0.0.0"), "--host is for --serve"),
+        (("--kafka", "a=b"), "--kafka needs --bootstrap-servers"),
+        (("--ends", "a.csv", "--bootstrap-servers", "h:1"), "end offsets come from one place"),
+        (("--ends", "missing.csv"), "missing.csv cannot be read: No such file"),
+    ],
+)
+def test_options_that_do_not_fit(arguments: tuple[str, ...], message: str) -> None:
+    done = CliRunner().invoke(cli, ["metrics", str(Path(SAVEPOINT).parent / "kafka-source"), *arguments])
+    assert message in done.stderr
+    assert done.exit_code in (2, 3)
+
+
+def test_the_command_prints_what_is_readable(tmp_path: Path) -> None:
+    for job in JOBS:
+        checkpoint(tmp_path / job, 1)
+    (tmp_path / JOBS[0] / "chk-1" / "_metadata").write_bytes(b"")
+    done = CliRunner().invoke(cli, ["metrics", str(tmp_path)])
+    assert done.exit_code == 1
+    assert Metrics(done.stdout).values("job_readable", "job_id") == {(JOBS[0],): 0, (JOBS[1],): 1}
+    assert "chk-1" in done.stderr
