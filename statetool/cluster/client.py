@@ -29,9 +29,11 @@ class NotFlinkError(ConnectionFailedError):
 
 
 class RestError(ConnectionFailedError):
-    """An answer with an error of Flink. ``status`` is the HTTP status."""
+    """An answer with an error of Flink, or of a proxy before it. ``status`` is the HTTP status."""
 
-    status: int = 0
+    def __init__(self, message: str, *, status: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +147,8 @@ class RestClient:
         if 300 <= error.code < 400:
             return _Failure(error=self._redirect(error), retry=False)
         if error.code in (401, 403):
-            return _Failure(error=RestError(f"{self.server} answers {status}", hint=self._access_hint()), retry=False)
+            refused = RestError(f"{self.server} answers {status}", status=error.code, hint=self._access_hint())
+            return _Failure(error=refused, retry=False)
         try:
             reasons = json.loads(error.read(_MOST_BYTES))["errors"]
             text = shorten_reason(self._credentials.hide(" ".join(map(str, reasons))))
@@ -153,16 +156,12 @@ class RestClient:
             text = ""
         if error.code == _BUSY:
             said = f": {text}" if text else ""
-            return _Failure(
-                error=RestError(f"{self.server} answers {status}{said}", hint="try again when the JobManager is up"),
-                retry=True,
-            )
+            problem, hint = f"{self.server} answers {status}{said}", "try again when the JobManager is up"
+            return _Failure(error=RestError(problem, status=error.code, hint=hint), retry=True)
         if not text:
             problem = f"{self.server} is not Flink's REST API: {path} is answered with {status}"
             return _Failure(error=NotFlinkError(problem, hint="check host, port and path"), retry=False)
-        failed = RestError(f"{self.server} answers {status}: {text}")
-        failed.status = error.code
-        return _Failure(error=failed, retry=False)
+        return _Failure(error=RestError(f"{self.server} answers {status}: {text}", status=error.code), retry=False)
 
     def _redirect(self, error: urllib.error.HTTPError) -> ConnectionFailedError:
         target = self._credentials.hide(str(error.headers.get("Location", "nowhere"))).partition("?")[0]

@@ -60,11 +60,15 @@ def resolve_path(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
     address = JobAddress.parse(path)
     if address is None:
         return path
-    from statetool.cluster.client import NotFlinkError
+    if address.resource is not None:
+        from statetool.cluster.resources import find_resource_snapshot
+
+        return find_resource_snapshot(address, rebase)
+    from statetool.cluster.client import NotFlinkError, RestClient
     from statetool.cluster.snapshots import find_snapshot
 
     try:
-        return find_snapshot(address, rebase)
+        return find_snapshot(RestClient(address.server), address, rebase)
     except NotFlinkError:
         if address.certain:
             raise

@@ -61,7 +61,8 @@ def targets_of(path: str, rebase: Sequence[tuple[str, str]] = ()) -> Find:
 
 
 def _of_server(url: str, rebase: Sequence[tuple[str, str]]) -> list[Target]:
-    from statetool.cluster.snapshots import find_snapshots  # an HTTP client, which paths do not need
+    from statetool.cluster.servers import open_server  # an HTTP client, which paths do not need
+    from statetool.cluster.snapshots import find_snapshots
 
     address = JobAddress.parse(url)
     assert address is not None
@@ -69,7 +70,7 @@ def _of_server(url: str, rebase: Sequence[tuple[str, str]]) -> list[Target]:
         _target(job.job_id, job.name, found)
         if isinstance(found, str)
         else Target(job_id=job.job_id, job_name=job.name, error=found)
-        for job, found in find_snapshots(address, rebase)
+        for job, found in find_snapshots(*open_server(address), rebase)
     ]
 
 

@@ -161,12 +161,12 @@ def test_the_history_server(cluster: StandaloneCluster) -> None:
 
 def test_metrics_follow_a_job(cluster: StandaloneCluster, orders: str) -> None:
     url = f"flink://127.0.0.1:{cluster.port}/orders"
-    before = Metrics(run("metrics", url, "--read", "keyed").stdout)
+    before = Metrics(run("metrics", url, "--read", "keyed", "--name-uid", "counts").stdout)
     labels = {"job_id": orders, "job_name": "orders"}
     assert before.value("job_readable", **labels) == 1
     keyed = {**labels, "operator": "counts", "scope": "keyed", "state": "count"}
     assert before.value("state_entries", **keyed) == before.value("state_keys", **keyed) == 500
-    assert before.value("operator_max_parallelism", operator="counts") == 128
+    assert before.value("operator_max_parallelism", operator="counts") == 16
     read = statetool.load(url)
     cluster.wait("a later checkpoint", lambda: statetool.load(url).checkpoint_id > read.checkpoint_id)
     after = Metrics(run("metrics", url).stdout)
