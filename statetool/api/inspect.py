@@ -141,7 +141,8 @@ def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int |
     Parameters
     ----------
     root
-        A directory with checkpoints: a local path or any URI that fsspec can list.
+        A directory with checkpoints: a local path or any URI that fsspec can list. Or the URL of a job, for the
+        directory of its checkpoints.
     rebase
         ``{old prefix: new prefix}`` for absolute paths of files that were moved.
     threads

@@ -69,15 +69,20 @@ class RestClient:
     def __repr__(self) -> str:
         return f"RestClient({self.server!r})"
 
-    def get(self, path: str) -> Any:
+    def get(self, path: str, kind: type = dict) -> Any:
         """Return the JSON answer to a GET request.
+
+        Parameters
+        ----------
+        kind
+            ``dict`` or ``list``: the type of the answer.
 
         Raises
         ------
         ConnectionFailedError
             The server does not answer, refuses the request (:class:`RestError`), or is not Flink's (:class:`NotFlinkError`).
         """
-        return self._send(path, None)
+        return self._send(path, None, kind)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """Return the JSON answer to a POST request with a JSON body.
@@ -87,13 +92,13 @@ class RestClient:
         ConnectionFailedError
             As for :meth:`get`.
         """
-        return self._send(path, body)
+        return self._send(path, body, dict)
 
     def hide(self, text: str) -> str:
         """Return text of the server without secrets, which it may repeat."""
         return self._credentials.hide(text)
 
-    def _send(self, path: str, body: dict[str, Any] | None) -> Any:
+    def _send(self, path: str, body: dict[str, Any] | None, kind: type) -> Any:
         found = self._attempt(path, body)
         for pause in _PAUSES_S:
             if not isinstance(found, _Failure) or not found.retry:
@@ -103,7 +108,7 @@ class RestClient:
         if isinstance(found, _Failure):
             # Raised outside of the handler, so that no traceback has the frames of urllib, with the headers.
             raise found.error
-        return self._parse(path, found)
+        return self._parse(path, found, kind)
 
     def _attempt(self, path: str, body: dict[str, Any] | None) -> bytes | _Failure:
         try:
@@ -130,14 +135,15 @@ class RestClient:
             request.add_unredirected_header(name, value)
         return request
 
-    def _parse(self, path: str, data: bytes) -> Any:
+    def _parse(self, path: str, data: bytes, kind: type) -> Any:
         try:
             tree = json.loads(data)
         except ValueError:
             tree = None
-        if not isinstance(tree, dict):
+        if not isinstance(tree, kind):
+            what = "object" if kind is dict else "array"
             raise NotFlinkError(
-                f"{self.server} is not Flink's REST API: {path} is not a JSON object", hint="check host, port and path"
+                f"{self.server} is not Flink's REST API: {path} is not a JSON {what}", hint="check host, port and path"
             )
         return tree
 

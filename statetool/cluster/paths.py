@@ -75,8 +75,13 @@ def resolve_path(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
         return path
 
 
-def resolve_directory(path: str) -> str:
+def resolve_directory(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
     """Return the directory of a job's checkpoints for the URL of a job. Return other paths unchanged.
+
+    Parameters
+    ----------
+    rebase
+        As for :func:`resolve_path`.
 
     Raises
     ------
@@ -88,5 +93,5 @@ def resolve_directory(path: str) -> str:
     address = JobAddress.parse(path)
     if address is not None and (address.checkpoint or address.savepoint):
         raise OptionError("this URL names one snapshot, not a directory of snapshots", hint="remove what follows the ?")
-    found = resolve_path(path)
+    found = resolve_path(path, rebase)
     return path if found == path else files.parent(found)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from statetool.cluster.paths import resolve_directory
 from statetool.errors import SnapshotNotFoundError, StatetoolError, several
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
 from statetool.formats.metadata.handles import SegmentHandle, file_streams
@@ -121,12 +122,17 @@ class Survey:
 def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) -> Survey:
     """List directories and read the metadata of every snapshot in them. Snapshots deleted in the meantime are left out.
 
+    Parameters
+    ----------
+    roots
+        Directories, or URLs of jobs for the directories of their checkpoints.
+
     Raises
     ------
     SnapshotNotFoundError
         A directory does not exist, is a file or cannot be listed.
     """
-    roots = [r.rstrip("/") or "/" for r in roots]
+    roots = [resolve_directory(r, rebase).rstrip("/") or "/" for r in roots]
     for root in roots:
         if files.exists(root) and not files.is_dir(root):
             raise SnapshotNotFoundError(

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import statetool
+from statetool.advice.live_job import LiveJob
 from statetool.cli.main import cli
 from statetool.errors import OptionError, SnapshotNotFoundError, UnknownNameError
 from tests.support.flink.standalone.cluster import StandaloneCluster
@@ -176,6 +177,20 @@ def test_metrics_follow_a_job(cluster: StandaloneCluster, orders: str) -> None:
     jobs = Metrics(run("metrics", cluster.url).stdout).values("checkpoint_id", "job_id")
     assert (orders,) in jobs
     assert (orders,) in Metrics(run("metrics", str(cluster.checkpoints)).stdout).values("checkpoint_id", "job_id")
+
+
+def test_advice_and_directories_by_url(cluster: StandaloneCluster, orders: str) -> None:
+    url = f"flink://127.0.0.1:{cluster.port}/orders"
+    advice = {row["topic"]: row for row in json.loads(run("advise", url, "--json").stdout)}
+    assert "0.5 s" in advice["interval"]["now"]
+    interval = "execution.checkpointing.interval"
+    settings = LiveJob.open(url, job_needed=True).configuration().values
+    assert (settings[interval], settings["rest.port"]) == ("500 ms", str(cluster.port))
+    assert interval not in LiveJob.open(cluster.url, job_needed=False).configuration().values
+    statetool.lint(url)
+    chain = statetool.chain(url)
+    assert {checkpoint.job for checkpoint in chain.checkpoints} == {orders}
+    assert statetool.orphans(url) == []
 
 
 def _opened(url: str) -> Any:
