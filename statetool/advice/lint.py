@@ -10,11 +10,10 @@ from statetool.advice.configuration import (
     Configuration,
     flink_options,
     parse_duration,
-    read_configuration,
     wrong_values,
 )
 from statetool.advice.findings import CONFIG, Finding, Level
-from statetool.advice.live_job import LiveJob
+from statetool.advice.live_job import LiveJob, configuration_of
 from statetool.advice.rules import RULES, Known
 from statetool.advice.statistics import read_json, statistics_of
 from statetool.cluster.paths import is_job
@@ -51,11 +50,9 @@ def lint(path: str, *, rest: str | None = None, transaction_timeout: str | None 
         ``transaction_timeout`` is not a valid duration.
     """
     statistics = None if rest is None else statistics_of(read_json(rest), rest)
-    if is_job(path):
-        job = LiveJob.open(path, job_needed=False)
-        configuration, statistics = job.configuration(), statistics or job.statistics()
-    else:
-        configuration = read_configuration(path)
+    if statistics is None and is_job(path):
+        statistics = LiveJob.open(path, job_needed=False).statistics()
+    configuration = configuration_of(path)
     known = Known(
         configuration=configuration,
         transaction_timeout_ms=None if transaction_timeout is None else parse_duration(transaction_timeout),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from statetool.advice.configuration import Configuration
+from statetool.advice.configuration import Configuration, read_configuration
 from statetool.advice.statistics import CheckpointStatistics, SubtaskTimes, statistics_of, subtasks_of
 from statetool.cluster.client import RestClient
 from statetool.cluster.job_settings import read_checkpoint_settings, read_cluster_settings, read_vertices
 from statetool.cluster.jobs import Job, find_job, get_if_found, read_history
 from statetool.cluster.overview import connect
+from statetool.cluster.paths import is_job
 from statetool.errors import OptionError
 
 
@@ -91,3 +92,14 @@ def _same(configuration: Configuration, option: str, value: str) -> bool:
     return written.lower() == value.lower() or (
         configuration.millis(option) is not None and configuration.millis(option) == other.millis(option)
     )
+
+
+def configuration_of(path: str) -> Configuration:
+    """Return the configuration in a file, or that of a job or JobManager for a URL.
+
+    Raises
+    ------
+    StatetoolError
+        As :func:`statetool.advice.configuration.read_configuration` and :class:`LiveJob`.
+    """
+    return LiveJob.open(path, job_needed=False).configuration() if is_job(path) else read_configuration(path)
