@@ -173,9 +173,11 @@ def resolve_path(path: str, options: CommonOptions) -> str:
 
 
 def _load(path: str, options: CommonOptions, spark: SparkSession | None) -> statetool.Savepoint:
-    path = resolve_path(path, options)
+    from statetool.api.load import name_operators
+
+    given, path = path, resolve_path(path, options)
     try:
-        savepoint = load_snapshot(path, options)
+        savepoint = name_operators(load_snapshot(path, options), given)
     except SnapshotNotFoundError as error:
         raise add_choices(error, path, options.rebase) from error
     return savepoint if spark is None else savepoint.with_session(spark)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from statetool.cluster.address import JobAddress
-from statetool.errors import OptionError
+from statetool.errors import ConnectionFailedError, OptionError
 from statetool.io import files
 
 
@@ -95,3 +95,25 @@ def resolve_directory(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
         raise OptionError("this URL names one snapshot, not a directory of snapshots", hint="remove what follows the ?")
     found = resolve_path(path, rebase)
     return path if found == path else files.parent(found)
+
+
+def operator_names(path: str) -> dict[str, str]:
+    """Return the names of operators of a job by operator id, for the URL of a job. Empty for other paths, and without a JobManager.
+
+    Raises
+    ------
+    StatetoolError
+        As :func:`resolve_path`.
+    """
+    address = JobAddress.parse(path)
+    if address is None:
+        return {}
+    from statetool.cluster.job_settings import read_vertices
+    from statetool.cluster.jobs import find_job
+    from statetool.cluster.overview import connect
+
+    try:
+        client, jobs, address = connect(path)
+        return read_vertices(client, find_job(jobs, address.job, address.server))
+    except ConnectionFailedError:
+        return {}

@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 
 
 class Inventory:
-    """All operators of a snapshot."""
+    """All operators of a snapshot.
+
+    Parameters
+    ----------
+    names
+        Names by operator id, for operators whose name the metadata does not store.
+    """
 
     def __init__(
         self,
@@ -40,6 +46,7 @@ class Inventory:
         key_types: Mapping[str, Serializer] | None = None,
         types: TypeContext | None = None,
         columns_from_plan: str | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         small_files.forget()
         self.path = path
@@ -50,6 +57,7 @@ class Inventory:
             raw = files.read_whole(self.metadata_file)
         self.metadata: SnapshotMetadata = parse_metadata(raw, file=self.metadata_file)
         self.given_uids = uids
+        self._names = names or {}
         self.columns_from_plan = None if columns_from_plan is None else files.canonical(columns_from_plan)
         self._plan: CompiledPlan | None = None
         if columns_from_plan is not None:
@@ -82,7 +90,12 @@ class Inventory:
             ).at(file=self.metadata_file)
         digits = unique_digits(ids)
         return [
-            OperatorLabel(o.operator_id, o.uid or by_id.get(o.operator_id, ""), o.name, digits)
+            OperatorLabel(
+                o.operator_id,
+                o.uid or by_id.get(o.operator_id, ""),
+                o.name or self._names.get(o.operator_id, ""),
+                digits,
+            )
             for o in self.metadata.operators
         ]
 
@@ -115,13 +128,21 @@ class Inventory:
         """Return the inventory with uids for operators that the snapshot knows only by id."""
         if isinstance(uids, str):
             raise OptionError("with_uids takes a list of uids, not a string")
+        return self._open_again((*self.given_uids, *uids), self._names)
+
+    def with_names(self, names: Mapping[str, str]) -> Inventory:
+        """Return the inventory with names, by operator id, for operators whose name the metadata does not store."""
+        return self._open_again(self.given_uids, names)
+
+    def _open_again(self, uids: tuple[str, ...], names: Mapping[str, str]) -> Inventory:
         return Inventory(
             self.path,
             rebase=self.rebase,
-            uids=(*self.given_uids, *uids),
+            uids=uids,
             key_types=self.key_types,
             types=self.types,
             columns_from_plan=self.columns_from_plan,
+            names=names,
         )
 
     def with_names_of(self, other: Inventory) -> Inventory:

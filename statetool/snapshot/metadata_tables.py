@@ -60,7 +60,7 @@ def operator_row(operator: OperatorInventory) -> OperatorRow:
     """Return the operator as a row."""
     return OperatorRow(
         operator=operator.label,
-        name=operator.state.name,
+        name=operator.label.name,
         uid=operator.uid,
         operator_id=operator.state.operator_id,
         parallelism=operator.state.parallelism,

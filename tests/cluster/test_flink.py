@@ -193,6 +193,12 @@ def test_advice_and_directories_by_url(cluster: StandaloneCluster, orders: str) 
     assert statetool.orphans(url) == []
 
 
+def test_operators_have_the_names_of_the_job(cluster: StandaloneCluster, orders: str) -> None:
+    url = f"flink://127.0.0.1:{cluster.port}/orders"
+    operators = json.loads(run("info", url, "--json").stdout)["operators"]
+    assert {"Source: Sequence Source", "Counts"} <= {operator["name"] for operator in operators}
+
+
 def _opened(url: str) -> Any:
     try:
         return statetool.load(url).path
