@@ -61,6 +61,7 @@ def test_operators_without_names_get_those_of_the_job_graph(rest: FlinkRest) -> 
     unpack(HERE / "corpus" / "connectors.tar.xz", rest.folder / "corpus")
     shutil.copytree(rest.folder / "corpus" / "v1_20_5-flink-kafka-consumer" / "snapshot", path)
     ids = [operator.operator_id for operator in statetool.load(str(path)).operators.values()]
+    ids.reverse()  # the stateful one first
     tree = rest.answers[f"GET /jobs/{rest.jobs['orders']}"][-1][1]
     tree["vertices"] = [{"id": ids[0], "name": "GroupAggregate[4] -> Calc[5]"}, {"id": "0" * 32, "name": "stateless"}]
     url = f"flink://{rest.host}/orders"
