@@ -5,12 +5,26 @@ from __future__ import annotations
 import contextlib
 import ssl
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+_JSON: Final = {"Content-Type": "application/json"}
 #: Gets method, path, headers and body of a request, and returns status, body and headers.
 Answer: TypeAlias = Callable[[str, str, dict[str, str], bytes], tuple[int, bytes, dict[str, str]]]
+
+
+def forward(server: str, method: str, path: str, body: bytes) -> tuple[int, bytes, dict[str, str]]:
+    """Send a request to another server, and return its answer, as a proxy does."""
+    request = urllib.request.Request(f"{server}{path}", body or None, _JSON, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read(), _JSON
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read(), _JSON
 
 
 @contextlib.contextmanager

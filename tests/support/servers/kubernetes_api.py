@@ -6,8 +6,6 @@ import base64
 import contextlib
 import json
 import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from tests.support.servers.http_answers import http_server
+from tests.support.servers.http_answers import forward, http_server
 
 TOKEN: Final = "token-of-the-test"
 _JSON: Final = {"Content-Type": "application/json"}
@@ -103,12 +101,7 @@ class KubernetesServer:
         backend = self.backends.get(f"{namespace}/{name}")
         if backend is None:
             return _status(503, f"no endpoints available for service {name!r}")
-        request = urllib.request.Request(f"{backend}/{rest}", body or None, _JSON, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
-                return answer.status, answer.read(), _JSON
-        except urllib.error.HTTPError as error:
-            return error.code, error.read(), _JSON
+        return forward(backend, method, f"/{rest}", body)
 
     def write_kubeconfig(self, file: Path, token: str = TOKEN, ca: Path | None = None) -> Path:
         """Write a kubeconfig with two contexts; the current one is this server's."""
