@@ -176,7 +176,7 @@ def metrics(
     Parameters
     ----------
     path
-        A snapshot, a directory of checkpoints, or the URL of a job or JobManager. Of a directory or JobManager, the newest checkpoint of
+        A snapshot, a directory of checkpoints, or the URL of a job or JobManager. For a directory or JobManager, the newest checkpoint of
         each job is described.
     read
         State to read as well. ``keyed``: bytes, entries, keys, largest value and timers of keyed state. ``connectors``: splits and

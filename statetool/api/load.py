@@ -120,7 +120,7 @@ def name_operators(savepoint: Savepoint[SavepointWriter], url: str) -> Savepoint
     Parameters
     ----------
     url
-        The URL of the job. For other paths, the snapshot is returned as it is.
+        The URL of the job. For other paths, the snapshot is returned unchanged.
     """
     if savepoint.metadata_version >= _NAMES_SINCE or not (names := operator_names(url)):
         return savepoint

@@ -99,7 +99,8 @@ def end_offsets(
         )
     if bootstrap_servers is None:
         if settings:
-            raise OptionError("--kafka needs --bootstrap-servers", hint="add --bootstrap-servers HOST:PORT")
+            without = "with --ends" if ends is not None else "without --bootstrap-servers"
+            raise OptionError(f"--kafka cannot be used {without}", hint="add --bootstrap-servers HOST:PORT")
         return None if ends is None else lambda source: _from_csv(ends)
     typed = {name: _setting(value) for name, value in pairs(settings, "--kafka NAME=VALUE").items()}
     return lambda source: kafka_ends(source, bootstrap_servers, typed) if reads_kafka(source) else None

@@ -51,7 +51,7 @@ def metrics(
 ) -> None:
     """Print or serve state sizes as metrics for Prometheus.
 
-    PATH is a snapshot, a directory of checkpoints, or the URL of a job or JobManager. Of a directory or JobManager, shows
+    PATH is a snapshot, a directory of checkpoints, or the URL of a job or JobManager. For a directory or JobManager, shows
     the newest checkpoint of each job.
 
     By default reads only _metadata: bytes by operator and slot, and operator state by state. --read keyed reads all

@@ -272,7 +272,7 @@ def test_counts_of_events_are_complete() -> None:
     [
         (("--interval", "5"), "--interval is for --serve"),
         (("--host", "0.0.0.0"), "--host is for --serve"),
-        (("--kafka", "a=b"), "--kafka needs --bootstrap-servers"),
+        (("--kafka", "a=b"), "--kafka cannot be used without --bootstrap-servers"),
         (("--ends", "a.csv", "--bootstrap-servers", "h:1"), "end offsets come from one place"),
         (("--ends", "missing.csv"), "missing.csv cannot be read: No such file"),
     ],
