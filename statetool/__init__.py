@@ -32,12 +32,14 @@ if TYPE_CHECKING:
         to_kafka_consumer,
         to_kafka_source,
     )
+    from statetool.api.erase import erase, keep, sample
     from statetool.api.inspect import check, growth, metrics, verify
     from statetool.api.load import load, register
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
     from statetool.api.operator import Operator
     from statetool.api.rewrite import change_uids, convert, copy, drop, rescale
     from statetool.api.savepoint import Savepoint
+    from statetool.api.values import purge, set_values
     from statetool.api.writer import SavepointWriter
     from statetool.declaring import flink_types as flink
     from statetool.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
@@ -81,6 +83,7 @@ __all__ = [
     "drop",
     "drop_transactions",
     "edit_source",
+    "erase",
     "flink",
     "fold_into",
     "folded",
@@ -88,6 +91,7 @@ __all__ = [
     "growth",
     "kafka_end_offsets",
     "kafka_ends",
+    "keep",
     "lint",
     "list_of",
     "list_snapshots",
@@ -97,6 +101,7 @@ __all__ = [
     "migrate",
     "orphans",
     "plan_migration",
+    "purge",
     "pyflink",
     "read_folded",
     "read_java",
@@ -104,6 +109,8 @@ __all__ = [
     "reducing",
     "register",
     "rescale",
+    "sample",
+    "set_values",
     "to_kafka_consumer",
     "to_kafka_source",
     "uids_in",
@@ -137,12 +144,14 @@ _NAMES: Final = {
         "to_kafka_consumer",
         "to_kafka_source",
     ),
+    "statetool.api.erase": ("erase", "keep", "sample"),
     "statetool.api.inspect": ("check", "growth", "metrics", "verify"),
     "statetool.api.load": ("load", "register"),
     "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
     "statetool.api.operator": ("Operator",),
     "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
+    "statetool.api.values": ("purge", "set_values"),
     "statetool.api.writer": ("SavepointWriter",),
     "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
     "statetool.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from statetool.directories.survey import CHECKPOINT, JOB, job_in_path
+from statetool.directories.survey import CHECKPOINT, JOB, job_of
 from statetool.errors import SnapshotNotFoundError
 from statetool.io import files
 from statetool.io.listing import FoundFile, stat
@@ -59,5 +59,5 @@ def _newest(folders: Iterable[str]) -> NewestCheckpoint | None:
     for path in sorted(checkpoints, key=lambda uri: -int(_name(uri).removeprefix("chk-"))):
         file = stat(files.join(path, METADATA_NAME))
         if file is not None:
-            return NewestCheckpoint(job=job_in_path(files.canonical(path)), path=path, metadata_file=file)
+            return NewestCheckpoint(job=job_of(files.canonical(path)), path=path, metadata_file=file)
     return None

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from statetool.cluster.address import JobAddress
 from statetool.cluster.paths import is_job
 from statetool.directories.newest import newest_checkpoints
-from statetool.directories.survey import job_in_path
+from statetool.directories.survey import job_of
 from statetool.errors import StatetoolError
 from statetool.io import files
 from statetool.io.listing import FoundFile, stat
@@ -77,6 +77,4 @@ def _of_server(url: str, rebase: Sequence[tuple[str, str]]) -> list[Target]:
 def _target(job_id: str, job_name: str, path: str) -> Target:
     metadata_file = find_metadata(path)
     directory = files.parent(files.canonical(metadata_file))
-    return Target(
-        job_id=job_id or job_in_path(directory), job_name=job_name, path=path, metadata_file=stat(metadata_file)
-    )
+    return Target(job_id=job_id or job_of(directory), job_name=job_name, path=path, metadata_file=stat(metadata_file))
