@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         to_kafka_source,
     )
     from statetool.api.erase import erase, keep, sample
-    from statetool.api.inspect import check, growth, verify
+    from statetool.api.inspect import check, growth, metrics, verify
     from statetool.api.load import load, register
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
     from statetool.api.operator import Operator
@@ -97,6 +97,7 @@ __all__ = [
     "list_snapshots",
     "load",
     "map_of",
+    "metrics",
     "migrate",
     "orphans",
     "plan_migration",
@@ -144,7 +145,7 @@ _NAMES: Final = {
         "to_kafka_source",
     ),
     "statetool.api.erase": ("erase", "keep", "sample"),
-    "statetool.api.inspect": ("check", "growth", "verify"),
+    "statetool.api.inspect": ("check", "growth", "metrics", "verify"),
     "statetool.api.load": ("load", "register"),
     "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
     "statetool.api.operator": ("Operator",),

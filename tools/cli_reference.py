@@ -79,6 +79,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Checkpoints": {
         "chain": "statetool chain checkpoints",
         "orphans": "statetool orphans checkpoints",
+        "metrics": "statetool metrics checkpoints | grep win-count",
         "advise": "statetool advise checkpoints --rest checkpoints.json --config config.yaml",
         "lint": "statetool lint config.yaml",
     },

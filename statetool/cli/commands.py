@@ -53,6 +53,7 @@ COMMANDS: Final = {
         "lint": ("statetool.cli.checkpoints:lint", "Check a Flink configuration for conflicting settings"),
         "chain": ("statetool.cli.directories:chain", "Show which files retained checkpoints share"),
         "orphans": ("statetool.cli.directories:orphans", "Find files that no retained snapshot needs"),
+        "metrics": ("statetool.cli.metrics:metrics", "Print or serve state sizes as metrics for Prometheus"),
     },
     "Setup": {
         "demo": ("statetool.cli.installation:demo", "Query and edit a bundled savepoint"),

@@ -40,11 +40,12 @@ def print_snapshots(root: str, options: CommonOptions) -> None:
 def chain(options: CommonOptions, root: str, with_files: bool) -> None:
     """Show which files retained checkpoints share.
 
-    ROOT is the directory of a job's checkpoints. For each checkpoint, shows how many bytes its deletion
+    ROOT is the directory of a job's checkpoints, or the URL of a job. For each checkpoint, shows how many bytes its deletion
     would free.
 
     Examples:
       statetool chain s3://bucket/checkpoints/1a2b
+      statetool chain flink://jobmanager:8081/orders
     """
     retained = statetool.chain(root, rebase=options.rebase)
     output = options.output
@@ -85,7 +86,7 @@ def orphans(
 ) -> None:
     """Find files that no retained snapshot needs.
 
-    ROOT is a directory of checkpoints. Deletes nothing.
+    ROOT is a directory of checkpoints, or the URL of a job for the directory of its checkpoints. Deletes nothing.
 
     Exits 1 if there are orphans.
 

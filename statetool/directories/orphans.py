@@ -62,7 +62,8 @@ def orphans(
     Parameters
     ----------
     root
-        A directory: a local path or any URI that fsspec can list.
+        A directory: a local path or any URI that fsspec can list. Or the URL of a job, for the
+        directory of its checkpoints.
     min_age
         Leave out younger files (``"7d"``, ``"12h"``, seconds): a running job writes files before the metadata that references them.
     retained

@@ -32,7 +32,13 @@ if TYPE_CHECKING:
 
 
 class Inventory:
-    """All operators of a snapshot."""
+    """All operators of a snapshot.
+
+    Parameters
+    ----------
+    names
+        Names by operator id, for operators whose name the metadata does not store.
+    """
 
     def __init__(
         self,
@@ -43,6 +49,7 @@ class Inventory:
         key_types: Mapping[str, Serializer] | None = None,
         types: TypeContext | None = None,
         columns_from_plan: str | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         small_files.forget()
         self.path = path
@@ -53,6 +60,7 @@ class Inventory:
             raw = files.read_whole(self.metadata_file)
         self.metadata: SnapshotMetadata = parse_metadata(raw, file=self.metadata_file)
         self.given_uids = uids
+        self._names = names or {}
         self.columns_from_plan = None if columns_from_plan is None else files.canonical(columns_from_plan)
         self._plan: CompiledPlan | None = None
         if columns_from_plan is not None:
@@ -85,7 +93,12 @@ class Inventory:
             ).at(file=self.metadata_file)
         digits = unique_digits(ids)
         return [
-            OperatorLabel(o.operator_id, o.uid or by_id.get(o.operator_id, ""), o.name, digits)
+            OperatorLabel(
+                o.operator_id,
+                o.uid or by_id.get(o.operator_id, ""),
+                o.name or self._names.get(o.operator_id, ""),
+                digits,
+            )
             for o in self.metadata.operators
         ]
 
@@ -120,6 +133,10 @@ class Inventory:
             raise OptionError("with_uids takes a list of uids, not a string")
         return self._opener(self.path)(uids=(*self.given_uids, *uids), columns_from_plan=self.columns_from_plan)
 
+    def with_names(self, names: Mapping[str, str]) -> Inventory:
+        """Return the inventory with names, by operator id, for operators whose name the metadata does not store."""
+        return self._opener(self.path)(columns_from_plan=self.columns_from_plan, names=names)
+
     def opener(self) -> Callable[[], Inventory]:
         """Return a picklable function that opens the snapshot in another process, without its compiled plan."""
         return self._opener(self.metadata_file)
@@ -132,6 +149,7 @@ class Inventory:
             uids=self.given_uids,
             key_types=self.key_types,
             types=self.types,
+            names=self._names,
         )
 
     def at(self, path: str) -> Inventory:
@@ -142,6 +160,7 @@ class Inventory:
             key_types=self.key_types,
             types=self.types,
             columns_from_plan=self.columns_from_plan,
+            names=self._names,
         )
 
     def with_uids_in(self, paths: Iterable[str | os.PathLike[str]]) -> Inventory:
