@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from statetool.api.inspect import check, growth, verify
     from statetool.api.load import load, register
+    from statetool.api.merge import graft, merge, move_state, split
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
     from statetool.api.operator import Operator
     from statetool.api.rewrite import change_uids, convert, copy, drop, rescale
@@ -85,6 +86,7 @@ __all__ = [
     "fold_into",
     "folded",
     "forget_transactions",
+    "graft",
     "growth",
     "kafka_end_offsets",
     "kafka_ends",
@@ -93,7 +95,9 @@ __all__ = [
     "list_snapshots",
     "load",
     "map_of",
+    "merge",
     "migrate",
+    "move_state",
     "orphans",
     "plan_migration",
     "pyflink",
@@ -103,6 +107,7 @@ __all__ = [
     "reducing",
     "register",
     "rescale",
+    "split",
     "to_kafka_consumer",
     "to_kafka_source",
     "uids_in",
@@ -139,6 +144,7 @@ _NAMES: Final = {
     "statetool.api.inspect": ("check", "growth", "verify"),
     "statetool.api.load": ("load", "register"),
     "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
+    "statetool.api.merge": ("graft", "merge", "move_state", "split"),
     "statetool.api.operator": ("Operator",),
     "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
