@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,9 @@ from statetool.cli.options import (
 )
 from statetool.cli.rewrite import report_target, source_and_target
 
+if TYPE_CHECKING:
+    from statetool.saving.merge import MergePlan
+
 _NUMBER = click.option(
     "--max-parallelism", type=int, help="Max parallelism of the added operators.  [default: unchanged]"
 )
@@ -38,6 +41,12 @@ def _names(arguments: Sequence[str]) -> dict[str, str | None]:
     """Return new names by names, from ``NAME`` and ``NAME=NEW``."""
     names: dict[str, str | None] = dict.fromkeys(a for a in arguments if "=" not in a)
     return names | pairs([a for a in arguments if "=" in a], "NAME=NEW")
+
+
+def _print_operators(plan: MergePlan, options: CommonOptions) -> None:
+    """Print the operators of the new snapshot. Text output leaves out those that are kept."""
+    output = options.output
+    output.rows(plan.operators if output.is_json else [row for row in plan.operators if row.action != "kept"])
 
 
 @click.command(cls=Command)
@@ -85,7 +94,7 @@ def graft(
         spark=options.spark,
         **options.write_arguments,
     )
-    options.output.rows(plan.operators)
+    _print_operators(plan, options)
     report_target(target, options)
 
 
@@ -125,7 +134,7 @@ def merge(
         spark=options.spark,
         **options.write_arguments,
     )
-    options.output.rows(plan.operators)
+    _print_operators(plan, options)
     report_target(target, options)
 
 
@@ -209,5 +218,5 @@ def move_state(
         spark=options.spark,
         **options.write_arguments,
     )
-    options.output.rows(plan.operators)
+    _print_operators(plan, options)
     report_target(target, options)

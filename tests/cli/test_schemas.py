@@ -32,6 +32,7 @@ from statetool.migration.plan import StepRow
 from statetool.saving.convert import ConvertRow
 from statetool.saving.copies import CopiedFile
 from statetool.saving.drop import DropRow
+from statetool.saving.merge import MergeRow
 from statetool.saving.rescale import RescaleRow
 from statetool.saving.uids import UidChange
 from statetool.snapshot.metadata_tables import METADATA_TABLES
@@ -57,6 +58,7 @@ RECORDS = {
     "converted": ConvertRow,
     "uid_changes": UidChange,
     "dropped": DropRow,
+    "merged": MergeRow,
     "migration_steps": StepRow,
     "advice": Advice,
     "findings": Finding,
@@ -122,6 +124,12 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             return statetool.change_uids(SAVEPOINT, str(corpus / "never-written"), {"timers": "t"}, dry_run=True)
         case "dropped":
             return list(statetool.drop(SAVEPOINT, str(corpus / "never-written"), ["timers"], dry_run=True).dropped)
+        case "merged":
+            return list(
+                statetool.graft(
+                    SAVEPOINT, SAVEPOINT, str(corpus / "never-written"), {"timers": "t"}, dry_run=True
+                ).operators
+            )
         case "structure_differences" | "difference_counts":
             old, new = (
                 statetool.load(str(corpus / f"{v}-rocksdb-canonical" / "snapshot")) for v in ("v1_20_5", "v2_3_0")

@@ -17,7 +17,8 @@ def write_halves(savepoint: statetool.Savepoint, uids: Sequence[str], work: Path
     Keys without state that have timers only go to one of them, too.
     """
     targets = (str(work / "half-0"), str(work / "half-1"))
-    others = [name for name in savepoint.operators if name not in uids]
+    chosen_ids = {savepoint[uid].operator_id for uid in uids}
+    others = [name for name, operator in savepoint.operators.items() if operator.operator_id not in chosen_ids]
     for half, target in enumerate(targets):
         writer = statetool.SavepointWriter.from_existing(savepoint)
         for name in others:
