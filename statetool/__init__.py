@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from statetool.api.catalog import Catalog, Database, catalog
     from statetool.api.changes import fold_into, folded, read_folded
+    from statetool.api.cleanup import delete_checkpoint, delete_orphans, restore_deleted
     from statetool.api.connectors import (
         convert_consumer,
         convert_source,
@@ -79,6 +80,8 @@ __all__ = [
     "declare_from",
     "declare_protobuf",
     "declare_thrift",
+    "delete_checkpoint",
+    "delete_orphans",
     "drop",
     "drop_transactions",
     "edit_source",
@@ -107,6 +110,7 @@ __all__ = [
     "reducing",
     "register",
     "rescale",
+    "restore_deleted",
     "split",
     "to_kafka_consumer",
     "to_kafka_source",
@@ -130,6 +134,7 @@ _NAMES: Final = {
     ),
     "statetool.api.catalog": ("Catalog", "Database", "catalog"),
     "statetool.api.changes": ("fold_into", "folded", "read_folded"),
+    "statetool.api.cleanup": ("delete_checkpoint", "delete_orphans", "restore_deleted"),
     "statetool.api.connectors": (
         "convert_consumer",
         "convert_source",
