@@ -157,9 +157,6 @@ def orphans(
             root, min_age=min_age, retained=retained, cluster=cluster, rebase=options.rebase
         )
         _print_clean_up(done, root, options.output)
-        if done.kept:
-            echo_err(*(f"kept: {row.path} (not a state file of Flink)" for row in done.kept))
-            sys.exit(1)
         return
     rows = statetool.orphans(
         root, min_age=min_age, retained=retained, ignore_unreadable=ignore_unreadable, rebase=options.rebase
@@ -178,15 +175,19 @@ def _restore(root: str, trash_id: str, output: Output) -> None:
 
 
 def _print_clean_up(done: CleanUp, root: str, output: Output) -> None:
+    """Print the moved files. Exit with 1 if some files were kept."""
     _print(done.moved, output, ("path", "size_bytes", "time", "reason"))
-    if not done.moved:
+    if done.moved:
+        size = sum(row.size_bytes for row in done.moved)
+        echo_err(
+            f"{several(len(done.moved), 'file')} with {several(size, 'byte')} moved to {done.folder}",
+            f"to restore them, run: statetool orphans {root} --restore {done.trash_id}",
+        )
+    else:
         echo_err("nothing to delete")
-        return
-    size = sum(row.size_bytes for row in done.moved)
-    echo_err(
-        f"{several(len(done.moved), 'file')} with {several(size, 'byte')} moved to {done.folder}",
-        f"to restore them, run: statetool orphans {root} --restore {done.trash_id}",
-    )
+    if done.kept:
+        echo_err(*(f"kept: {row.path} (not a state file of Flink)" for row in done.kept))
+        sys.exit(1)
 
 
 def _print(rows: Sequence[Any], output: Output, columns: Sequence[str]) -> None:

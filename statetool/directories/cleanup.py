@@ -138,12 +138,19 @@ def delete_checkpoint(
         _check_not_newest(tree, chosen)
         others = {name for s in tree.snapshots if s is not chosen for name in s.named}
         needed = {p.file for s in tree.snapshots if s is not chosen for p in s.pieces}
-        own = [tree.files[p] for p in sorted({p.file for p in chosen.pieces if not p.missing}) if p in tree.files]
-        inside = [f for f in own if f.uri.startswith(f"{trash.root.rstrip('/')}/") and f.uri not in needed]
+        inside = f"{trash.root.rstrip('/')}/"
+        own = sorted({p.file for p in chosen.pieces if p.file.startswith(inside) and p.file in tree.files} - needed)
+        alone = [tree.files[uri] for uri in own if uri.rpartition("/")[2] not in others]
         assert chosen.metadata_file is not None
+        reason = f"only {chosen.directory} needs it"
+        moved = [trash.describe(f, reason) for f in alone if is_state_file(f.uri, trash.root)]
+        kept = [
+            OrphanFile(path=f.uri, size_bytes=f.size_bytes, modified_ms=f.modified_ms, reason=reason)
+            for f in alone
+            if not is_state_file(f.uri, trash.root)
+        ]
         # Metadata first, as Flink does: a snapshot without some of its files must not look complete.
-        found = [chosen.metadata_file, *(f for f in inside if f.uri.rpartition("/")[2] not in others)]
-        return [trash.describe(f, f"only {chosen.directory} needs it") for f in found], []
+        return [trash.describe(chosen.metadata_file, "deleted"), *moved], kept
 
     return _clean_up(trash, choose, min_age, retained, rebase)
 

@@ -28,6 +28,8 @@ from statetool.demo import SAVEPOINT
 from statetool.directories.chain import ChainCheckpoint, ChainFile
 from statetool.directories.orphans import OrphanFile
 from statetool.directories.snapshots import SnapshotRow
+from statetool.directories.trash import Trash, TrashedFile
+from statetool.io.listing import FoundFile
 from statetool.migration.plan import StepRow
 from statetool.saving.convert import ConvertRow
 from statetool.saving.copies import CopiedFile
@@ -59,6 +61,7 @@ RECORDS = {
     "uid_changes": UidChange,
     "dropped": DropRow,
     "merged": MergeRow,
+    "trashed": TrashedFile,
     "migration_steps": StepRow,
     "advice": Advice,
     "findings": Finding,
@@ -124,6 +127,9 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             return statetool.change_uids(SAVEPOINT, str(corpus / "never-written"), {"timers": "t"}, dry_run=True)
         case "dropped":
             return list(statetool.drop(SAVEPOINT, str(corpus / "never-written"), ["timers"], dry_run=True).dropped)
+        case "trashed":
+            trash = Trash.new(root)
+            return [trash.describe(FoundFile(uri=f"{root}/chk-1/x", size_bytes=1, modified_ms=2), "unneeded")]
         case "merged":
             return list(
                 statetool.graft(
