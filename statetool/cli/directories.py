@@ -74,7 +74,7 @@ def chain(
 
     Examples:
       statetool chain s3://bucket/checkpoints/1a2b
-      statetool chain s3://bucket/checkpoints/1a2b --delete 17 --older-than 1d
+      statetool chain s3://bucket/cp/1a2b --delete 17 --older-than 1d
     """
     if delete is not None:
         done = statetool.delete_checkpoint(
@@ -141,8 +141,8 @@ def orphans(
 
     Examples:
       statetool orphans s3://bucket/checkpoints --older-than 30d
-      statetool orphans s3://bucket/checkpoints/1a2b --delete --retained s3://bucket/savepoints
-      statetool orphans s3://bucket/checkpoints/1a2b --restore 20260131T120000Z-0123abcd
+      statetool orphans s3://bucket/cp/1a2b --delete --retained s3://bucket/sp
+      statetool orphans s3://bucket/cp/1a2b --restore 20260131T120000Z-0123abcd
     """
     if restore is not None:
         _restore(root, restore, options.output)

@@ -80,7 +80,7 @@ def graft(
 
     Examples:
       statetool graft savepoint-1a2b savepoint-9f8e both --uid enrich
-      statetool graft savepoint-1a2b savepoint-9f8e both --uid enrich=enrich-eu --max-parallelism 128
+      statetool graft savepoint-1a2b savepoint-9f8e both --uid enrich=enrich-eu
     """
     savepoint, others = open_snapshots([source, other], options)
     plan = statetool.graft(
@@ -205,8 +205,8 @@ def move_state(
     Both operators need the same key type. Keys and values keep their bytes.
 
     Examples:
-      statetool move-state savepoint-1a2b moved --from enrich --to join --state cache
-      statetool move-state savepoint-1a2b moved --from enrich --to join --state cache=profiles
+      statetool move-state sp-1a2b moved --from enrich --to join --state cache
+      statetool move-state sp-1a2b moved --from enrich --to join --state cache=c
     """
     plan = statetool.move_state(
         open_snapshot(source, options),

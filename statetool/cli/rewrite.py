@@ -95,7 +95,7 @@ def rescale(
     Examples:
       statetool rescale savepoint-1a2b rescaled --max-parallelism 1024 --dry-run
       statetool rescale savepoint-1a2b rescaled --uid orders=1024
-      statetool rescale savepoint-1a2b rescaled --max-parallelism 1024 --except sink
+      statetool rescale sp-1a2b rescaled --max-parallelism 1024 --except sink
     """
     named = _numbers(by_uid, "--uid")
     if max_parallelism is None and not named:
