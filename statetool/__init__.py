@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         to_kafka_consumer,
         to_kafka_source,
     )
+    from statetool.api.erase import erase, keep, sample
     from statetool.api.inspect import check, growth, verify
     from statetool.api.load import load, register
     from statetool.api.merge import graft, merge, move_state, split
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from statetool.api.operator import Operator
     from statetool.api.rewrite import change_uids, convert, copy, drop, rescale
     from statetool.api.savepoint import Savepoint
+    from statetool.api.values import purge, set_values
     from statetool.api.writer import SavepointWriter
     from statetool.declaring import flink_types as flink
     from statetool.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
@@ -85,6 +87,7 @@ __all__ = [
     "drop",
     "drop_transactions",
     "edit_source",
+    "erase",
     "flink",
     "fold_into",
     "folded",
@@ -93,6 +96,7 @@ __all__ = [
     "growth",
     "kafka_end_offsets",
     "kafka_ends",
+    "keep",
     "lint",
     "list_of",
     "list_snapshots",
@@ -103,6 +107,7 @@ __all__ = [
     "move_state",
     "orphans",
     "plan_migration",
+    "purge",
     "pyflink",
     "read_folded",
     "read_java",
@@ -111,6 +116,8 @@ __all__ = [
     "register",
     "rescale",
     "restore_deleted",
+    "sample",
+    "set_values",
     "split",
     "to_kafka_consumer",
     "to_kafka_source",
@@ -146,6 +153,7 @@ _NAMES: Final = {
         "to_kafka_consumer",
         "to_kafka_source",
     ),
+    "statetool.api.erase": ("erase", "keep", "sample"),
     "statetool.api.inspect": ("check", "growth", "verify"),
     "statetool.api.load": ("load", "register"),
     "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
@@ -153,6 +161,7 @@ _NAMES: Final = {
     "statetool.api.operator": ("Operator",),
     "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
+    "statetool.api.values": ("purge", "set_values"),
     "statetool.api.writer": ("SavepointWriter",),
     "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
     "statetool.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),

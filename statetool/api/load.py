@@ -71,7 +71,8 @@ def load(
         of a read takes precedence. Reading an operator that the plan does not fit raises an error.
     jars
         The jars of the job that wrote the snapshot, folders of classes, or class files, local or by any URI that fsspec can open. Classes
-        that the snapshot does not describe are read from their class files when a value needs them. No code runs.
+        that the snapshot does not describe are read from their class files when a value needs them, and so are the ``hashCode()`` methods
+        of keys. Strings of the classes name operators whose uid the snapshot does not store. No code runs.
     driver_read_limit
         DataFrame methods read tables of up to this many bytes on disk at once, on the driver, so that queries need no Python worker
         (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB. ``local_bytes`` is its earlier name.
@@ -104,6 +105,7 @@ def load(
         types=types,
         columns_from_plan=columns_from_plan,
     )
+    inventory = inventory.with_uids_in(name_list("jars", jars))
     limit = driver_read_limit if local_bytes is None else local_bytes
     access = Access(execution=Execution(spark), driver_read_limit=limit, edit=_edit)
     access.execution.prepare_session(sources=True)

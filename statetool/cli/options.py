@@ -141,7 +141,7 @@ def open_snapshots(
             for uid in options.name_uid
             if operator_id_for_uid(uid) in own or not any(operator_id_for_uid(uid) in i for i in ids)
         ]
-        uids += _uids_from_files(savepoint, (*options.uids, *options.jar))
+        uids += _uids_from_files(savepoint, options.uids)
         named_savepoints.append(savepoint.with_uids(uids) if uids else savepoint)
         expect(partial(_expected_bytes, named_savepoints[-1], operators, writes=options.dry_run is False))
     return named_savepoints

@@ -137,9 +137,9 @@ def delete_checkpoint(
         chosen = _find_checkpoint(tree, trash.root, checkpoint)
         _check_not_newest(tree, chosen)
         others = {name for s in tree.snapshots if s is not chosen for name in s.named}
-        needed = {p.file for s in tree.snapshots if s is not chosen for p in s.pieces}
+        needed = {uri for s in tree.snapshots if s is not chosen for uri in s.needed}
         inside = f"{trash.root.rstrip('/')}/"
-        own = sorted({p.file for p in chosen.pieces if p.file.startswith(inside) and p.file in tree.files} - needed)
+        own = sorted({uri for uri in chosen.needed if uri.startswith(inside) and uri in tree.files} - needed)
         alone = [tree.files[uri] for uri in own if uri.rpartition("/")[2] not in others]
         assert chosen.metadata_file is not None
         reason = f"only {chosen.directory} needs it"

@@ -102,7 +102,7 @@ def orphans(
 def find_orphans(tree: Survey) -> Iterator[OrphanFile]:
     """Yield the files below the first directory of a survey, of any age, that no metadata in the survey references."""
     named = {name for s in tree.snapshots for name in s.named}
-    needed = {p.file for s in tree.snapshots for p in s.pieces}
+    needed = {name for s in tree.snapshots for name in s.needed}
     unfinished = {files.canonical(s.directory): s.problem for s in tree.snapshots if s.metadata is None}
     base = tree.roots[0].rstrip("/")
     for uri, file in tree.files.items():

@@ -24,6 +24,8 @@ from statetool.io.files import BYTES_WRITTEN, NO_FILE, exists, file_system, is_l
 _RENAMING: Final = frozenset(
     {"hdfs", "viewfs", "webhdfs", "webHDFS", "arrow_hdfs", "sftp", "ssh", "smb", "ftp", "dbfs"}
 )
+#: Object stores that copy objects themselves.
+_COPYING: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 _GONE: Final = -1
 #: Bytes of a local file that are flushed to disk at once.
 _WINDOW_BYTES: Final = 16 << 20
@@ -107,6 +109,27 @@ class NewFile:
             else:
                 self._file.close()
         remove(self.uri)
+
+
+def copy_in_store(source: str, uri: str) -> bool:
+    """Let an object store copy an object to a new one, and return True if it did.
+
+    Otherwise nothing is left behind: the two are not in the same store, or the store refuses the copy.
+    """
+    if is_local(source) or is_local(uri):
+        return False
+    fs, old = file_system(source)
+    target, new = file_system(uri)
+    names = {fs.protocol} if isinstance(fs.protocol, str) else {*fs.protocol}
+    if fs != target or not names & _COPYING:
+        return False
+    try:
+        fs.cp_file(old, new)
+    except (OSError, ValueError, NotImplementedError):  # no permission to copy, or a server without copies
+        with contextlib.suppress(OSError):
+            remove(uri)
+        return False
+    return True
 
 
 def make_dir(uri: str) -> bool:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from statetool.saving.bootstrap import ElementBootstrap, ElementEncoder, KeyedBootstrap, RowEncoder, TableSchema
     from statetool.saving.streams.conversion import StateConversion
     from statetool.saving.streams.elements import ElementStreams
-    from statetool.saving.streams.keyed import CarriedEntries, KeyedStreams
+    from statetool.saving.streams.filtered import FilteredStreams
+    from statetool.saving.streams.filters import EntryFilter
+    from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
     from statetool.saving.streams.output import NewStream
     from statetool.snapshot.inventory import Inventory
     from statetool.snapshot.operator import OperatorInventory
@@ -79,6 +81,8 @@ class OperatorChange:
         Keyed state of other operators that is added. Keys move to the key groups of this operator.
     elements_from
         Operator whose operator state replaces that of the base.
+    filter
+        Chooses the entries of keyed state that stay.
     """
 
     bootstraps: tuple[Any, ...] = ()
@@ -95,6 +99,7 @@ class OperatorChange:
     graft: SourceOperator | None = None
     added: tuple[AddedState, ...] = ()
     elements_from: OperatorInventory | None = None
+    filter: EntryFilter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,12 +168,12 @@ class StreamWriteTask:
     tables
         The user's tables, each with the recipe that turns its rows into entries.
     kept
-        Entries of the base.
+        Entries of the base, and single entries that are added to them.
     """
 
-    streams: Streams
+    streams: Streams | FilteredStreams
     tables: tuple[tuple[Any, RowEncoder | ElementEncoder], ...] = ()
-    kept: tuple[CarriedEntries, ...] = ()
+    kept: tuple[CarriedEntries | AddedEntries, ...] = ()
 
 
 class Runner(Protocol):

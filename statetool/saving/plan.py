@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from statetool.classes.jar_classes import JarClasses
+from statetool.declaring.classes import declared_classes
 from statetool.entries.joined_headers import join_headers
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, nearest, suggest
 from statetool.formats.key_groups import check_max_parallelism
@@ -29,7 +31,8 @@ from statetool.saving.composition import (
 from statetool.saving.grafts import check_added, check_source, grafted_state, max_parallelism_of
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
-from statetool.saving.streams.keyed import CarriedEntries
+from statetool.saving.streams.filtered import filtered_streams
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.serializers.avro import AvroSerializer
@@ -221,6 +224,11 @@ def _plan_change(
     parallelism = change.parallelism or old.parallelism
     check_moves(source.inventory.metadata, operator, max_parallelism, parallelism)
     edited = bool(change.elements or change.added) or change.coordinator is not None
+    if change.filter is not None and (change.bootstraps or change.added):
+        raise OptionError(
+            "keys cannot be erased while states of the operator get new values",
+            hint="write two savepoints, one after the other",
+        )
     if old.fully_finished and (change.bootstraps or edited):
         raise OptionError(f"operator {operator.label.display!r} had finished: Flink restores no state of it")
     if (tables or edited) and any(s.finished for s in old.subtasks):
@@ -232,12 +240,14 @@ def _plan_change(
         label, change, tables, composition, operator.types, max_parallelism, parallelism
     )
     _check_names(operator, keyed_plan, element_plan)
-    # The timers of two operators are together in managed state.
-    moves = needs_move(old, max_parallelism, parallelism) or bool(change.added)
-    # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves).
+    # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves, check_added).
+    moves = needs_move(old, max_parallelism, parallelism) or bool(change.added) or _filters_raw(operator, change)
     drops_raw = moves or _drops_raw_timers(operator, keyed_plan.gone | change.renames.keys())
     writes_keyed = moves or change.canonical or keyed_plan.touches(operator)
-    keyed = keyed_plan.job(operator, moves=moves) if writes_keyed else None
+    in_place = None if writes_keyed else keyed_plan.in_place(operator)
+    writes_keyed = writes_keyed or (change.filter is not None and in_place is None)
+    keyed = keyed_plan.job(operator, moves=moves) if writes_keyed else in_place
+    filtered = () if in_place is None else in_place.streams.subtasks
     spreads = any(p.subtask >= parallelism for p in operator.elements.streams) or (
         parallelism > old.parallelism and any(m.kind == "broadcast" for m in operator.operator_states.values())
     )
@@ -251,7 +261,7 @@ def _plan_change(
         subtasks=tuple(
             replace(
                 s,
-                managed_keyed=None if writes_keyed else s.managed_keyed,
+                managed_keyed=None if writes_keyed or s.index in filtered else s.managed_keyed,
                 managed_operator=None if writes_elements else s.managed_operator,
                 raw_keyed=None if drops_raw else s.raw_keyed,
             )
@@ -334,28 +344,39 @@ class _KeyedPlan:
         if header is None:
             return job
         new_ids = {m.name: i for i, m in enumerate(header.states)}
-        kept: list[CarriedEntries] = []
+        kept: list[CarriedEntries | AddedEntries] = []
+        ids = {old: new_ids[new] for old, new in renames.items() if new in own}
+        ids |= {name: new_ids[name] for name in own if name not in renames.values()}
         if operator is not None and own:
-            ids = {old: new_ids[new] for old, new in renames.items() if new in own}
-            ids |= {name: new_ids[name] for name in own if name not in renames.values()}
-            kept += self._entries(operator, ids, layout.change.formula, raw=moves)
+            groups = _remaining_groups(operator, layout.change)
+            kept += self._entries(operator, ids, layout.change.formula, raw=moves, groups=groups)
         for added in layout.change.added:
             other = added.source.operator
-            ids = {old: new_ids[new] for old, new in added.names.items() if new in new_ids}
             proof = prove_moves(other, layout.max_parallelism, added.declared or HashFormula.declared({}))
-            kept += self._entries(other, ids, proof.formula, raw=True)
+            other_ids = {old: new_ids[new] for old, new in added.names.items() if new in new_ids}
+            kept += self._entries(other, other_ids, proof.formula, raw=True)
+        if own and layout.change.filter is not None and layout.change.filter.added:
+            kept.append(AddedEntries(added=layout.change.filter.added, ids=ids))
         return replace(job, kept=tuple(kept))
 
     def _entries(
-        self, operator: OperatorInventory, ids: Mapping[str, int], formula: HashFormula | None, *, raw: bool
+        self,
+        operator: OperatorInventory,
+        ids: Mapping[str, int],
+        formula: HashFormula | None,
+        *,
+        raw: bool,
+        groups: Collection[int] | None = None,
     ) -> Iterator[CarriedEntries]:
-        for source in operator.keyed.sources(raw=raw):
+        change = self.layout.change
+        for source in operator.keyed.sources(groups=groups, raw=raw):
             yield CarriedEntries(
                 source=source,
                 ids=ids,
                 max_parallelism=self.layout.max_parallelism,
                 formula=formula,
-                conversions=self.layout.change.conversions,
+                conversions=change.conversions,
+                filter=change.filter,
             )
 
     def _with_added(self, operator: OperatorInventory | None, header: KeyedHeader | None) -> KeyedHeader | None:
@@ -372,6 +393,13 @@ class _KeyedPlan:
             return header
         hint = "migrate one of them first, so that both have the same types (statetool migrate)"
         return join_headers(headers, self.layout.types, of="two operators", hint=hint)
+
+    def in_place(self, operator: OperatorInventory) -> StreamWriteTask | None:
+        """Plan to filter the keyed state in place; ``None`` if there is no filter, or the form of the state does not allow it."""
+        if self.layout.change.filter is None:
+            return None
+        streams = filtered_streams(operator, self.layout.change.filter, self.layout.inline_bytes)
+        return None if streams is None else StreamWriteTask(streams=streams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,7 +505,9 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
     classes = user_classes(key)
     if not classes:
         return None
-    declared = HashFormula.declared(bootstrap.hashes)
+    source = JarClasses(bootstrap.jars).open() if bootstrap.jars else None
+    types = TypeContext(classes=declared_classes(), source=source)
+    declared = HashFormula.declared(bootstrap.hashes).with_types(classes, types)
     if bootstrap.like is not None:
         try:
             return prove_hashes(bootstrap.like.keyed.sources(), key, declared).formula
@@ -487,9 +517,11 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
             return declared
     if bootstrap.key_group is None and (missing := [name for name in classes if declared.of(name) is None]):
         example = "avro[1, 10]()" if isinstance(classes[missing[0]], AvroSerializer) else "Objects.hash(a, b)"
+        reason = types.hash_reason(missing[0])
         raise OptionError(
-            f"the hash code of {', '.join(missing)}, the type of a key, is computed by user code",
-            hint=f'declare it, as in hashes={{"{missing[0]}": "{example}"}}, or take it from an operator with like=',
+            f"the hash code of {', '.join(missing)}, the type of a key, is computed by user code{reason and f': {reason}'}",
+            hint=f'declare it, as in hashes={{"{missing[0]}": "{example}"}}, pass the job\'s jar with jars=[...], or take it from an '
+            "operator with like=",
         )
     return declared
 
@@ -537,6 +569,31 @@ def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> boo
             hint="replace all timers of the operator, or none",
         )
     return True
+
+
+def _remaining_groups(operator: OperatorInventory, change: OperatorChange) -> frozenset[int] | None:
+    """Return the key groups of an operator that have entries after filtering, ``None`` for all."""
+    if change.filter is None:
+        return None
+    return frozenset(g for g in range(operator.state.max_parallelism) if not change.filter.removes(g))
+
+
+def _filters_raw(operator: OperatorInventory, change: OperatorChange) -> bool:
+    """Return True if entries are filtered, and some of them are timers in raw keyed state.
+
+    Raises
+    ------
+    UnsupportedError
+        Raw keyed state of user code.
+    """
+    if change.filter is None:
+        return False
+    if operator.keyed.own_raw_subtasks:
+        raise UnsupportedError(
+            f"raw keyed state of subtask {operator.keyed.own_raw_subtasks[0]} without timers: only the operator that wrote it knows its keys",
+            hint=f"choose other operators with --uid, or run: statetool drop SRC DST --uid {operator.label}",
+        ).at(operator=operator.label)
+    return bool(operator.keyed.raw_timer_states)
 
 
 def needs_move(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:

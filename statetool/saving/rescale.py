@@ -97,7 +97,7 @@ def plan_rescale(
     parallelism
         Number of subtasks, for all operators or by uid. Unchanged by default, but at most the new max parallelism.
     hashes
-        Hash formulas by full class name (:mod:`statetool.hashing.formulas`). If omitted, formulas are searched for.
+        Hash formulas by full class name (:mod:`statetool.types.conventions`). If omitted, formulas are searched for.
 
     Raises
     ------

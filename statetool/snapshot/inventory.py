@@ -6,8 +6,10 @@ Only ``_metadata`` and the first bytes of streams are read. Neither numpy, Arrow
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from statetool.errors import FormatError, OptionError, UnknownNameError
@@ -19,6 +21,7 @@ from statetool.io import files, small_files
 from statetool.io.deletion import noticing_deletion
 from statetool.snapshot.locate import Locator, find_metadata
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.uid_search import uids_in
 from statetool.snapshot.uids import find_operator, unique_digits
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.operators import OperatorLabel
@@ -115,14 +118,39 @@ class Inventory:
         """Return the inventory with uids for operators that the snapshot knows only by id."""
         if isinstance(uids, str):
             raise OptionError("with_uids takes a list of uids, not a string")
-        return Inventory(
-            self.path,
+        return self._opener(self.path)(uids=(*self.given_uids, *uids), columns_from_plan=self.columns_from_plan)
+
+    def opener(self) -> Callable[[], Inventory]:
+        """Return a picklable function that opens the snapshot in another process, without its compiled plan."""
+        return self._opener(self.metadata_file)
+
+    def _opener(self, path: str) -> partial[Inventory]:
+        return partial(
+            Inventory,
+            path,
             rebase=self.rebase,
-            uids=(*self.given_uids, *uids),
+            uids=self.given_uids,
+            key_types=self.key_types,
+            types=self.types,
+        )
+
+    def at(self, path: str) -> Inventory:
+        """Open another snapshot with the uids and declarations of this one."""
+        return Inventory(
+            path,
+            uids=self.given_uids,
             key_types=self.key_types,
             types=self.types,
             columns_from_plan=self.columns_from_plan,
         )
+
+    def with_uids_in(self, paths: Iterable[str | os.PathLike[str]]) -> Inventory:
+        """Return the inventory with the uids that occur in jars and other files (:func:`statetool.uids_in`)."""
+        unnamed = [label.operator_id for label in self.labels if not label.uid]
+        if not unnamed:
+            return self
+        uids = dict.fromkeys(uid for path in paths for uid in uids_in(os.fspath(path), unnamed))
+        return self.with_uids(uids) if uids else self
 
     def with_names_of(self, other: Inventory) -> Inventory:
         """Return the inventory with the uids and names that another snapshot has for the same operator ids, where this one has none."""

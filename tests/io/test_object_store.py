@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
+from statetool.directories.following import completed_checkpoints
 from statetool.errors import SnapshotNotFoundError, TargetExistsError
 from statetool.io import files, small_files
 from statetool.io.files import BYTES_READ
@@ -17,11 +19,16 @@ from statetool.saving.publish import Publication, StagedFile
 from statetool.spark.export import export_table
 from statetool.tables.request import ScanRequest
 from tests.support.servers.object_store import Store, object_store
+from tests.support.snapshots.incremental import Job
 from tests.support.snapshots.stored import streams
 
 BUCKET = "states"
 CASE = "v2_3_0-rocksdb-canonical-compressed"
 CHECKPOINT = "v2_3_0-rocksdb-incremental"
+#: Requests of a copy for its metadata and directories, however many files it has.
+_OF_SNAPSHOT = 30
+#: Keys of a table file with values of 1 kB, which is longer than what is fetched whole.
+_KEYS_OF_FILE = 5_000
 
 
 @pytest.fixture(scope="module")
@@ -199,3 +206,64 @@ def test_exports_need_no_package_of_hadoops(store: Any, savepoint: str, spark: A
         assert sorted(map(repr, exported)) == sorted(map(repr, operator.to_arrow().to_pylist()))
     with pytest.raises(TargetExistsError):
         export_table(operator, ScanRequest(), target, style=style)
+
+
+def test_large_table_files_are_read_in_few_ranges(store: Any, requests: Store, tmp_path: Path) -> None:
+    """Six files of 5 MB: each is the tail with its index, a first range, and the rest."""
+    root = tmp_path / "checkpoints"
+    draw = random.Random(1)
+    with Job(root) as job:
+        for key in range(6 * _KEYS_OF_FILE):
+            job.put("a", key, draw.randbytes(1000))
+            if key % _KEYS_OF_FILE == _KEYS_OF_FILE - 1:
+                job.flush()
+        job.checkpoint()
+        expected = job.truth["a"]
+    store.put(str(root), f"{BUCKET}/large", recursive=True)
+    remote = statetool.load(f"s3://{BUCKET}/large/chk-1", rebase={str(root): f"s3://{BUCKET}/large"}, uids=["op"])
+    requests.requests.clear()
+    table = remote["op"].to_arrow("a", split_bytes=1 << 30)
+    assert dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)) == expected
+    ranges = [(path, span) for path, span in requests.objects_read() if path.endswith(".sst")]
+    assert len(ranges) == len(set(ranges)) == 3 * 6
+    sizes = [end - start + 1 for _, span in ranges for start, end in [map(int, span[6:].split("-"))]]
+    assert sum(sizes) < 1.05 * sum(f.stat().st_size for f in (root / "shared").iterdir())
+    # The store's clients fetch a key, or a first page, without reading ahead.
+    requests.requests.clear()
+    first = next(remote["op"].keyed_state_batches(keys=[7]))
+    assert first.num_rows >= 1
+    spans = [span[6:].split("-") for path, span in requests.objects_read() if path.endswith(".sst")]
+    assert all(int(end) - int(start) < 300_000 for start, end in spans)
+
+
+def test_a_trigger_with_nothing_new_lists_the_checkpoints_only(store: Any, requests: Store, corpus: Path) -> None:
+    store.put(str(corpus / CHECKPOINT / "snapshot"), f"{BUCKET}/followed", recursive=True)
+    for n in range(20):
+        store.pipe_file(f"{BUCKET}/followed/shared/{n}", b"")
+    known: dict[str, Any] = {}
+    requests.requests.clear()
+    first = completed_checkpoints(f"s3://{BUCKET}/followed", known)
+    assert len(first) > 1
+    assert len(requests.requests) <= 2 + 2 * len(first)
+    requests.requests.clear()
+    assert completed_checkpoints(f"s3://{BUCKET}/followed", known) == first
+    assert len(requests.requests) <= 2
+    store.rm(first[0].path.removeprefix("s3://"), recursive=True)
+    assert completed_checkpoints(f"s3://{BUCKET}/followed", known) == first[1:]
+
+
+def test_a_copy_within_a_store_moves_no_bytes(store: Any, requests: Store, corpus: Path) -> None:
+    store.put(str(corpus / CHECKPOINT / "snapshot"), f"{BUCKET}/inside", recursive=True)
+    source = max(store.glob(f"{BUCKET}/inside/chk-*"))
+    requests.requests.clear()
+    copied = statetool.copy(f"s3://{source}", f"s3://{BUCKET}/inside-copy")
+    assert len(copied.files) > 10
+    assert len(requests.requests) <= 3 * len(copied.files) + _OF_SNAPSHOT
+    assert not [path for path, _ in requests.objects_read() if not path.endswith("_metadata")]
+    of_files = [
+        r for r in requests.requests if "-copy-" in r[1] or r[1].endswith(tuple(f.source[5:] for f in copied.files))
+    ]
+    assert len(of_files) == 2 * len(copied.files)
+    store.invalidate_cache()
+    assert len(store.ls(f"{BUCKET}/inside-copy")) == len(copied.files) + 1
+    assert statetool.verify(f"s3://{BUCKET}/inside-copy", deep=True).ok

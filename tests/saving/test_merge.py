@@ -26,11 +26,13 @@ SECOND = ("timers", "with-ttl", "op-lists")
 BY_KEYS = ("timers", "by-tuple", "with-ttl", "collections-by-string")
 
 
-def small(path: Path, uid: str, keys: list[int], **options: int) -> str:
+def small(path: Path, uid: str, keys: list[int], *, max_parallelism: int | None = None) -> str:
     """Write a savepoint with one value per key."""
     table = pa.table({"id": keys, "n": [key * 10 for key in keys]})
     state = statetool.bootstrap_keyed_state(table, key="id")
-    statetool.SavepointWriter.new(checkpoint_id=3).with_operator(uid, state, **options).write(str(path))
+    statetool.SavepointWriter.new(checkpoint_id=3).with_operator(uid, state, max_parallelism=max_parallelism).write(
+        str(path)
+    )
     return str(path)
 
 
