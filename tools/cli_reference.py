@@ -50,7 +50,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "uid": f"statetool uid {_DEMO} renamed timers=alarms --dry-run",
         "drop": f"statetool drop {_DEMO} smaller --uid by-short --dry-run",
         "graft": f"statetool graft {_DEMO} {_DEMO} grafted --uid timers=alarms --dry-run",
-        "merge": f"statetool merge {_DEMO} {_SOURCE} merged --dry-run",
+        "merge": f"statetool merge {_DEMO} {_SINK} merged --dry-run",
         "split": f"statetool split {_DEMO} first second --uid timers --dry-run | tail -n 3",
         "move-state": f"statetool move-state {_DEMO} moved --from collections-by-string --to timers --state total --dry-run",
         "convert": "statetool convert checkpoints/chk-43 converted --dry-run | head -n 6",
