@@ -144,6 +144,49 @@ def make_dir(uri: str) -> bool:
     return not existed
 
 
+def move(source: str, target: str) -> bool:
+    """Move a file to a new name in the same file system; return False if it does not exist.
+
+    At every moment, one of the two names has the complete file: the old name is removed last.
+
+    Raises
+    ------
+    TargetExistsError
+        The new name is taken.
+    WriteFailedError
+        The file system refuses the move.
+    """
+    make_dir(parent(target))
+    with writing(target):
+        if is_local(source):
+            try:
+                os.link(local_path(source), local_path(target))
+            except FileExistsError as e:
+                raise _already_there(target) from e
+            except FileNotFoundError:
+                return False
+            _sync_dir(local_path(parent(target)))
+        else:
+            fs, path = file_system(source)
+            new = file_system(target)[1]
+            fs.invalidate_cache()
+            if fs.exists(new):
+                raise _already_there(target)
+            try:
+                size = int(fs.size(path))
+                if _protocols(fs) & _RENAMING:
+                    fs.mv(path, new)
+                    return True
+                fs.cp_file(path, new)
+            except FileNotFoundError:
+                return False
+            fs.invalidate_cache()
+            if int(fs.size(new)) != size:
+                raise WriteFailedError(f"the copy has not the size of {source}", hint="try again").at(file=target)
+        remove(source)
+    return True
+
+
 def remove(uri: str) -> None:
     """Remove a file if it exists."""
     with contextlib.suppress(FileNotFoundError):
@@ -270,8 +313,7 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
     fs.invalidate_cache()
     if fs.exists(path):
         raise _already_there(uri)
-    names = {fs.protocol} if isinstance(fs.protocol, str) else {*fs.protocol}
-    if names & _RENAMING:
+    if _protocols(fs) & _RENAMING:
         _write_whole(staged, data)
         try:
             fs.mv(file_system(staged)[1], path)
@@ -284,6 +326,10 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
             pool.submit(_upload_new, fs, path, uri, data).result()
     else:
         _upload_new(fs, path, uri, data)
+
+
+def _protocols(fs: Any) -> set[str]:
+    return {fs.protocol} if isinstance(fs.protocol, str) else {*fs.protocol}
 
 
 def _upload_new(fs: Any, path: str, uri: str, data: bytes) -> None:
