@@ -57,6 +57,9 @@ class JarClasses(ClassSource):
         found = self._find(name, kryo)
         return found.reason if isinstance(found, UndeclaredClass) else ""
 
+    def has(self, name: str) -> bool:
+        return name in self._opened(name)
+
     def subclasses(self, name: str, kryo: Literal[2, 5] | None) -> tuple[ClassDeclaration, ...]:
         if not self._has_subclasses or name.startswith("[") or is_known_without_jar(name):
             return ()

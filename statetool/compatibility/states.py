@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from statetool.compatibility.class_trial import NewClasses
 from statetool.compatibility.kryo_rules import resolve_releases
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.verdicts import (
@@ -52,11 +53,14 @@ class Job:
         ``None`` if the release is unknown.
     kryo
         The Kryo of the release (2 or 5), if no snapshot of the new job shows it.
+    classes
+        The classes of both jobs, if the jar of the new one is known.
     """
 
     backend: Backend
     target: Target | None
     kryo: int | None = None
+    classes: NewClasses | None = None
 
     @property
     def ttl_may_switch(self) -> bool | None:

@@ -22,7 +22,7 @@ from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, read_serializer_stream
 from statetool.types import Field, LogicalType, Scalar, StructType
-from statetool.types.declared import ClassDeclaration, TypeContext, skeleton
+from statetool.types.declared import ClassDeclaration, TypeContext, renewed_class, skeleton
 
 _CLASS_FIELD: Final = "_class"
 _NULL, _EXACT, _SUBCLASS, _TAGGED = 1, 2, 4, 8
@@ -162,6 +162,7 @@ class PojoSerializer(Serializer):
                     hint=f'{skeleton(cls)}, and extends=["{self.pojo_class}"]',
                 )
                 error.bases = frozenset((self.pojo_class,))
+                error.java_class = cls
                 raise error.at(offset=c.base + start)
             return self._sub_row(cls, subclass, c)
         if flags == _TAGGED:
@@ -297,10 +298,21 @@ def _read_entries(reader: SnapshotReader, entries: tuple[OptionalEntry, ...]) ->
 def _read_pojo(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     pojo_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
+    if (declared := renewed_class(reader.types, pojo_class)) is not None:
+        return _renewed(reader, declared)
     fields, registered, others = (_read_entries(reader, m) for m in maps)
     added = _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
     fields = _with_declared_types(reader.types, pojo_class, fields)
+    if reader.types.tried:
+        # The job has the classes of its jar, whether its snapshot describes them or not.
+        others, added = (*others, *added), ()
     return PojoSerializer(name, version, pojo_class, maps, fields, registered, others, added)
+
+
+def _renewed(reader: SnapshotReader, declared: ClassDeclaration) -> Serializer:
+    """Return the serializer of a job that starts with a class. The classes of its fields are chosen with it."""
+    types = replace(reader.types, renewed=False)
+    return replace(reader, types=types).snapshot(Cursor(class_snapshot(declared, types)))
 
 
 def _declared_subclasses(

@@ -58,7 +58,7 @@ def element_rows(split: ElementSplit) -> Iterator[tuple[int, Columns]]:
     types = split.types
     try:
         with split.stream.open() as f:
-            header = read_header_before(f.read_at(0, split.header_bytes), types, base=split.stream.start)
+            header = _header(f, split)
             for raw, base in split.descriptions:
                 learn_states(header.states, read_operator_header(Cursor(raw, base=base), types, end=len(raw)).states)
             meta = next((s for s in header.states if s.name == name), None)
@@ -70,6 +70,20 @@ def element_rows(split: ElementSplit) -> Iterator[tuple[int, Columns]]:
                 yield _decode_window(f, split, header, meta, starts, ends)
     except StatetoolError as error:
         raise error.at(file=split.stream.file, operator=split.spec.operator, state=name) from None
+
+
+def _header(f: OpenStream, split: ElementSplit) -> OperatorHeader:
+    return read_header_before(f.read_at(0, split.header_bytes), split.types, base=split.stream.start)
+
+
+def raw_elements(split: ElementSplit) -> Iterator[bytes]:
+    """Read the bytes of the elements of one split, a few megabytes at a time."""
+    with split.stream.open() as f:
+        header = _header(f, split)
+        for starts, ends in _windows(split):
+            raw, pos, end = _read_window(f, split, header, starts, ends)
+            for first, stop in zip(pos.tolist(), end.tolist(), strict=True):
+                yield bytes(raw[first:stop])
 
 
 def _windows(split: ElementSplit) -> Iterator[tuple[Positions, Positions]]:
@@ -84,23 +98,29 @@ def _windows(split: ElementSplit) -> Iterator[tuple[Positions, Positions]]:
 def _decode_window(
     f: OpenStream, split: ElementSplit, header: OperatorHeader, meta: StateMetaInfo, starts: Positions, ends: Positions
 ) -> tuple[int, Columns]:
-    base = int(starts[0])
-    region = f.read_at(base, int(ends[-1]) - base)
-    raw: memoryview | bytes = region
-    pos, end = starts - base, ends - base
-    if header.compressed:
-        raw, start_of = _uncompress(region, base=split.stream.start + base)
-        try:
-            pos = np.array([start_of[p] for p in pos.tolist()], dtype=np.int64)
-        except KeyError as e:
-            raise FormatError(f"offset {base + e.args[0]} is not the start of a compressed chunk") from None
-        end = np.append(pos[1:], len(raw))
-    place = Region(0, split.stream.start + base, None, header.compressed)
+    raw, pos, end = _read_window(f, split, header, starts, ends)
+    place = Region(0, split.stream.start + int(starts[0]), None, header.compressed)
     try:
         return _decode(meta, as_data(raw), pos, end, split.spec.options)
     except StatetoolError as error:
         blame(error, *meta.serializers.values())
         raise locate(error, (place,), split.stream.file) from None
+
+
+def _read_window(
+    f: OpenStream, split: ElementSplit, header: OperatorHeader, starts: Positions, ends: Positions
+) -> tuple[memoryview | bytes, Positions, Positions]:
+    """Return the bytes of a run of elements, and the bounds of each element in them."""
+    base = int(starts[0])
+    region = f.read_at(base, int(ends[-1]) - base)
+    if not header.compressed:
+        return region, starts - base, ends - base
+    raw, start_of = _uncompress(region, base=split.stream.start + base)
+    try:
+        pos = np.array([start_of[p - base] for p in starts.tolist()], dtype=np.int64)
+    except KeyError as e:
+        raise FormatError(f"offset {base + e.args[0]} is not the start of a compressed chunk") from None
+    return raw, pos, np.append(pos[1:], len(raw))
 
 
 def _uncompress(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]]:

@@ -105,6 +105,10 @@ class ClassSource:
         """Return the reason why the source has a class but cannot declare it, empty otherwise."""
         raise NotImplementedError
 
+    def has(self, name: str) -> bool:
+        """Return True if the source has a class, whether or not it can declare it."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeContext:
@@ -125,6 +129,11 @@ class TypeContext:
         Whether pickled Python values may be unpickled, which runs any code that they contain.
     source
         Further classes. Those in ``classes`` take precedence.
+    renewed
+        Whether POJOs and enums have the fields and constants of the source's classes instead of those that the snapshot describes, as in a
+        job that starts with these classes.
+    tried
+        Whether all values of the old snapshot are read with these classes, so that no rule about unknown classes is needed.
     """
 
     kryo: Literal[2, 5] | None = None
@@ -133,6 +142,8 @@ class TypeContext:
     python: tuple[tuple[str, PythonState], ...] = ()
     unsafe_pickle: bool = False
     source: ClassSource | None = None
+    renewed: bool = False
+    tried: bool = False
 
     def of_operator(self, *names: str | None) -> TypeContext:
         """Return the type information for one operator, by its uid and id."""
@@ -185,6 +196,11 @@ class TypeContext:
 
 
 NOTHING_DECLARED = TypeContext()
+
+
+def renewed_class(types: TypeContext, name: str) -> ClassDeclaration | None:
+    """Return the class of this name with which a job starts, ``None`` if the snapshot describes it."""
+    return types.find(name) if types.renewed else None
 
 
 def class_of_fields(

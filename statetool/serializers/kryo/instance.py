@@ -113,6 +113,11 @@ class KryoInstance:
 
     def unknown(self, name: str) -> UnknownSerializerError:
         """Make the error for an undeclared class."""
+        error = self._unknown(name)
+        error.java_class = name
+        return error
+
+    def _unknown(self, name: str) -> UnknownSerializerError:
         custom = self.registry.serializer_of(name)
         if custom is not None and self.custom(name) is not None:
             return UnknownSerializerError(

@@ -62,6 +62,7 @@ class KryoSerializer(Serializer):
     ) -> None:
         super().__init__(name, version)
         self.type_class = type_class
+        self.registrations = registrations
         self.maps = maps
         self.context = context
         self._kryo: KryoInstance | None = None
