@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from statetool.api.operator import Operator
     from statetool.api.rewrite import change_uids, convert, copy, drop, rescale
     from statetool.api.savepoint import Savepoint
+    from statetool.api.upgrade import upgrade
     from statetool.api.writer import SavepointWriter
     from statetool.declaring import flink_types as flink
     from statetool.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
@@ -106,6 +107,7 @@ __all__ = [
     "to_kafka_consumer",
     "to_kafka_source",
     "uids_in",
+    "upgrade",
     "value",
     "verify",
     "write_plan",
@@ -142,6 +144,7 @@ _NAMES: Final = {
     "statetool.api.operator": ("Operator",),
     "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
+    "statetool.api.upgrade": ("upgrade",),
     "statetool.api.writer": ("SavepointWriter",),
     "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
     "statetool.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),

@@ -147,7 +147,7 @@ class ClassPath:
         self._children: dict[str, list[str]] | None = None
         self._parsed: dict[str, ClassFile] = {}
         for path in self.paths:
-            for file in _files_of(path):
+            for file in files_of(path):
                 if file.endswith(".class"):
                     self._add_class(file)
                 else:
@@ -231,7 +231,7 @@ def _names_in(joined: str) -> list[str]:
     return joined.split(_SEPARATOR) if joined else []
 
 
-def _files_of(path: str) -> list[str]:
+def files_of(path: str) -> list[str]:
     """Return the jars and class files of a folder, or the file itself."""
     local = files.local_path(path) if files.is_local(path) else ""
     if not local or not os.path.isdir(local):

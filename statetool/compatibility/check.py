@@ -78,7 +78,7 @@ def check_inventories(
     known_backend = _backend(new, backend)
     classes = None
     if new_classes is not None:
-        new = _with_classes(old, new, _target(old if new is None else new, flink), new_classes)
+        new = with_new_classes(old, new, flink, new_classes)
         classes = NewClasses(old.types, new.types)
     target = _target(new, flink)
     job = Job(backend=known_backend, target=target, kryo=_kryo(new, target), classes=classes)
@@ -93,8 +93,15 @@ def check_inventories(
     return Check(verdict=verdict, reason=reason, operators=operators, causes=metadata.causes)
 
 
-def _with_classes(old: Inventory, new: Inventory | None, target: Target | None, classes: ClassSource) -> Inventory:
-    """Return the snapshot of the new job with its classes. If it has none, return what the old job's states become with these classes."""
+def with_new_classes(old: Inventory, new: Inventory | None, flink: str | None, classes: ClassSource) -> Inventory:
+    """Return the snapshot of the new job, read with its classes. Without one, return what the old job's states become with these classes.
+
+    Parameters
+    ----------
+    flink
+        Release of the new job. Defaults to that of the snapshot.
+    """
+    target = _target(old if new is None else new, flink)
     types = TypeContext(source=classes, tried=True, python=old.types.python)
     if new is not None:
         return new.with_types(types)

@@ -100,8 +100,9 @@ class _Reader:
         except StatetoolError as error:
             trial.uncompared = trial.uncompared or _text_of(error)
             return
-        shown = _named(before, self.old.logical, is_list=self.is_list), _named(
-            after, self.new.logical, is_list=self.is_list
+        shown = (
+            _named(before, self.old.logical, is_list=self.is_list),
+            _named(after, self.new.logical, is_list=self.is_list),
         )
         if shown[0] != shown[1] or left:
             trial.changed = trial.changed or _difference(*shown)
@@ -118,7 +119,9 @@ class _Reader:
             else:
                 self.trial.unknown = self.trial.unknown or _text_of(error)
         else:
-            self.trial.failed = self.trial.failed or f"Flink cannot read a value with the new classes: {_text_of(error)}."
+            self.trial.failed = (
+                self.trial.failed or f"Flink cannot read a value with the new classes: {_text_of(error)}."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +195,7 @@ def _classes_of(part: Serializer) -> Iterable[str]:
         case AvroSerializer():
             return (part.runtime_class,)
         case KryoSerializer():
-            registered = [n for pair in part.registrations for n in pair if n is not None]
-            return dict.fromkeys((part.type_class, *registered))
+            return dict.fromkeys((part.type_class, *(n for pair in part.registrations for n in pair if n is not None)))
     return ()
 
 
@@ -293,16 +295,20 @@ def _is_settled(old: Serializer, new: Serializer) -> bool:
     """Return True if both jobs have the same classes for all values that can occur."""
     parts = list(zip(all_parts(old), all_parts(new), strict=False))
     return old.declarations() == new.declarations() and all(
-        isinstance(a, KryoSerializer)
-        and isinstance(b, KryoSerializer)
-        and a.context.kryo == b.context.kryo
-        and isinstance(a.program(), Graph)
+        (
+            isinstance(a, KryoSerializer)
+            and isinstance(b, KryoSerializer)
+            and a.context.kryo == b.context.kryo
+            and isinstance(a.program(), Graph)
+        )
         or not isinstance(a, KryoSerializer | PojoSerializer)
         for a, b in parts
     )
 
 
-def _parts_of(meta: Any, new_meta: Any, key: Serializer, new_key: Serializer, entries: Any, keys: Any) -> dict[str, Any]:
+def _parts_of(
+    meta: Any, new_meta: Any, key: Serializer, new_key: Serializer, entries: Any, keys: Any
+) -> dict[str, Any]:
     """Return the parts of entries: both serializers, and the bounds of each part."""
     from statetool.columns.values import StateLayout
 
@@ -363,12 +369,20 @@ def _decode(serializer: Serializer, raw: bytes, *, is_list: bool) -> tuple[list[
         error.java_class = kryo.type_class
         raise error
     c = Cursor(raw)
+    if record := _unreadable_record(serializer):
+        raise c.fail(f"the Kryo of Flink 1.x has no serializer for the record {record}")
     values = [serializer.decode(c)]
     while is_list and c.left:
         # Flink does not check the separator.
         c.u1()
         values.append(serializer.decode(c))
     return values, c.left
+
+
+def _unreadable_record(serializer: Serializer) -> str:
+    """Return a record that Kryo 2 would have to read, empty if there is none."""
+    kryo_2 = (p for p in all_parts(serializer) if isinstance(p, KryoSerializer) and p.context.kryo == 2)
+    return next((d.name for part in kryo_2 for d in part.declarations() if d.record), "")
 
 
 def _named(values: list[Any], logical: LogicalType, *, is_list: bool) -> Any:
@@ -391,7 +405,7 @@ def _by_name(value: Any, logical: LogicalType) -> Any:
         case TtlType():
             return value[0], _by_name(value[1], logical.value)
     # NaN is equal to itself here.
-    return "NaN" if value != value else value  # noqa: PLR0124
+    return "NaN" if value != value else value
 
 
 def _difference(before: Any, after: Any, path: str = "") -> str:
@@ -412,4 +426,3 @@ def _short(value: Any) -> str:
 def _text_of(error: StatetoolError) -> str:
     path = error.where.type_path
     return f"{path}: {error.message}" if path else error.message
-

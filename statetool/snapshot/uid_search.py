@@ -5,6 +5,7 @@ An operator id is the hash of the uid, so a text with this hash is the uid. Cand
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from typing import IO, Any, Final
@@ -28,7 +29,7 @@ def uids_in(file: str, operator_ids: Collection[str]) -> list[str]:
     ----------
     file
         The job's jar (string constants of its classes are tried), a compiled plan or any other JSON, source code (quoted texts are
-        tried), or a list with one uid per line. A local path, or any URI that fsspec can open.
+        tried), a folder of classes and jars, or a list with one uid per line. A local path, or any URI that fsspec can open.
     operator_ids
         Operator ids of 32 hex digits each.
 
@@ -55,6 +56,12 @@ def uids_in(file: str, operator_ids: Collection[str]) -> list[str]:
 
 
 def _texts(file: str) -> Iterator[str]:
+    if files.is_local(file) and os.path.isdir(files.local_path(file)):
+        from statetool.classes.class_path import files_of  # other files need no index of classes
+
+        for inner in files_of(file):
+            yield from _texts(inner)
+        return
     with files.reading(file), _opened(file) as stream:
         start = stream.read(4)
         stream.seek(0)
