@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine, migration_remedy
 from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, sentence
-from statetool.io.cursor import Cursor
+from statetool.io.cursor import Cursor, LenientCursor
 from statetool.io.output import Output
 from statetool.kernels.program import Graph
 from statetool.serializers.avro import AvroSerializer
@@ -151,7 +151,7 @@ class NewClasses:
 
     def _of_classes(self, serializer: Serializer) -> Iterator[Resolution]:
         """Yield the resolutions of classes that a serializer names and that the new job lacks, or writes in another way."""
-        for part in all_parts(serializer):
+        for part in _described_parts(serializer):
             for name in _classes_of(part):
                 if self.is_gone(name):
                     remedy = f"Keep {name} in the job's jar, or leave the state out."
@@ -183,6 +183,15 @@ def _has(types: TypeContext, name: str) -> bool:
 
 def _gone_text(name: str) -> str:
     return f"The new job does not have the class {name}."
+
+
+def _described_parts(serializer: Serializer) -> Iterator[Serializer]:
+    """Yield a serializer and its parts, without the subclasses that the snapshot does not describe: no value may be one."""
+    yield serializer
+    undescribed = serializer.undescribed if isinstance(serializer, PojoSerializer) else ()
+    for step, child in serializer.children():
+        if step not in undescribed:
+            yield from _described_parts(child)
 
 
 def _classes_of(part: Serializer) -> Iterable[str]:
@@ -328,7 +337,11 @@ def _parts_of(
 
 def _read_many(reader: _Reader, data: Any, start: Any, end: Any, classes: NewClasses) -> None:
     """Read values: all at once, or one by one if some differ."""
-    if reader.trial.failed or (not reader.is_list and _is_settled(reader.old, reader.new)):
+    if record := _unreadable_record(reader.new):
+        reader.trial.failed = (
+            f"Flink cannot read values with the new classes: Kryo 2 has no serializer for the record {record}."
+        )
+    if reader.trial.failed or _is_settled(reader.old, reader.new):
         return
     if not reader.is_key and not reader.is_list and _all_equal(reader, data, start, end):
         return
@@ -360,7 +373,7 @@ def _read_broadcast(key: _Reader, value: _Reader, raw: bytes, classes: NewClasse
 
 
 def _decode(serializer: Serializer, raw: bytes, *, is_list: bool) -> tuple[list[Any], int]:
-    """Return a value, or the elements of a list, and the number of bytes left over."""
+    """Return a value, or the elements of a list, and the number of bytes left over, read as leniently as in Java."""
     hint = serializer.missing_declaration_hint
     if hint:
         kryo = next(p for p in all_parts(serializer) if isinstance(p, KryoSerializer) and p.missing_declaration_hint)
@@ -368,9 +381,7 @@ def _decode(serializer: Serializer, raw: bytes, *, is_list: bool) -> tuple[list[
         error = UnknownSerializerError(f"values of {kryo.type_class} cannot be read: {reason}")
         error.java_class = kryo.type_class
         raise error
-    c = Cursor(raw)
-    if record := _unreadable_record(serializer):
-        raise c.fail(f"the Kryo of Flink 1.x has no serializer for the record {record}")
+    c = LenientCursor(raw)
     values = [serializer.decode(c)]
     while is_list and c.left:
         # Flink does not check the separator.

@@ -148,6 +148,11 @@ class PojoSerializer(Serializer):
 
     def decode(self, c: Cursor) -> tuple[Any, ...] | None:
         flags = c.u1()
+        if not c.strict:
+            # Java looks at single bits; an object without any of them keeps its defaults.
+            flags = next((bit for bit in (_NULL, _SUBCLASS, _TAGGED, _EXACT) if flags & bit), 0)
+            if not flags:
+                return self._row(self.pojo_class, {})
         if flags == _NULL:
             return None
         if flags == _EXACT:

@@ -38,9 +38,7 @@ def test_flink_restores_an_upgraded_savepoint(flink: FlinkMachine, tmp_path: Pat
         assert len(restorable) > 0.75 * len(suite.pairs), (written_by, sorted(set(suite.states(new=True)) - restorable))
 
 
-def _upgrade(
-    old: Path, target: Path, suite: Suite, release: str, jars: Any, other_jars: Any
-) -> tuple[Path, set[str]]:
+def _upgrade(old: Path, target: Path, suite: Suite, release: str, jars: Any, other_jars: Any) -> tuple[Path, set[str]]:
     """Upgrade a savepoint, without the operators that cannot be upgraded, and return their uids too."""
     names = set(suite.states(new=True))
     options = {"jars": jars, "other_jars": other_jars, "flink_version": release}

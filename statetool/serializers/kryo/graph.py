@@ -89,7 +89,13 @@ class GraphReader:
         obj = Obj(name, None)
         if self.skipping:
             self._objects[index] = obj
-        obj.value = self._body(name, args)
+        try:
+            obj.value = self._body(name, args)
+        except containers.NullContainerError:
+            if self.c.strict:
+                raise
+            self._objects[index] = None
+            return None
         self._objects[index] = obj
         return obj
 

@@ -90,6 +90,11 @@ class KryoSerializer(Serializer):
         return shown
 
     @property
+    def java_type(self) -> JavaType:
+        """The type of the values, with the type arguments of its declaration."""
+        return self._kind
+
+    @property
     def type_name(self) -> str:
         return f"Kryo {self.type_class}"
 

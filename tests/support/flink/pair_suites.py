@@ -157,7 +157,7 @@ _CHANGED: Final = (
     "KryoEnumLost", "KryoEnumMore", "KryoShapeGrown", "KryoShapeGone", "KryoShapeSame", "KryoBase", "KryoRenamedSameOrder",
     "KryoIntToLong", "KryoLongToInt", "KryoIntToBox", "KryoBoxToInt", "KryoInnerFinal", "KryoTransient", "KryoTransientFirst",
     "KryoArrays", "KryoInnerArray", "KryoBoxed", "KryoDays", "KryoUuid", "KryoDecimal", "KryoInstant", "KryoObjects",
-    "KryoFieldMoved", "KryoBoolAdded", "KryoByteAdded", "KryoDropFirst", "KryoStringToObject", 
+    "KryoFieldMoved", "KryoBoolAdded", "KryoByteAdded", "KryoDropFirst", "KryoStringToObject",
     "KryoClassToRecord", "KryoOwn", "NowPojo", "Plain", "Zoo:Cat", "Zoo:Dog",
     "Zoo:Fish", "Zoo:Cow", "Zoo:Bat", "Zoo:Fox", "PojoInner", "PojoInnerGrown", "PojoInnerGrownFirst", "PojoList", "PojoMap",
     "PojoKryoList", "PojoEnum", "PojoEnumLost", "PojoEnumFewer", "PojoToRecord", "PojoRecord", "PojoRecordGrown",
