@@ -33,7 +33,7 @@ _REMEDY: Final = migration_remedy("Write a copy of the snapshot in which the val
 #: Packages of classes that no job's jar has to contain.
 _PROVIDED: Final = (
     *("java.", "javax.", "scala.", "org.apache.flink.", "com.esotericsoftware.kryo.", "com.twitter.chill."),
-    "org.apache.avro.generic.GenericData$Array",
+    "org.apache.avro.",
 )
 _MAX_SHOWN: Final = 80
 _NULL_FLAG: Final = 1
@@ -156,12 +156,16 @@ class NewClasses:
                 if self.is_gone(name):
                     remedy = f"Keep {name} in the job's jar, or leave the state out."
                     yield Resolution.because(Level.INCOMPATIBLE, _gone_text(name), remedy)
-                elif self.old.source is None and not _has(self.new, name):
+                elif self.old.source is None and not _has(self.new, name) and self._may_be_gone(part, name):
                     text = f"The jar of the new job does not have the class {name}."
                     yield Resolution.because(Level.UNKNOWN, text, "Pass all jars of the new job with --jar-b.")
             if isinstance(part, KryoSerializer) and self._becomes_pojo(part.type_class):
                 text = f"Kryo wrote {part.type_class}, and Flink treats the class of the new job as a POJO."
                 yield Resolution.because(Level.INCOMPATIBLE, text, _REMEDY)
+
+    def _may_be_gone(self, part: Serializer, name: str) -> bool:
+        """Return True unless the snapshot of the new job shows that it has a class."""
+        return self.new.renewed or (isinstance(part, KryoSerializer) and name != part.type_class)
 
     def _becomes_pojo(self, name: str) -> bool:
         if not self.new.renewed:

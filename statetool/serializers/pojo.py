@@ -23,6 +23,7 @@ from statetool.serializers.optional_map import OptionalEntry, read_optional_map,
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, read_serializer_stream
 from statetool.types import Field, LogicalType, Scalar, StructType
 from statetool.types.declared import ClassDeclaration, TypeContext, renewed_class, skeleton
+from statetool.types.java import PRIMITIVES
 
 _CLASS_FIELD: Final = "_class"
 _NULL, _EXACT, _SUBCLASS, _TAGGED = 1, 2, 4, 8
@@ -34,6 +35,8 @@ class PojoSerializer(Serializer):
     nullable = True
     #: The user's declaration, if the class is a subclass that the snapshot omits.
     declared: ClassDeclaration | None = None
+    #: Fields of the job's class that cannot be null, if its jar is known.
+    primitives: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -184,6 +187,8 @@ class PojoSerializer(Serializer):
         try:
             for name, part in self.fields:
                 if c.bool():
+                    if not c.strict and name in self.primitives:
+                        raise c.fail("a null for a primitive field", pos=c.pos - 1)
                     values.append(None)
                 else:
                     check_last(c, part, last=len(values) == last)
@@ -311,7 +316,10 @@ def _read_pojo(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Se
     if reader.types.tried:
         # The job has the classes of its jar, whether its snapshot describes them or not.
         others, added = (*others, *added), ()
-    return PojoSerializer(name, version, pojo_class, maps, fields, registered, others, added)
+    pojo = PojoSerializer(name, version, pojo_class, maps, fields, registered, others, added)
+    if (known := reader.types.find(pojo_class)) is not None:
+        pojo.primitives = frozenset(n for n, kind in known.fields if kind.name in PRIMITIVES)
+    return pojo
 
 
 def _renewed(reader: SnapshotReader, declared: ClassDeclaration) -> Serializer:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from statetool.errors import EncodeError
+from statetool.errors import EncodeError, FormatError
 from statetool.serializers.kryo import model, scala, wire
 from statetool.serializers.kryo.model import Headed, Obj
 from statetool.serializers.kryo.values import Args, ValueReader, ValueWriter
