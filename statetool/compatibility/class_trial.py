@@ -35,6 +35,7 @@ _PROVIDED: Final = (
     *("java.", "javax.", "scala.", "org.apache.flink.", "com.esotericsoftware.kryo.", "com.twitter.chill."),
     "org.apache.avro.",
 )
+_TRY: Final = "Restore a copy of the job from this snapshot to find out."
 _MAX_SHOWN: Final = 80
 _NULL_FLAG: Final = 1
 
@@ -143,8 +144,10 @@ class NewClasses:
         types = replace(self.new, renewed=False, python=old.types.python)
         trial = _OperatorTrial(old, old.with_types(types), self)
         found: dict[tuple[Scope, str], list[Resolution]] = {}
-        for place, serializers in trial.serializers():
+        for place, serializers in trial.serializers(old):
             found.setdefault(place, []).extend(r for s in serializers for r in self._of_classes(s))
+        for place, serializers in trial.serializers(trial.new):
+            found.setdefault(place, []).extend(r for s in serializers for r in self._of_own_code(s))
         for place, resolution in trial.run():
             found.setdefault(place, []).append(resolution)
         return {place: combine(resolutions) for place, resolutions in found.items()}
@@ -162,6 +165,40 @@ class NewClasses:
             if isinstance(part, KryoSerializer) and self._becomes_pojo(part.type_class):
                 text = f"Kryo wrote {part.type_class}, and Flink treats the class of the new job as a POJO."
                 yield Resolution.because(Level.INCOMPATIBLE, text, _REMEDY)
+
+    def _of_own_code(self, serializer: Serializer) -> Iterator[Resolution]:
+        """Yield the resolutions of classes that write themselves, so that their values stay bytes."""
+        for part in _described_parts(serializer):
+            if not isinstance(part, KryoSerializer) or not part.missing_declaration_hint:
+                continue
+            names = [part.type_class, *(s for n, s in part.registrations if s and n == part.type_class)]
+            if self.old.kryo == self.new.kryo and all(map(self._is_same, names)):
+                continue
+            reason = part.context.reason(part.type_class) or "its fields are not known"
+            text = f"Whether the new job reads the values of {part.type_class} is unknown: {reason}."
+            warning = CheckWarning(kind="may_change", message=text, in_reason=True)
+            yield Resolution.because(Level.UNKNOWN, text, _TRY, warning)
+
+    def with_java_classes(self, reader: _Reader) -> Resolution:
+        """Return the resolution of values, and of the classes that Java serialization wrote in them."""
+        parts = (p for s in (reader.old, reader.new) for p in all_parts(s) if isinstance(p, KryoSerializer))
+        names = sorted({n.lstrip("[").removeprefix("L").removesuffix(";") for p in parts for n in p.java_classes})
+        found = [reader.trial.resolution()]
+        for name in names:
+            if self.is_gone(name):
+                found.append(Resolution.because(Level.INCOMPATIBLE, _gone_text(name), _REMEDY))
+            elif _has(self.new, name) and not self._is_same(name):
+                text = f"Java serialization wrote {name}, whose class differs: its values are read only with the same serialVersionUID."
+                warning = CheckWarning(kind="may_change", message=text, in_reason=True)
+                found.append(Resolution.because(Level.UNKNOWN, text, _TRY, warning))
+        return combine(found)
+
+    def _is_same(self, name: str) -> bool:
+        """Return True if both jars have the same class, or neither has to."""
+        if name.startswith(_PROVIDED) or len(name) < 2:
+            return True
+        old, new = self.old.source, self.new.source
+        return old is not None and new is not None and old.is_same(name, new)
 
     def _may_be_gone(self, part: Serializer, name: str) -> bool:
         """Return True unless the snapshot of the new job shows that it has a class."""
@@ -217,21 +254,21 @@ class _OperatorTrial:
 
     def __init__(self, old: OperatorInventory, new: OperatorInventory, classes: NewClasses) -> None:
         self._old = old
-        self._new = new
+        self.new = new
         self._classes = classes
 
-    def serializers(self) -> Iterator[tuple[tuple[Scope, str], tuple[Serializer, ...]]]:
+    def serializers(self, operator: OperatorInventory) -> Iterator[tuple[tuple[Scope, str], tuple[Serializer, ...]]]:
         """Yield the serializers of each state, and of the key."""
-        for name, (_, meta) in self._old.listed_keyed.items():
+        for name, (_, meta) in operator.listed_keyed.items():
             yield ("keyed", name), tuple(meta.serializers.values())
-        for name, meta in self._old.listed_elements.items():
+        for name, meta in operator.listed_elements.items():
             yield ("operator", name), tuple(meta.serializers.values())
-        if self._old.listed_keyed and self._old.keyed.key is not None:
-            yield ("keyed", ""), (self._old.keyed.key,)
+        if operator.listed_keyed and operator.keyed.key is not None:
+            yield ("keyed", ""), (operator.keyed.key,)
 
     def run(self) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
         """Read all values, and yield the resolution of each state."""
-        places = {place: s for place, s in self.serializers() if any(map(_needs_trial, s))}
+        places = {place: s for place, s in self.serializers(self._old) if any(map(_needs_trial, s))}
         keyed = {name for scope, name in places if scope == "keyed"}
         for scope, names, read in (
             ("keyed", keyed, self._keyed),
@@ -253,10 +290,10 @@ class _OperatorTrial:
         from statetool.entries.sizes import TARGET_BYTES
 
         readers: dict[tuple[str, str], _Reader] = {}
-        for stored_old, stored_new in zip(self._old.keyed.managed, self._new.keyed.managed, strict=True):
+        for stored_old, stored_new in zip(self._old.keyed.managed, self.new.keyed.managed, strict=True):
             unframed = not stored_old.canonical and not stored_old.database
             sources = stored_old.sources(self._old.keyed.context, groups=None, target_bytes=TARGET_BYTES)
-            others = stored_new.sources(self._new.keyed.context, groups=None, target_bytes=TARGET_BYTES)
+            others = stored_new.sources(self.new.keyed.context, groups=None, target_bytes=TARGET_BYTES)
             for source, other in zip(sources, others, strict=True):
                 old, new = source.header(), other.header()
                 selection = StateSelection(old, None if "" in names else names)
@@ -276,7 +313,7 @@ class _OperatorTrial:
                                     )
                                 _read_many(reader, entries.data, start, end, self._classes)
         for (name, role), reader in readers.items():
-            resolution = reader.trial.resolution()
+            resolution = self._classes.with_java_classes(reader)
             yield ("keyed", name), resolution if role in ("value", "key") else resolution.inside(role)
 
     def _elements(self, names: set[str]) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
@@ -287,7 +324,7 @@ class _OperatorTrial:
 
         tables = {name: table for table, (scope, name) in self._old.state_tables.items() if scope == "operator"}
         for name in sorted(names):
-            old, new = self._old.listed_elements[name], self._new.listed_elements[name]
+            old, new = self._old.listed_elements[name], self.new.listed_elements[name]
             reader = _Reader(old.value, new.value)
             for split in scan_table(self._old, ScanRequest.of(tables[name])).splits:
                 assert isinstance(split, ElementSplit)
@@ -297,7 +334,7 @@ class _OperatorTrial:
                         _read_broadcast(key, reader, raw, self._classes)
                     else:
                         reader.read(raw, self._classes)
-            yield ("operator", name), reader.trial.resolution()
+            yield ("operator", name), self._classes.with_java_classes(reader)
 
 
 def _needs_trial(serializer: Serializer) -> bool:

@@ -255,8 +255,10 @@ class PojoSerializer(Serializer):
             if isinstance(serializer, PojoSerializer):
                 values = [row[self._name_for(cls, n, t)] for n, t in serializer._columns.items()]
                 serializer.encode(out, (*values, cls) if serializer.open else tuple(values))
+            elif (value := row[self._name_for(cls, "value", serializer.logical)]) is None:
+                raise EncodeError(f"a null in the place of a {cls}")
             else:
-                serializer.encode(out, row[self._name_for(cls, "value", serializer.logical)])
+                serializer.encode(out, value)
 
     def program(self) -> Op:
         if self.open or self.needs_frame or any(part.none_is_value for _, part in self.fields):

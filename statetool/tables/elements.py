@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow
 from statetool.columns.batches import row_runs
-from statetool.columns.decode import as_data, decode_column
+from statetool.columns.decode import as_data
 from statetool.columns.types import arrow_type
-from statetool.columns.values import check_filled, decode_framed, salvage, unexpired_elements, unreadable
+from statetool.columns.values import broadcast_entries, decode_framed, salvage, unexpired_elements, unreadable
 from statetool.errors import DecodeError, FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
 from statetool.formats.keyed.entries import Region, locate
@@ -25,13 +25,12 @@ from statetool.formats.stream import OpenStream
 from statetool.formats.subclasses import learn_states
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.program import Pairs
 from statetool.serializers.base import Serializer, blame
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.value_ends import undescribed_error
 from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE, Columns, Undecoded, raw_column
 from statetool.tables.splits import ElementSplit
-from statetool.types import LogicalType, MapType
+from statetool.types import LogicalType
 from statetool.types.options import ReadOptions
 
 _WINDOW_BYTES: Final = 8 << 20
@@ -162,12 +161,9 @@ def _decode_broadcast(
     if len(pos) != 1:
         raise DecodeError(f"broadcast state with {len(pos)} offsets, expected 1").at(offset=int(pos[0]))
     key, value = meta.serializers["KEY_SERIALIZER"], element_serializer(meta)
-    program, logical = Pairs(key.program(), value.program()), MapType(key.logical, value.logical)
     undecoded: Undecoded = {}
     try:
-        column, after = decode_column(program, logical, data, pos, end, options)
-        check_filled(after, end)
-        keys, values = column.keys, column.items
+        _, keys, values = broadcast_entries(key, value, data, pos, end, options)
     except StatetoolError as error:
         if options.on_error != "keep_raw":
             raise undescribed_error(error, partial(_skip_entries, key, value), data, pos, end) from None

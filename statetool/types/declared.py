@@ -109,6 +109,10 @@ class ClassSource:
         """Return True if the source has a class, whether or not it can declare it."""
         raise NotImplementedError
 
+    def is_same(self, name: str, other: ClassSource) -> bool:
+        """Return True if another source has the same class, with the same superclasses and the same classes of fields."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeContext:

@@ -156,6 +156,7 @@ COMMANDS: Final = (
     ("uid", "PATH", "NEW", f"x={HOSTILE}", "--dry-run"),
     ("drop", "PATH", "NEW", "--uid", HOSTILE, "--state", HOSTILE, "--dry-run"),
     ("migrate", "PATH", "NEW", "--to", "OTHER", "--dry-run"),
+    ("upgrade", "PATH", "NEW", "--jar-b", "PATH", "--dry-run"),
     ("transform", "PATH", "NEW", "--uid", HOSTILE, "--set", HOSTILE),
     ("declare", "--jar", "PATH"),
     ("sources", "list", "PATH"),

@@ -64,6 +64,6 @@ def _upgrade(old: Path, target: Path, suite: Suite, release: str, jars: Any, oth
             continue
         assert done.after is not None
         assert done.verification is not None
-        assert done.verification.ok
+        assert done.verification.ok, done.verification.problems
         assert done.after.verdict == "fully", done.after.reason
         return target, names - impossible

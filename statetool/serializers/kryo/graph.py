@@ -146,7 +146,9 @@ class GraphReader:
         stream = self._streams.get(name)
         if stream is None:
             stream = self._streams[name] = JavaStream(self.c)
-        return stream.read()
+        value = stream.read()
+        self.kryo.java_classes |= stream.classes
+        return value
 
     def _body(self, name: str, args: Args) -> Any:
         if self._depth > _MAX_DEPTH:

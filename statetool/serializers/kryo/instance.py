@@ -54,6 +54,8 @@ class KryoInstance:
         self.readers: dict[str, Callable[[Any, Args], Any]] = {}
         self.fields: dict[tuple[str, Args], list[tuple[str, JavaType]]] = {}
         self.references: dict[str, bool] = {}
+        #: Classes named by the Java streams that were read.
+        self.java_classes: set[str] = set()
 
     def known(self, name: str) -> bool:
         """Return True if values of a class can be read."""

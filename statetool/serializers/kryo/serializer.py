@@ -90,6 +90,11 @@ class KryoSerializer(Serializer):
         return shown
 
     @property
+    def java_classes(self) -> set[str]:
+        """Classes named by the Java streams inside the values that were read so far."""
+        return set() if self._kryo is None else self._kryo.java_classes
+
+    @property
     def java_type(self) -> JavaType:
         """The type of the values, with the type arguments of its declaration."""
         return self._kind

@@ -158,7 +158,7 @@ _CHANGED: Final = (
     "KryoIntToLong", "KryoLongToInt", "KryoIntToBox", "KryoBoxToInt", "KryoInnerFinal", "KryoTransient", "KryoTransientFirst",
     "KryoArrays", "KryoInnerArray", "KryoBoxed", "KryoDays", "KryoUuid", "KryoDecimal", "KryoInstant", "KryoObjects",
     "KryoFieldMoved", "KryoBoolAdded", "KryoByteAdded", "KryoDropFirst", "KryoStringToObject",
-    "KryoClassToRecord", "KryoOwn", "NowPojo", "Plain", "Zoo:Cat", "Zoo:Dog",
+    "KryoClassToRecord", "KryoOwn", "KryoOwnGrown", "NowPojo", "Plain", "Zoo:Cat", "Zoo:Dog",
     "Zoo:Fish", "Zoo:Cow", "Zoo:Bat", "Zoo:Fox", "PojoInner", "PojoInnerGrown", "PojoInnerGrownFirst", "PojoList", "PojoMap",
     "PojoKryoList", "PojoEnum", "PojoEnumLost", "PojoEnumFewer", "PojoToRecord", "PojoRecord", "PojoRecordGrown",
     "PojoRecordToPojo", "PojoZooField", "PojoObject", "PojoObjectSame", "PojoObjectGone", "PojoKryoField", "PojoFieldNoPojo",

@@ -263,6 +263,12 @@ public final class Changed {
         private String b;
     }
 
+    public static final class KryoOwnGrown {
+        private int a;
+        private int b;
+        private void writeObject(java.io.ObjectOutputStream o) throws java.io.IOException { o.defaultWriteObject(); }
+    }
+
     public static final class KryoOwn {
         private int a;
         private int b;

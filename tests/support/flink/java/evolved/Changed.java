@@ -259,6 +259,13 @@ public final class Changed {
         public String b;
     }
 
+    public static final class KryoOwnGrown {
+        private int a;
+        private int b;
+        private String c;
+        private void writeObject(java.io.ObjectOutputStream o) throws java.io.IOException { o.defaultWriteObject(); }
+    }
+
     public static final class KryoOwn {
         private int a;
         private int b;
