@@ -47,8 +47,9 @@ def upgrade(
     Exits 1 if a step is not possible or not accepted, or if the new job does not restore the result.
 
     Examples:
-      statetool upgrade savepoint-1a2b upgraded --jar-a old.jar --jar-b new.jar --flink 2.3
-      statetool upgrade savepoint-1a2b upgraded --jar-b new.jar --flink 2.3 --dry-run
+      statetool upgrade savepoint-1a2b upgraded \\
+        --jar-a old.jar --jar-b new.jar --flink 2.3
+      statetool upgrade savepoint-1a2b upgraded --jar-b new.jar --dry-run
     """
     if not jar_b:
         raise OptionError("an upgrade needs the jar of the new job", hint="pass --jar-b FILE")

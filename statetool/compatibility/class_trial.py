@@ -243,7 +243,7 @@ def _classes_of(part: Serializer) -> Iterable[str]:
         case EnumSerializer():
             return (part.enum_class,)
         case AvroSerializer():
-            return (part.runtime_class,)
+            return (part.runtime_class,) if part.runtime_class else ()
         case KryoSerializer():
             return dict.fromkeys((part.type_class, *(n for pair in part.registrations for n in pair if n is not None)))
     return ()
