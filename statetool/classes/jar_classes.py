@@ -9,6 +9,7 @@ from typing import Any, Literal
 from statetool.classes.class_file import ABSTRACT
 from statetool.classes.class_path import ClassPath
 from statetool.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar, names_in
+from statetool.classes.line_numbers import without_line_numbers
 from statetool.classes.signatures import GenericType, parse_type
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
 from statetool.types.declared import ClassDeclaration, ClassSource
@@ -68,7 +69,8 @@ class JarClasses(ClassSource):
         unchecked, seen = [name], {name}
         while unchecked:
             checked = unchecked.pop()
-            if own.read_bytes(checked) != others.read_bytes(checked):
+            one, other_one = own.read_bytes(checked), others.read_bytes(checked)
+            if one is None or other_one is None or without_line_numbers(one) != without_line_numbers(other_one):
                 return False
             cls = own.read(checked)
             kinds = [] if cls is None else [parse_type(f.signature or f.descriptor) for f in cls.fields if f.is_stored]

@@ -45,6 +45,8 @@ class _Trial:
     """Result of reading the values of one part of a state."""
 
     failed: str = ""
+    #: A class of a value that the new job lacks.
+    gone: str = ""
     unknown: str = ""
     changed: str = ""
     uncompared: str = ""
@@ -54,6 +56,8 @@ class _Trial:
     def resolution(self) -> Resolution:
         """Return the resolution of the values that were read."""
         found = [Resolution(Level.AS_IS)]
+        if self.gone:
+            found.append(_gone(self.gone))
         if self.failed:
             found.append(Resolution.because(Level.INCOMPATIBLE, self.failed, _REMEDY))
         if self.unknown:
@@ -116,7 +120,7 @@ class _Reader:
     def _fail(self, error: StatetoolError, new_classes: NewClasses) -> None:
         if isinstance(error, UnknownSerializerError):
             if error.java_class and new_classes.is_gone(error.java_class):
-                self.trial.failed = self.trial.failed or _gone_text(error.java_class)
+                self.trial.gone = self.trial.gone or error.java_class
             else:
                 self.trial.unknown = self.trial.unknown or _text_of(error)
         else:
@@ -157,14 +161,10 @@ class NewClasses:
         for part in _described_parts(serializer):
             for name in _classes_of(part):
                 if self.is_gone(name):
-                    remedy = f"Keep {name} in the job's jar, or leave the state out."
-                    yield Resolution.because(Level.INCOMPATIBLE, _gone_text(name), remedy)
+                    yield _gone(name)
                 elif self.old.source is None and not _has(self.new, name) and self._may_be_gone(part, name):
                     text = f"The jar of the new job does not have the class {name}."
                     yield Resolution.because(Level.UNKNOWN, text, "Pass all jars of the new job with --jar-b.")
-            if isinstance(part, KryoSerializer) and self._becomes_pojo(part.type_class):
-                text = f"Kryo wrote {part.type_class}, and Flink treats the class of the new job as a POJO."
-                yield Resolution.because(Level.INCOMPATIBLE, text, _REMEDY)
 
     def _of_own_code(self, serializer: Serializer) -> Iterator[Resolution]:
         """Yield the resolutions of classes that write themselves, so that their values stay bytes."""
@@ -186,7 +186,7 @@ class NewClasses:
         found = [reader.trial.resolution()]
         for name in names:
             if self.is_gone(name):
-                found.append(Resolution.because(Level.INCOMPATIBLE, _gone_text(name), _REMEDY))
+                found.append(_gone(name))
             elif _has(self.new, name) and not self._is_same(name):
                 text = f"Java serialization wrote {name}, whose class differs: its values are read only with the same serialVersionUID."
                 warning = CheckWarning(kind="may_change", message=text, in_reason=True)
@@ -204,14 +204,6 @@ class NewClasses:
         """Return True unless the snapshot of the new job shows that it has a class."""
         return self.new.renewed or (isinstance(part, KryoSerializer) and name != part.type_class)
 
-    def _becomes_pojo(self, name: str) -> bool:
-        if not self.new.renewed:
-            return False
-        before, after = self.old.find(name), self.new.find(name)
-        if before is None or after is None or before.kind != "record" or after.kind != "record":
-            return False
-        return before.generic and not after.generic
-
 
 def _has(types: TypeContext, name: str) -> bool:
     name = name.lstrip("[")
@@ -222,8 +214,9 @@ def _has(types: TypeContext, name: str) -> bool:
     return types.source is None or types.source.has(name) or any(c.name == name for c in types.classes)
 
 
-def _gone_text(name: str) -> str:
-    return f"The new job does not have the class {name}."
+def _gone(name: str) -> Resolution:
+    text = f"The new job does not have the class {name}."
+    return Resolution.because(Level.INCOMPATIBLE, text, f"Keep {name} in the job's jar.")
 
 
 def _described_parts(serializer: Serializer) -> Iterator[Serializer]:

@@ -8,11 +8,14 @@ Kryo. Follows ``TypeExtractor``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
+from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.serializers.base import Serializer
 from statetool.serializers.optional_map import OptionalEntry, write_optional_map
-from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC
+from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC, SnapshotReader
 from statetool.types.declared import ClassDeclaration, TypeContext
 from statetool.types.java import BOXES, OBJECT, PRIMITIVES, JavaType
 
@@ -50,6 +53,12 @@ def class_snapshot(declared: ClassDeclaration, context: TypeContext) -> bytes:
     out = Output()
     _class(out, declared, context, ())
     return bytes(out)
+
+
+def renewed_serializer(reader: SnapshotReader, declared: ClassDeclaration) -> Serializer:
+    """Return the serializer of a job that starts with a class. The serializers of its fields are chosen with it."""
+    types = replace(reader.types, renewed=False)
+    return replace(reader, types=types).snapshot(Cursor(class_snapshot(declared, types)))
 
 
 def _simple(out: Output, name: str, package: str = _BASE) -> None:

@@ -17,7 +17,7 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Pojo
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import check_last, inside, sequence
-from statetool.serializers.java_types import class_snapshot
+from statetool.serializers.java_types import class_snapshot, renewed_serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, read_serializer_stream
@@ -311,7 +311,7 @@ def _read_pojo(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Se
     pojo_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
     if (declared := renewed_class(reader.types, pojo_class)) is not None:
-        return _renewed(reader, declared)
+        return renewed_serializer(reader, declared)
     fields, registered, others = (_read_entries(reader, m) for m in maps)
     added = _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
     fields = _with_declared_types(reader.types, pojo_class, fields)
@@ -322,12 +322,6 @@ def _read_pojo(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Se
     if (known := reader.types.find(pojo_class)) is not None:
         pojo.primitives = frozenset(n for n, kind in known.fields if kind.name in PRIMITIVES)
     return pojo
-
-
-def _renewed(reader: SnapshotReader, declared: ClassDeclaration) -> Serializer:
-    """Return the serializer of a job that starts with a class. The classes of its fields are chosen with it."""
-    types = replace(reader.types, renewed=False)
-    return replace(reader, types=types).snapshot(Cursor(class_snapshot(declared, types)))
 
 
 def _declared_subclasses(

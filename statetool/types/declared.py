@@ -136,6 +136,8 @@ class TypeContext:
     renewed
         Whether POJOs and enums have the fields and constants of the source's classes instead of those that the snapshot describes, as in a
         job that starts with these classes.
+    former
+        If ``renewed``, the classes of the job that wrote the snapshot, if they are known.
     tried
         Whether all values of the old snapshot are read with these classes, so that no rule about unknown classes is needed.
     """
@@ -147,6 +149,7 @@ class TypeContext:
     unsafe_pickle: bool = False
     source: ClassSource | None = None
     renewed: bool = False
+    former: ClassSource | None = None
     tried: bool = False
 
     def of_operator(self, *names: str | None) -> TypeContext:
@@ -205,6 +208,16 @@ NOTHING_DECLARED = TypeContext()
 def renewed_class(types: TypeContext, name: str) -> ClassDeclaration | None:
     """Return the class of this name with which a job starts, ``None`` if the snapshot describes it."""
     return types.find(name) if types.renewed else None
+
+
+def becomes_pojo(types: TypeContext, name: str) -> ClassDeclaration | None:
+    """Return the class that a job starts with if it is a POJO, and the former one was left to Kryo."""
+    declared = renewed_class(types, name)
+    if types.former is None or declared is None:
+        return None
+    former = types.former.find(name, types.kryo)
+    is_record = declared.kind == "record" and former is not None and former.kind == "record"
+    return declared if is_record and former is not None and former.generic and not declared.generic else None
 
 
 def class_of_fields(

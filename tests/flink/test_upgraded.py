@@ -16,6 +16,8 @@ from tests.support.flink.machine import FlinkMachine
 from tests.support.flink.pair_suites import SUITES, Suite
 
 pytestmark = pytest.mark.full
+#: Pairs in which a field has another type, so that its values look different.
+_RETYPED: Final = ("class-KryoRetyped",)
 #: Suites whose old and new classes both exist.
 _CHANGED: Final = [s for s in SUITES if s.by_flink and not s.whole]
 
@@ -28,20 +30,23 @@ def test_flink_restores_an_upgraded_savepoint(flink: FlinkMachine, tmp_path: Pat
     release = pairs.short(flink.version)
     for written_by in pairs.releases_before(flink.version):
         old = pairs.old_savepoint(suite, snapshots, written_by, tmp_path)
-        upgraded, restorable = _upgrade(old, tmp_path / written_by, suite, release, jars, other_jars)
+        # The job of one pair declares a type that its class does not have by default.
+        new = {"to": str(pairs.new_savepoint(suite, snapshots, release))} if suite.name == "classes" else {}
+        options = {"jars": jars, "other_jars": other_jars, "flink_version": release, **new}
+        upgraded, restorable = _upgrade(old, tmp_path / f"from-{written_by[0]}", suite, options)
         before = json.loads(old.with_suffix(old.suffix + ".json").read_text())
         states = {p.name: p.new for p in suite.pairs if p.name in restorable and p.new is not None}
         for backend in pairs.BACKENDS:
             found = pairs.restore_each(flink, upgraded, states, backend)
             words = {n: pairs.word(before.get(n), found[n]) for n in states}
-            assert {n: w for n, w in words.items() if w not in ("same", "kept")} == {}, (written_by, backend)
+            wrong = {n: w for n, w in words.items() if w not in ("same", "kept", *["other"] * (n in _RETYPED))}
+            assert wrong == {}, (written_by, backend)
         assert len(restorable) > 0.75 * len(suite.pairs), (written_by, sorted(set(suite.states(new=True)) - restorable))
 
 
-def _upgrade(old: Path, target: Path, suite: Suite, release: str, jars: Any, other_jars: Any) -> tuple[Path, set[str]]:
+def _upgrade(old: Path, target: Path, suite: Suite, options: dict[str, Any]) -> tuple[Path, set[str]]:
     """Upgrade a savepoint, without the operators that cannot be upgraded, and return their uids too."""
     names = set(suite.states(new=True))
-    options = {"jars": jars, "other_jars": other_jars, "flink_version": release}
     source = st.load(str(old), uids=sorted(names))
     plan = st.upgrade(source, str(target), dry_run=True, **options).plan
     impossible = {s.uid for s in plan.states if any(step.change == "impossible" for step in s.steps)}
@@ -49,8 +54,9 @@ def _upgrade(old: Path, target: Path, suite: Suite, release: str, jars: Any, oth
     while True:
         if impossible:
             target = target.with_name(f"{target.name}-{len(impossible)}")
-            st.drop(source, str(target.with_suffix(".part")), sorted(impossible))
-            source_left = st.load(str(target.with_suffix(".part")), uids=sorted(names - impossible), jars=jars)
+            part = str(target.with_name(f"{target.name}-source"))
+            st.drop(source, part, sorted(impossible))
+            source_left = st.load(part, uids=sorted(names - impossible))
         else:
             source_left = source
         plan = st.upgrade(source_left, str(target), dry_run=True, **options).plan

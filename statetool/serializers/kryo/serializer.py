@@ -26,6 +26,7 @@ from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.java_hash import to_int32
+from statetool.serializers.java_types import renewed_serializer
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
 from statetool.serializers.kryo.instance import KryoInstance
@@ -35,7 +36,7 @@ from statetool.serializers.optional_map import OptionalEntry, read_optional_map,
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
-from statetool.types.declared import ClassDeclaration, TypeContext, skeleton, skeleton_of_steps
+from statetool.types.declared import ClassDeclaration, TypeContext, becomes_pojo, skeleton, skeleton_of_steps
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
 
 _TOO_DEEP: Final = "objects nested too deep to be followed"
@@ -227,6 +228,8 @@ def _read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Seriali
     type_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
     registrations = tuple((e.name, _registered_serializer(e)) for e in maps[0])
+    if (declared := becomes_pojo(reader.types, type_class)) is not None:
+        return renewed_serializer(reader, declared)
     return KryoSerializer(name, version, type_class, registrations, maps, reader.types)
 
 
