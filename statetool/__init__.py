@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from statetool.api.load import load, register
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
     from statetool.api.operator import Operator
-    from statetool.api.rewrite import change_uids, convert, copy, drop, rescale
+    from statetool.api.rewrite import change_uids, convert, copy, drop, rename_states, rescale
     from statetool.api.savepoint import Savepoint
     from statetool.api.upgrade import upgrade
     from statetool.api.writer import SavepointWriter
@@ -103,6 +103,7 @@ __all__ = [
     "read_plan",
     "reducing",
     "register",
+    "rename_states",
     "rescale",
     "to_kafka_consumer",
     "to_kafka_source",
@@ -142,7 +143,7 @@ _NAMES: Final = {
     "statetool.api.load": ("load", "register"),
     "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
     "statetool.api.operator": ("Operator",),
-    "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rescale"),
+    "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rename_states", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
     "statetool.api.upgrade": ("upgrade",),
     "statetool.api.writer": ("SavepointWriter",),

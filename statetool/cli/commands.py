@@ -32,6 +32,7 @@ COMMANDS: Final = {
         "convert": ("statetool.cli.rewrite:convert", "Convert a snapshot to a canonical savepoint"),
         "uid": ("statetool.cli.rewrite:uid", "Change uids of operators"),
         "drop": ("statetool.cli.rewrite:drop", "Remove operators, or single states"),
+        "state": ("statetool.cli.rewrite:state", "Rename states of an operator"),
         "copy": ("statetool.cli.rewrite:copy", "Copy a snapshot with all files that it needs"),
         "export": ("statetool.cli.tables:export", "Export a table to Parquet, Avro, JSON, Delta or Iceberg"),
     },

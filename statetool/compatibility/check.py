@@ -193,11 +193,13 @@ def _state_verdict(
             resolutions.append(hidden.get(("keyed", ""), Resolution(Level.AS_IS)))
         else:
             hidden = {} if new is None else hidden_subclasses(old, new)
-        states.extend(keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden))
+        states.extend(
+            keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden, old.label)
+        )
 
     def elements() -> None:
         new_states = None if new is None else new.operator_states
-        states.extend(element_verdicts(old.operator_states, new_states, job, hidden))
+        states.extend(element_verdicts(old.operator_states, new_states, job, hidden, old.label))
 
     for scope, check in (("keyed", keyed), ("operator", elements)):
         try:
