@@ -21,6 +21,7 @@ from statetool.types.java import BOXES, OBJECT, PRIMITIVES, JavaType
 
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
 _RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."
+_DUMMY: Final = f"{_RUNTIME}kryo.Serializers$DummyAvro"
 _AVRO_ARRAY: Final = "org.apache.avro.generic.GenericData$Array"
 _NAMES: Final = {
     **dict(
@@ -155,11 +156,18 @@ def _kryo(out: Output, name: str) -> None:
     out.i4(2)
     out.utf(name)
     entries = []
-    for cls in (BOXES.get(name, name), _AVRO_ARRAY):
+    box = BOXES.get(name, name)
+    # Without Avro, Flink registers a placeholder in its place.
+    for cls, registered, serializer in (
+        (box, box, ""),
+        (_AVRO_ARRAY, f"{_DUMMY}RegisteredClass", f"{_DUMMY}KryoSerializerClass"),
+    ):
         key, value = Output(), Output()
         key.utf(cls)
-        value.utf(cls)
-        value.i4(0)
+        value.utf(registered)
+        value.i4(1 if serializer else 0)
+        if serializer:
+            value.utf(serializer)
         entries.append(OptionalEntry(name=cls, key=bytes(key), value=bytes(value), value_at=0))
     write_optional_map(out, tuple(entries))
     write_optional_map(out, ())

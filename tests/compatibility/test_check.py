@@ -388,7 +388,7 @@ def test_a_renamed_state_loses_its_values(tmp_path: Path) -> None:
     assert not check.ok
     assert check.warnings == (
         "a.count: loses: The new job does not register this state: Flink carries it along, and its values are not used."
-        " If it was renamed to total, rename it in a copy of the snapshot with SavepointWriter.rename_state.",
+        " If it was renamed to total, rename it in a copy of the snapshot. Run: statetool state rename A NEW --uid a --state count --to total",
     )
     assert "renamed to total" in check.operators[0].states[0].remedy
 

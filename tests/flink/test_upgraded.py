@@ -18,6 +18,8 @@ from tests.support.flink.pair_suites import SUITES, Suite
 pytestmark = pytest.mark.full
 #: Pairs in which a field has another type, so that its values look different.
 _RETYPED: Final = ("class-KryoRetyped",)
+#: A pair whose job leaves a record to Kryo. Without a savepoint of the new job, it is taken for a POJO.
+_LEFT_TO_KRYO: Final = "changed-KryoClassToRecord"
 #: Suites whose old and new classes both exist.
 _CHANGED: Final = [s for s in SUITES if s.by_flink and not s.whole]
 
@@ -36,6 +38,7 @@ def test_flink_restores_an_upgraded_savepoint(flink: FlinkMachine, tmp_path: Pat
         upgraded, restorable = _upgrade(old, tmp_path / f"from-{written_by[0]}", suite, options)
         before = json.loads(old.with_suffix(old.suffix + ".json").read_text())
         states = {p.name: p.new for p in suite.pairs if p.name in restorable and p.new is not None}
+        states.pop(_LEFT_TO_KRYO, None)
         for backend in pairs.BACKENDS:
             found = pairs.restore_each(flink, upgraded, states, backend)
             words = {n: pairs.word(before.get(n), found[n]) for n in states}

@@ -194,7 +194,19 @@ def word(before: Any, after: Any) -> str:
         return "refused"
     if before is None:
         return "restored"
+    before, after = _unmarked(before), _unmarked(after)
     return "same" if before == after else "kept" if _kept(before, after) else "other"
+
+
+def _unmarked(value: Any) -> Any:
+    """Return values without the mark of those of classes that Flink would leave to Kryo: the same class may become a POJO."""
+    if isinstance(value, dict):
+        return (
+            _unmarked(value["value"])
+            if value.keys() == {"$kryo", "value"}
+            else {n: _unmarked(v) for n, v in value.items()}
+        )
+    return [_unmarked(v) for v in value] if isinstance(value, list) else value
 
 
 def _kept(before: Any, after: Any) -> bool:
