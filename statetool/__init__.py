@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         to_kafka_consumer,
         to_kafka_source,
     )
+    from statetool.api.erase import erase, keep, sample
     from statetool.api.inspect import check, growth, verify
     from statetool.api.load import load, register
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from statetool.api.rewrite import change_uids, convert, copy, drop, rename_states, rescale
     from statetool.api.savepoint import Savepoint
     from statetool.api.upgrade import upgrade
+    from statetool.api.values import purge, set_values
     from statetool.api.writer import SavepointWriter
     from statetool.declaring import flink_types as flink
     from statetool.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
@@ -82,6 +84,7 @@ __all__ = [
     "drop",
     "drop_transactions",
     "edit_source",
+    "erase",
     "flink",
     "fold_into",
     "folded",
@@ -89,6 +92,7 @@ __all__ = [
     "growth",
     "kafka_end_offsets",
     "kafka_ends",
+    "keep",
     "lint",
     "list_of",
     "list_snapshots",
@@ -97,6 +101,7 @@ __all__ = [
     "migrate",
     "orphans",
     "plan_migration",
+    "purge",
     "pyflink",
     "read_folded",
     "read_java",
@@ -105,6 +110,8 @@ __all__ = [
     "register",
     "rename_states",
     "rescale",
+    "sample",
+    "set_values",
     "to_kafka_consumer",
     "to_kafka_source",
     "uids_in",
@@ -139,6 +146,7 @@ _NAMES: Final = {
         "to_kafka_consumer",
         "to_kafka_source",
     ),
+    "statetool.api.erase": ("erase", "keep", "sample"),
     "statetool.api.inspect": ("check", "growth", "verify"),
     "statetool.api.load": ("load", "register"),
     "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
@@ -146,6 +154,7 @@ _NAMES: Final = {
     "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rename_states", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
     "statetool.api.upgrade": ("upgrade",),
+    "statetool.api.values": ("purge", "set_values"),
     "statetool.api.writer": ("SavepointWriter",),
     "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
     "statetool.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),

@@ -50,6 +50,11 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "uid": f"statetool uid {_DEMO} renamed timers=alarms --dry-run",
         "drop": f"statetool drop {_DEMO} smaller --uid by-short --dry-run",
         "convert": "statetool convert checkpoints/chk-43 converted --dry-run | head -n 6",
+        "set": f"statetool set {_DEMO} fixed --uid collections-by-string --key '\"\"' --set mean.f0=12 --dry-run",
+        "purge": f"statetool purge {_DEMO} purged --ttl ttl-list=7d --now 1900000000000 --dry-run",
+        "erase": f"statetool erase {_DEMO} erased --keys timer-3 --dry-run",
+        "keep": f"statetool keep {_DEMO} kept --keys timer-3 --uid timers --dry-run",
+        "sample": f"statetool sample {_DEMO} small --keys 2 --uid timers --dry-run",
         "copy": f"statetool copy {_DEMO} copied --compare",
     },
     "Sources and sinks": {

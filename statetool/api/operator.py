@@ -5,7 +5,7 @@ Without a session, ``to_arrow`` and the ``..._batches`` methods return the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
@@ -46,6 +46,14 @@ Transformation: TypeAlias = "Mapping[str, str] | Callable[[Any], Any]"
 
 class Edits(Protocol):
     """The part of :class:`statetool.SavepointWriter` that an operator uses."""
+
+    def erase(self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None) -> Self:
+        """Return the edits without the state of some keys."""
+        ...
+
+    def keep(self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None) -> Self:
+        """Return the edits with the state of some keys only."""
+        ...
 
     def transform(
         self,
@@ -546,6 +554,17 @@ class Operator(Generic[Writer]):
         """
         edits = self._access.edit(self._inventory, self._access)
         return edits.transform(self.name, change, states=states, where=where, types=types, decimals=decimals)
+
+    def erase(self, keys: Iterable[Key] | None = None, *, where: str | None = None) -> Writer:
+        """Remove all states, timers and windows of some keys of this operator. Everything else keeps its bytes.
+
+        Call ``.preview()`` or ``.write(target)`` on the result. Parameters and errors as for :meth:`statetool.SavepointWriter.erase`.
+        """
+        return self._access.edit(self._inventory, self._access).erase(self.name, keys, where=where)
+
+    def keep(self, keys: Iterable[Key] | None = None, *, where: str | None = None) -> Writer:
+        """Remove all states, timers and windows of this operator except those of some keys; otherwise as :meth:`erase`."""
+        return self._access.edit(self._inventory, self._access).keep(self.name, keys, where=where)
 
     def _record(self, like: Record) -> Serializer:
         """Return the serializer that ``like`` of :meth:`in_flight` selects."""

@@ -443,6 +443,6 @@ class Savepoint(Generic[Writer]):
             if row.kind == "unread":
                 warn(f"no views of the {row.scope} state of {row.operator!r}: {row.reason}", stacklevel=2)
 
-        tables = [(o.name, t, o) for o in self.operators.values() for t in o.tables]
+        tables = [(o.name, t) for o in self.operators.values() for t in o.tables]
         spark = self.execution.require_session()
-        return register_views(spark, prefix, tables, local_bytes=self._access.driver_read_limit)
+        return register_views(spark, prefix, self._inventory, tables, local_bytes=self._access.driver_read_limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,18 @@ from statetool.api.operator import Access, Operator, Transformation
 from statetool.api.savepoint import Savepoint
 from statetool.declaring.classes import declared_classes
 from statetool.declaring.states import StateType
-from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.errors import OptionError, UnknownNameError, several, suggest, warn
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, OperatorChange
+from statetool.saving.erase import KeyChoice
 from statetool.saving.publish import INLINE_BYTES
+from statetool.saving.streams.filters import FilterChain
 from statetool.saving.transform import bootstrap_changes, states_without_namespace
 from statetool.saving.versions import WIDEST, parse_release
 from statetool.snapshot.inventory import Inventory
+from statetool.tables.option_text import Key
 from statetool.tables.request import ScanRequest
 from statetool.types.declared import TypeContext
 from statetool.types.options import DecimalsMode
@@ -161,6 +164,48 @@ class SavepointWriter:
             raise OptionError(f"checkpoint id {checkpoint_id} is negative")
         return replace(self, checkpoint_id=checkpoint_id)
 
+    def erase(self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None) -> SavepointWriter:
+        """Remove all states, timers and windows of some keys of an operator. Everything else keeps its bytes.
+
+        :func:`statetool.erase` does this for all operators, proves that the keys are gone, and lists other copies of the data.
+
+        Parameters
+        ----------
+        uid
+            The operator.
+        keys
+            Keys as plain values, as for :meth:`Operator.keyed_state`.
+        where
+            Instead of keys, a SQL condition on the column ``key``, which DuckDB evaluates (extra ``sql``).
+
+        Raises
+        ------
+        OptionError, EncodeError
+            Neither keys nor a condition were given, or they do not fit the keys of the operator.
+        UnsupportedError
+            The keys of the operator cannot be decoded.
+        """
+        return self._filtered(uid, keys, where, keep=False)
+
+    def keep(self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None) -> SavepointWriter:
+        """Remove all states, timers and windows of an operator except those of some keys; parameters as for :meth:`erase`."""
+        return self._filtered(uid, keys, where, keep=True)
+
+    def _filtered(self, uid: str, keys: Iterable[Key] | None, where: str | None, *, keep: bool) -> SavepointWriter:
+        uid = self._existing(uid)
+        operator = self._require_base()[uid].inventory
+        added = KeyChoice.of(keys, where, keep=keep).filter(operator)
+        change = self.changes.get(uid, OperatorChange())
+        chain = added if change.filter is None else FilterChain((change.filter, added))
+        return self._with_change(uid, replace(change, filter=chain))
+
+    def _require_base(self) -> Savepoint:
+        if self.base is None:
+            raise OptionError(
+                "a new savepoint has no values to change", hint="start with SavepointWriter.from_existing(savepoint)"
+            )
+        return self.base
+
     def transform(
         self,
         uid: str,
@@ -176,12 +221,13 @@ class SavepointWriter:
         Parameters
         ----------
         change
-            Either ``{state: expression}`` over the columns of ``op.keyed_state()``, which needs Spark. Values with a TTL keep their last
-            access (in lists and maps they are structs, as with ``ttl="raw"``). An expression that sets a timestamp ``t`` with nanoseconds
+            Either ``{state: expression}`` over the columns of ``op.keyed_state()``, which needs Spark. ``{"state.field": expression}``
+            changes one field, which keeps its type. Values with a TTL keep their last access (in lists and maps they are structs, as with ``ttl="raw"``). An expression that sets a timestamp ``t`` with nanoseconds
             needs a second one for these: ``{"t": ..., "t_nanos": "0"}``.
             Or a function from the table ``op.keyed_state(ttl="raw", key_group=True)`` to a table whose columns replace the states of their
-            names. New names are new states. Keys missing from the result lose these states. Tables are Spark DataFrames, or
-            ``pyarrow.Table`` s if the savepoint was opened without a session.
+            names. New names are new states. Tables are Spark DataFrames, or ``pyarrow.Table`` s if the savepoint was opened without a session.
+            A function that drops rows drops keys: keys missing from the result lose these states, but keep their timers. To remove keys
+            with all their state, call :meth:`erase`.
         states
             States passed to a function, by default all. States that it does not return stay.
         where
@@ -202,13 +248,13 @@ class SavepointWriter:
             The result has no key or a type that no state can have, or the change does not set nanoseconds.
         MissingDependencyError
             Expressions were given without a session.
+
+        Warns
+        -----
+        UserWarning
+            A function returned an Arrow table with fewer rows, and the operator has timers, which stay.
         """
-        if self.base is None:
-            raise OptionError(
-                "a new savepoint has no values to change", hint="start with SavepointWriter.from_existing(savepoint)"
-            )
-        uid = self._existing(uid)
-        operator = self.base[uid]
+        operator = self._require_base()[uid := self._existing(uid)]
         known = states_without_namespace(operator.inventory)
         for name in (*(states or ()), *(types or ())):
             if name not in known:
@@ -243,7 +289,9 @@ class SavepointWriter:
                 )
             table = operator.read(request(states))
             data = change(table)
-            return operator.execution.schema_of(table), operator.execution.schema_of(data), data
+            schemas = operator.execution.schema_of(table), operator.execution.schema_of(data)
+            _warn_of_timers(operator, table, data)
+            return *schemas, data
         if states is not None:
             raise OptionError(
                 "states= cannot be combined with expressions", hint="leave out states=: expressions name their states"
@@ -375,6 +423,18 @@ class SavepointWriter:
         names = {*self.changes, *self.uids.values(), *(() if self.base is None else self.base)}
         ids = {o.operator_id for o in savepoint.operators.values() if o.uid is None}
         return savepoint.with_uids(sorted(n for n in names if operator_id_for_uid(n) in ids))
+
+
+def _warn_of_timers(operator: Operator, before: Any, after: Any) -> None:
+    """Warn of timers that stay if a function dropped keys. The rows of DataFrames are not counted."""
+    dropped = getattr(before, "num_rows", 0) - getattr(after, "num_rows", 0) if operator.execution.spark is None else 0
+    timers = [name for name, (_, meta) in operator.inventory.keyed_states.items() if meta.kind == "timers"]
+    if dropped > 0 and timers:
+        warn(
+            f"the function dropped {several(dropped, 'row')}, so {'this key loses its' if dropped == 1 else 'these keys lose their'} values; "
+            f"timers stay in {', '.join(timers)}. To remove keys with their timers, call erase({operator.name!r}, keys)",
+            stacklevel=5,
+        )
 
 
 def edit_snapshot(inventory: Inventory, access: Access[SavepointWriter]) -> SavepointWriter:

@@ -7,7 +7,7 @@ from typing import Final
 
 import statetool
 from statetool.cluster.paths import is_job
-from statetool.directories.snapshots import SnapshotRow
+from statetool.directories import snapshots
 from statetool.errors import SnapshotNotFoundError
 from statetool.io import files
 from statetool.io.deletion import grace_end, is_deleted
@@ -37,7 +37,7 @@ def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
     """
     if is_snapshot(path):
         return path
-    newest = _newest(statetool.list_snapshots(path, rebase=rebase))
+    newest = snapshots.newest_snapshot(path, rebase=rebase)
     if newest is None:
         raise SnapshotNotFoundError(f"no complete snapshot below {path}", hint=f"run: statetool ls {path}")
     return newest
@@ -55,7 +55,7 @@ def add_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str, st
     rows = statetool.list_snapshots(path, rebase=rebase)
     if not rows:
         return error
-    newest = _newest(rows)
+    newest = next((r.path for r in rows if r.newest), None)
     lines = [f"{r.path}{' (newest)' if r.path == newest else '' if r.complete else ' (incomplete)'}" for r in rows]
     more = [f"and {len(lines) - _MOST_NAMED} more: run statetool ls {path}"] if len(lines) > _MOST_NAMED else []
     choices = SnapshotChoicesError(
@@ -63,7 +63,3 @@ def add_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str, st
     )
     choices.choices = tuple(f"  {line}" for line in (*lines[-_MOST_NAMED:], *more))
     return choices
-
-
-def _newest(rows: list[SnapshotRow]) -> str | None:
-    return next((r.path for r in rows if r.newest), None)

@@ -32,7 +32,7 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.decoding import decoding
 from statetool.tables.keyed import KeyedTable
 from statetool.tables.kind import KeyedKind, TableSpec
-from statetool.tables.kinds import TimersKind, in_table_order, timer_names
+from statetool.tables.kinds import TimersKind, in_table_order, timer_columns
 from statetool.tables.read import whole_batch
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
@@ -256,7 +256,7 @@ def _timers(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Foun
     if table.keys is not None:
         entries = entries.take(np.flatnonzero(table.timers_of_keys(entries)))
     n, groups, columns = table.timer_rows(entries, name)
-    batch = whole_batch(groups, [*columns, *timer_names(name, n)], spec)
+    batch = whole_batch(groups, [*columns, *timer_columns(name, n)], spec)
     yield entries, np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.uint64), batch
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from statetool.directories.survey import FoundSnapshot, Survey, count_covered_bytes, survey
+from statetool.directories.survey import FoundSnapshot, Ranges, Survey, bytes_of_ranges, join_ranges, survey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +82,9 @@ def chain(root: str, *, rebase: Mapping[str, str] | None = None) -> Chain:
     retained = sorted((s for s in tree.snapshots if s.metadata is not None), key=_order)
     users: dict[str, list[int]] = {}
     for i, snapshot in enumerate(retained):
-        for name in snapshot.needed_bytes():
+        for name in snapshot.needed:
             users.setdefault(name, []).append(i)
-    needed_ranges: dict[str, list[tuple[int, int]]] = {}
+    needed_ranges: dict[str, Ranges] = {}
     rows = [_checkpoint(i, snapshot, needed_ranges, users, tree) for i, snapshot in enumerate(retained)]
     names = sorted(users, key=lambda name: (users[name][0], users[name][-1], name))
     return Chain(
@@ -103,7 +103,7 @@ def _order(snapshot: FoundSnapshot) -> tuple[int, int, str]:
 def _checkpoint(
     index: int,
     snapshot: FoundSnapshot,
-    needed_ranges: dict[str, list[tuple[int, int]]],
+    needed_ranges: dict[str, Ranges],
     users: Mapping[str, list[int]],
     tree: Survey,
 ) -> ChainCheckpoint:
@@ -111,21 +111,20 @@ def _checkpoint(
     metadata, file = snapshot.metadata, snapshot.metadata_file
     assert metadata is not None
     assert file is not None
-    by_file = snapshot.ranges()
     total = new = file.size_bytes
-    for name, ranges in by_file.items():
-        before = needed_ranges.setdefault(name, [])
-        total += count_covered_bytes(ranges)
-        new += count_covered_bytes(before + ranges) - count_covered_bytes(before)
-        before += ranges
-    own = [name for name in by_file if users[name] == [index]]
+    for name, ranges in snapshot.needed.items():
+        before = needed_ranges.get(name)
+        needed_ranges[name] = join_ranges(before, ranges)
+        total += bytes_of_ranges(ranges)
+        new += bytes_of_ranges(needed_ranges[name]) - (0 if before is None else bytes_of_ranges(before))
+    own = [name for name in snapshot.needed if users[name] == [index]]
     sizes = [f.size_bytes for f in map(tree.find, own) if f is not None]
     return ChainCheckpoint(
         path=snapshot.directory,
         job=snapshot.job,
         checkpoint_id=metadata.checkpoint_id,
         modified_ms=file.modified_ms,
-        files=len(by_file),
+        files=len(snapshot.needed),
         total_bytes=total,
         new_bytes=new,
         reused_bytes=total - new,
@@ -136,14 +135,12 @@ def _checkpoint(
     )
 
 
-def _file(
-    name: str, users: list[int], ranges: list[tuple[int, int]], rows: list[ChainCheckpoint], tree: Survey
-) -> ChainFile:
+def _file(name: str, users: list[int], ranges: Ranges, rows: list[ChainCheckpoint], tree: Survey) -> ChainFile:
     file = tree.find(name)
     return ChainFile(
         path=name,
         size_bytes=file.size_bytes if file is not None else None,
-        needed_bytes=count_covered_bytes(ranges),
+        needed_bytes=bytes_of_ranges(ranges),
         first_checkpoint=rows[users[0]].checkpoint_id,
         last_checkpoint=rows[users[-1]].checkpoint_id,
         references=len(users),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from statetool.directories.heads import SnapshotHead, snapshot_heads
+from statetool.directories.heads import SnapshotHead, checkpoint_heads
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, UnsupportedError, warn
 from statetool.formats.metadata import parse_metadata
 from statetool.io import files
@@ -149,8 +149,13 @@ class Step:
     is_backlog: bool
 
 
-def completed_checkpoints(root: str) -> list[SnapshotHead]:
+def completed_checkpoints(root: str, known: dict[str, SnapshotHead] | None = None) -> list[SnapshotHead]:
     """Return the checkpoints below a directory by id. Savepoints, and snapshots without a readable head, are left out.
+
+    Parameters
+    ----------
+    known
+        Heads of earlier calls, which are not read again; see :func:`checkpoint_heads`.
 
     Raises
     ------
@@ -161,7 +166,7 @@ def completed_checkpoints(root: str) -> list[SnapshotHead]:
     UnsupportedError
         The metadata version of a checkpoint is not known.
     """
-    heads = [h for h in snapshot_heads(root) if h.kind == "checkpoint"]
+    heads = checkpoint_heads(root, {} if known is None else known)
     for head in heads:
         if head.checkpoint_id is None and head.metadata_version is not None:
             raise UnsupportedError(

@@ -8,19 +8,22 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT
+from statetool.directories.survey import CHECKPOINT, SAVEPOINT, job_of
 from statetool.errors import StatetoolError, StorageError
 from statetool.formats.metadata.model import MAGIC, VERSIONS
 from statetool.io import files
-from statetool.io.listing import FoundFile, list_files
+from statetool.io.listing import FoundFile, find_directories, list_files, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.locate import METADATA_NAME
 
 _HEAD: Final = struct.Struct(">IiqI")
 _THREADS: Final = 16
+#: Directories next to checkpoints that hold files of several.
+_OF_FILES: Final = frozenset({"shared", "taskowned"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +57,36 @@ def snapshot_heads(root: str) -> list[SnapshotHead]:
     StorageError
         The storage fails.
     """
-    metadata_files = [f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME]
+    heads = read_heads([f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME])
+    return _with_unique_names(sorted(heads, key=_order))
+
+
+def checkpoint_heads(root: str, known: dict[str, SnapshotHead]) -> list[SnapshotHead]:
+    """List the checkpoints below a directory (``chk-42``), by checkpoint id and then by time; errors as for :func:`snapshot_heads`.
+
+    Directories of shared files are not listed, and heads in ``known`` are not read again.
+
+    Parameters
+    ----------
+    known
+        Readable heads of earlier calls by directory, which is brought up to date.
+    """
+    directories = list(find_directories(root, lambda name: CHECKPOINT.fullmatch(name) is not None, _OF_FILES))
+    found = in_threads(stat, [files.join(d, METADATA_NAME) for d in directories if d not in known], threads=_THREADS)
+    heads = [*(known[d] for d in directories if d in known), *read_heads([f for f in found if f is not None])]
+    known.clear()
+    known.update((head.path, head) for head in heads if not head.problem)
+    return _with_unique_names(sorted(heads, key=_order))
+
+
+def read_heads(metadata_files: Sequence[FoundFile]) -> list[SnapshotHead]:
+    """Read the heads of listed metadata files, except those deleted since; several concurrently if they are remote."""
     heads = (
-        [_read(f) for f in metadata_files]
-        if files.is_local(root)
+        map(_read, metadata_files)
+        if all(files.is_local(f.uri) for f in metadata_files)
         else in_threads(_read, metadata_files, threads=_THREADS)
     )
-    return _with_unique_names(sorted((h for h in heads if h is not None), key=_order))
+    return [head for head in heads if head is not None]
 
 
 def name_in_sql(name: str) -> str:
@@ -89,9 +115,7 @@ def _order(head: SnapshotHead) -> tuple[bool, int, int, str]:
 def _read(file: FoundFile) -> SnapshotHead | None:
     """Read the head of a metadata file; ``None`` if it was deleted since it was listed."""
     directory = files.parent(file.uri)
-    above, _, name = directory.rpartition("/")
-    match = SAVEPOINT.fullmatch(name)
-    job = match.group(1) if match else above.rpartition("/")[2]
+    name = directory.rpartition("/")[2]
     checkpoint_id = version = None
     problem = ""
     try:
@@ -112,8 +136,8 @@ def _read(file: FoundFile) -> SnapshotHead | None:
     return SnapshotHead(
         database=name_in_sql(name),
         path=directory,
-        job=job if match or JOB.fullmatch(job) else "",
-        kind="savepoint" if match else "checkpoint" if CHECKPOINT.fullmatch(name) else "unknown",
+        job=job_of(directory),
+        kind="savepoint" if SAVEPOINT.fullmatch(name) else "checkpoint" if CHECKPOINT.fullmatch(name) else "unknown",
         checkpoint_id=checkpoint_id,
         metadata_version=version,
         modified_ms=file.modified_ms,

@@ -88,7 +88,7 @@ def orphans(
     _refuse(tree, root, ignore_unreadable)
     newest = (int(time.time() * 1000) if now_ms is None else now_ms) - int(seconds * 1000)
     named = {name for s in tree.snapshots for name in s.named}
-    needed = {p.file for s in tree.snapshots for p in s.pieces}
+    needed = {name for s in tree.snapshots for name in s.needed}
     unfinished = {files.canonical(s.directory): s.problem for s in tree.snapshots if s.metadata is None}
     base = tree.roots[0].rstrip("/")
     rows = []

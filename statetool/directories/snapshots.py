@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from statetool.directories.survey import FoundSnapshot, survey
+from statetool.directories.heads import SnapshotHead, read_heads
+from statetool.directories.survey import (
+    MOST_LISTINGS,
+    FoundSnapshot,
+    Survey,
+    bytes_of_ranges,
+    job_of,
+    list_tree,
+    read_snapshot,
+    survey,
+)
 from statetool.errors import FormatError
 from statetool.formats.metadata.properties import read_properties
 from statetool.io import files
+from statetool.io.deletion import grace_end, is_deleted
+from statetool.snapshot.locate import METADATA_NAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +73,48 @@ def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> lis
     return sorted(_mark_newest(rows), key=_place)
 
 
+def newest_snapshot(root: str, *, rebase: Mapping[str, str] | None = None) -> str | None:
+    """Return the path of the snapshot that :func:`list_snapshots` marks as ``newest``, ``None`` if no snapshot is complete.
+
+    Reads the heads of all metadata, and the complete metadata of the newest snapshots until one is complete. Parameters and errors as for
+    :func:`list_snapshots`.
+    """
+    rules = tuple((rebase or {}).items())
+    for _ in range(MOST_LISTINGS):
+        tree = list_tree([root])
+        jobs = _heads_by_job(tree)
+        newest: SnapshotHead | None = None
+        deleted = False
+        while jobs and not deleted:
+            heads = max(jobs, key=lambda heads: max(map(_written, heads)))
+            if newest is not None and max(map(_written, heads)) <= _written(newest):
+                break
+            head = heads.pop(0)
+            problem = read_snapshot(tree, head.path, rebase=rules).problem
+            deleted = bool(problem) and is_deleted(files.join(head.path, METADATA_NAME), grace_end())
+            if not problem:
+                newest = head if newest is None else max(newest, head, key=_written)
+            if not heads or not problem:
+                jobs = [other for other in jobs if other is not heads]
+        if not deleted:
+            break  # otherwise list again: new snapshots of the running job are missing, too
+    return None if newest is None else newest.path
+
+
+def _heads_by_job(tree: Survey) -> list[list[SnapshotHead]]:
+    """Return the heads of each job's snapshots, from the newest on."""
+    job_ids = {job for d in tree.directories() if len(job := job_of(d)) == 32}
+    by_job: dict[str, list[SnapshotHead]] = {}
+    for head in read_heads(sorted(tree.metadata_files(), key=lambda file: file.uri)):
+        if not head.problem:
+            by_job.setdefault(_job_of(head, job_ids), []).append(head)
+    return [sorted(heads, key=_age, reverse=True) for heads in by_job.values()]
+
+
+def _written(head: SnapshotRow | SnapshotHead) -> tuple[int, int]:
+    return head.modified_ms or 0, head.checkpoint_id or 0
+
+
 def chain_of(row: SnapshotRow) -> str:
     """Return a common identifier of a job's snapshots: the first six digits of the job id (as in savepoint names), else their directory."""
     return row.job[:6] or files.parent(row.path)
@@ -80,7 +134,8 @@ def _row(snapshot: FoundSnapshot) -> SnapshotRow:
             problem = problem or f"the metadata cannot be read: {error}"
     own = shared = 0
     inside = f"{files.canonical(snapshot.directory)}/"
-    for name, size in snapshot.needed_bytes().items():
+    for name, ranges in snapshot.needed.items():
+        size = bytes_of_ranges(ranges)
         if name.startswith(inside):
             own += size
         else:
@@ -115,12 +170,12 @@ def _mark_newest(rows: list[SnapshotRow]) -> list[SnapshotRow]:
     for i in newest.values():
         rows[i] = replace(rows[i], newest_of_job=True)
     if newest:
-        last = max(newest.values(), key=lambda i: (rows[i].modified_ms or 0, rows[i].checkpoint_id or 0))
+        last = max(newest.values(), key=lambda i: _written(rows[i]))
         rows[last] = replace(rows[last], newest=True)
     return rows
 
 
-def _job_of(row: SnapshotRow, job_ids: set[str]) -> str:
+def _job_of(row: SnapshotRow | SnapshotHead, job_ids: set[str]) -> str:
     """Return a common identifier of the job's snapshots: the job id (complete, if only one matches), else their directory."""
     if len(row.job) == 6:
         matching = [job for job in job_ids if job.startswith(row.job)]
@@ -128,5 +183,5 @@ def _job_of(row: SnapshotRow, job_ids: set[str]) -> str:
     return row.job or files.parent(row.path)
 
 
-def _age(row: SnapshotRow) -> tuple[int, int]:
+def _age(row: SnapshotRow | SnapshotHead) -> tuple[int, int]:
     return row.checkpoint_id or 0, row.modified_ms or 0

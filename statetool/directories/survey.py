@@ -3,47 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 from statetool.errors import SnapshotNotFoundError, StatetoolError, several
-from statetool.formats.metadata import SnapshotMetadata, parse_metadata
-from statetool.formats.metadata.handles import SegmentHandle, file_streams
-from statetool.formats.metadata.model import handles_of
+from statetool.formats.metadata import SnapshotMetadata
+from statetool.formats.metadata.handles import FileHandle, RelativeFileHandle, SegmentHandle
+from statetool.formats.metadata.reader import parse_references
 from statetool.io import files
 from statetool.io.deletion import grace_end, is_deleted
 from statetool.io.listing import FoundFile, list_files, stat
+from statetool.io.threads import in_threads
 from statetool.snapshot.locate import METADATA_NAME, Locator
 
 CHECKPOINT: Final = re.compile(r"chk-[0-9]+")
 SAVEPOINT: Final = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
 JOB: Final = re.compile(r"[0-9a-f]{32}")
+#: Ranges ``(start, end)`` of a file, which may overlap; of a single range from the start of the file only the end, since there are many.
+Ranges: TypeAlias = "int | list[tuple[int, int]]"
 #: Maximum number of listings, if snapshots are deleted while they are read.
-_MOST_LISTINGS: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A range of a file that a snapshot needs. If the file is ``missing``, ``file`` is its path in the metadata."""
-
-    file: str
-    start: int
-    size_bytes: int
-    missing: bool = False
+MOST_LISTINGS: Final = 5
+#: Number of metadata files of a remote directory that are read concurrently.
+_THREADS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSnapshot:
     """A snapshot. ``problem`` describes a defect, and is always set if ``metadata`` is ``None``.
 
-    ``named`` are the names, without directories, of all files that the metadata references.
+    Attributes
+    ----------
+    metadata
+        The metadata without the subtasks of operators.
+    needed
+        The ranges of each file that the snapshot needs. A file that does not exist has its path in the metadata.
+    named
+        Names, without directories, of all files that the metadata references.
     """
 
     directory: str
     metadata_file: FoundFile | None
     metadata: SnapshotMetadata | None
-    pieces: frozenset[Piece]
+    needed: Mapping[str, Ranges]
     problem: str
     named: frozenset[str] = frozenset()
 
@@ -57,23 +61,23 @@ class FoundSnapshot:
 
     @property
     def job(self) -> str:
-        """The job id in its path, or its first six digits from a savepoint's name, or an empty text."""
-        head, _, name = self.directory.rpartition("/")
-        if match := SAVEPOINT.fullmatch(name):
-            return match.group(1)
-        above = head.rpartition("/")[2]
-        return above if JOB.fullmatch(above) else ""
+        """The job id by its path; see :func:`job_of`."""
+        return job_of(self.directory)
 
-    def ranges(self) -> dict[str, list[tuple[int, int]]]:
-        """Return the ranges ``(start, end)`` of each file that the snapshot needs; they may overlap."""
-        ranges: dict[str, list[tuple[int, int]]] = {}
-        for piece in self.pieces:
-            ranges.setdefault(piece.file, []).append((piece.start, piece.start + piece.size_bytes))
-        return ranges
 
-    def needed_bytes(self) -> dict[str, int]:
-        """Return the number of bytes of each file that the snapshot needs. Overlapping ranges count once."""
-        return {name: count_covered_bytes(ranges) for name, ranges in self.ranges().items()}
+def bytes_of_ranges(ranges: Ranges) -> int:
+    """Return the number of bytes in ranges of a file. Overlapping ranges count once."""
+    return ranges if isinstance(ranges, int) else count_covered_bytes(ranges)
+
+
+def join_ranges(ranges: Ranges | None, others: Ranges) -> Ranges:
+    """Return the ranges of a file in either of two collections."""
+    if ranges is None:
+        return others
+    if isinstance(ranges, int) and isinstance(others, int):
+        return max(ranges, others)
+    first, second = ([(0, r)] if isinstance(r, int) else r for r in (ranges, others))
+    return first + second
 
 
 def count_covered_bytes(ranges: list[tuple[int, int]]) -> int:
@@ -94,12 +98,35 @@ class Survey:
     snapshots: list[FoundSnapshot] = field(default_factory=list)
     #: Results of :meth:`find` by URI: checkpoints of one job reference the same files many times.
     _asked: dict[str, FoundFile | None] = field(default_factory=dict)
+    #: Results of :meth:`name_of`.
+    _names: dict[str, str] = field(default_factory=dict)
 
     def find(self, uri: str) -> FoundFile | None:
         """Return a file, or ``None`` if it does not exist. The file system is queried only for files outside of the directories."""
         if uri not in self._asked:
             self._asked[uri] = self._look(files.canonical(uri))
         return self._asked[uri]
+
+    def name_of(self, path: str) -> str:
+        """Return the last part of a path: one text for all snapshots."""
+        if path not in self._names:
+            self._names[path] = path.rstrip("/").rpartition("/")[2]
+        return self._names[path]
+
+    def metadata_files(self) -> list[FoundFile]:
+        """Return the metadata files of the snapshots."""
+        return [file for uri, file in self.files.items() if uri.endswith(f"/{METADATA_NAME}")]
+
+    def directories(self) -> set[str]:
+        """Return the directories with metadata, and those that are named like a snapshot but have no metadata."""
+        snapshots = {files.parent(file.uri) for file in self.metadata_files()}
+        for above in {files.parent(uri) for uri in self.files}:
+            root = next(r for r in self.roots if f"{above}/".startswith(f"{r.rstrip('/')}/"))
+            names = above[len(root) :].strip("/").split("/")
+            for i, name in enumerate(names):
+                if CHECKPOINT.fullmatch(name) or SAVEPOINT.fullmatch(name):
+                    snapshots.add(files.join(root, "/".join(names[: i + 1])))
+        return snapshots
 
     def _look(self, place: str) -> FoundFile | None:
         if place in self.files or any(place.startswith(f"{root}/") for root in self.roots):
@@ -117,15 +144,16 @@ def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) ->
     SnapshotNotFoundError
         A directory does not exist, is a file or cannot be listed.
     """
-    roots = [r.rstrip("/") or "/" for r in roots]
-    for root in roots:
-        if files.exists(root) and not files.is_dir(root):
-            raise SnapshotNotFoundError(
-                f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
-            )
-    for _ in range(_MOST_LISTINGS):
-        tree = Survey(tuple(files.canonical(r) for r in roots), {f.uri: f for root in roots for f in list_files(root)})
-        found = [_read(tree, directory, rebase) for directory in sorted(_directories(tree))]
+    roots = list(roots)
+    for _ in range(MOST_LISTINGS):
+        tree = list_tree(roots)
+        directories = sorted(tree.directories())
+        read = partial(read_snapshot, tree, rebase=rebase)
+        found = (
+            [read(d) for d in directories]
+            if all(map(files.is_local, roots))
+            else list(in_threads(read, directories, threads=_THREADS))
+        )
         end = grace_end()
         deleted = {id(s) for s in found if s.problem and s.metadata_file and is_deleted(s.metadata_file.uri, end)}
         tree.snapshots += [s for s in found if id(s) not in deleted]
@@ -134,76 +162,93 @@ def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) ->
     return tree
 
 
-def _directories(tree: Survey) -> set[str]:
-    """Return the directories with metadata, and those that are named like a snapshot but have no metadata."""
-    snapshots = {files.parent(uri) for uri in tree.files if uri.rpartition("/")[2] == METADATA_NAME}
-    for uri in tree.files:
-        root = next(r for r in tree.roots if uri.startswith(f"{r.rstrip('/')}/"))
-        names = uri[len(root) :].strip("/").split("/")
-        for i, name in enumerate(names[:-1]):
-            if CHECKPOINT.fullmatch(name) or SAVEPOINT.fullmatch(name):
-                snapshots.add(files.join(root, "/".join(names[: i + 1])))
-    return snapshots
+def list_tree(roots: Iterable[str]) -> Survey:
+    """List directories without reading their snapshots; errors as for :func:`survey`."""
+    roots = [r.rstrip("/") or "/" for r in roots]
+    for root in roots:
+        if files.exists(root) and not files.is_dir(root):
+            raise SnapshotNotFoundError(
+                f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
+            )
+    return Survey(tuple(files.canonical(r) for r in roots), {f.uri: f for root in roots for f in list_files(root)})
 
 
-def _read(tree: Survey, directory: str, rebase: tuple[tuple[str, str], ...]) -> FoundSnapshot:
+def job_of(directory: str) -> str:
+    """Return the job id in the path of a snapshot, or its first six digits from a savepoint's name, or an empty text."""
+    head, _, name = directory.rpartition("/")
+    if match := SAVEPOINT.fullmatch(name):
+        return match.group(1)
+    above = head.rpartition("/")[2]
+    return above if JOB.fullmatch(above) else ""
+
+
+def read_snapshot(tree: Survey, directory: str, *, rebase: tuple[tuple[str, str], ...]) -> FoundSnapshot:
+    """Read the metadata of a snapshot and look for its files in the listing."""
     file = tree.files.get(files.canonical(files.join(directory, METADATA_NAME)))
-    nothing: frozenset[Piece] = frozenset()
     if file is None:
         return FoundSnapshot(
             directory=directory,
             metadata_file=None,
             metadata=None,
-            pieces=nothing,
+            needed={},
             problem=f"no {METADATA_NAME}: it is still being written, or was given up",
         )
     try:
-        metadata = parse_metadata(files.read_whole(file.uri), file=file.uri)
+        references = parse_references(files.read_whole(file.uri), file=file.uri)
         locator = Locator(file.uri, rebase, lambda uri: tree.find(uri) is not None)
-        pieces = frozenset(pieces_of(metadata, tree, locator))
+        needs = _Needs(tree, locator)
+        for stream, is_log in references.streams:
+            needs.add(stream, is_log=is_log)
     except (StatetoolError, OSError) as error:
         problem = f"the metadata cannot be read: {error}"
-        return FoundSnapshot(directory=directory, metadata_file=file, metadata=None, pieces=nothing, problem=problem)
+        return FoundSnapshot(directory=directory, metadata_file=file, metadata=None, needed={}, problem=problem)
     return FoundSnapshot(
         directory=directory,
         metadata_file=file,
-        metadata=metadata,
-        pieces=pieces,
-        problem=_problem(pieces, tree),
-        named=frozenset(
-            s.path.rstrip("/").rpartition("/")[2] for h in handles_of(metadata) for s, _ in file_streams(h)
-        ),
+        metadata=references.metadata,
+        needed=needs.ranges,
+        problem=needs.problem(),
+        named=frozenset(tree.name_of(stream.path) for stream, _ in references.streams),
     )
 
 
-def pieces_of(metadata: SnapshotMetadata, tree: Survey, locator: Locator) -> Iterator[Piece]:
-    """Yield the ranges of files that a snapshot needs. A range shared by several states occurs several times."""
-    for handle in handles_of(metadata):
-        for stream, is_log in file_streams(handle):
-            start = stream.start if isinstance(stream, SegmentHandle) else 0
-            try:
-                place = locator.resolve(stream)
-            except SnapshotNotFoundError:
-                place = None
-            file = tree.find(place.file) if place is not None else None
-            if place is None or file is None:
-                yield Piece(place.file if place is not None else stream.path, start, stream.size_bytes, missing=True)
-            else:
-                yield Piece(file.uri, start, file.size_bytes if is_log else stream.size_bytes)
+@dataclass(slots=True)
+class _Needs:
+    """The ranges of files that a snapshot needs, as in :class:`FoundSnapshot`, and those that do not exist."""
 
+    tree: Survey
+    locator: Locator
+    ranges: dict[str, Ranges] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
+    #: File, size and missing range.
+    short: set[tuple[str, int, int, int]] = field(default_factory=set)
 
-def _problem(pieces: frozenset[Piece], tree: Survey) -> str:
-    missing = sorted({p.file for p in pieces if p.missing})
-    words = []
-    if missing:
-        total = len({p.file for p in pieces})
-        words.append(f"missing: {len(missing)} of {several(total, 'file')}, first {missing[0]}")
-    short = []
-    for piece in pieces:
-        file = None if piece.missing else tree.find(piece.file)
-        if file is not None and file.size_bytes < piece.start + piece.size_bytes:
-            short.append((piece.file, file.size_bytes, piece.start + piece.size_bytes))
-    if short:
-        name, size, wanted = min(short)
-        words.append(f"too short: {several(len(short), 'file')}, first {name} with {size} of {wanted} bytes")
-    return "; ".join(words)
+    def add(self, stream: FileHandle | RelativeFileHandle | SegmentHandle, *, is_log: bool) -> None:
+        start = stream.start if isinstance(stream, SegmentHandle) else 0
+        place, file = None, None
+        if self.locator.tries_paths_first and not isinstance(stream, RelativeFileHandle):
+            file = self.tree.find(stream.path)
+        if file is None:
+            with suppress(SnapshotNotFoundError):
+                place = self.locator.file_of(stream)
+            file = None if place is None else self.tree.find(place)
+        end = start + (file.size_bytes if is_log and file is not None else stream.size_bytes)
+        if file is None:
+            name = place or stream.path
+            self.missing.add(name)
+        else:
+            name = file.uri
+            if file.size_bytes < end:
+                self.short.add((name, file.size_bytes, start, end))
+        self.ranges[name] = join_ranges(self.ranges.get(name), end if start == 0 else [(start, end)])
+
+    def problem(self) -> str:
+        """Return what is missing, empty if nothing is."""
+        words = []
+        if self.missing:
+            total = several(len(self.ranges), "file")
+            words.append(f"missing: {len(self.missing)} of {total}, first {min(self.missing)}")
+        if self.short:
+            name, size, wanted = min((name, size, end) for name, size, _, end in self.short)
+            words.append(f"too short: {several(len(self.short), 'file')}, first {name} with {size} of {wanted} bytes")
+        return "; ".join(words)

@@ -20,7 +20,8 @@ from statetool.entries.sizes import TARGET_BYTES as TARGET_BYTES
 from statetool.errors import StatetoolError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.metadata.handles import KeyedHandle, StreamHandle
+from statetool.formats.keyed.ranges import KeyGroupRange
+from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle, StreamHandle
 from statetool.formats.stream import Stream
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
@@ -246,6 +247,10 @@ class StoredState(ABC):
         """Return the bytes of the header and their offset in the file, ``None`` if no header is stored."""
         return None
 
+    def key_group_bytes(self, context: KeyedContext) -> KeyGroupBytes | None:
+        """Return the location of the key groups' bytes, ``None`` unless each is a range in the canonical layout."""
+        return None
+
     @abstractmethod
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
@@ -260,6 +265,32 @@ class KeyGroupLocation:
     key_group: int
     offset: int | None
     size_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyGroupBytes:
+    """Key groups of one subtask that are ranges of a stream, each in the canonical layout.
+
+    Attributes
+    ----------
+    header_size
+        Bytes before the first key group.
+    ranges
+        The non-empty key groups, in the order of the stream.
+    reader
+        Reader of all of them.
+    """
+
+    handle: KeyGroupsHandle
+    stream: Stream
+    header_size: int
+    ranges: tuple[KeyGroupRange, ...]
+    reader: KeyGroupReader
+
+    @property
+    def prefix(self) -> int:
+        """Bytes of the key-group prefix of each key."""
+        return self.reader.context.prefix
 
 
 class StateFormat(Protocol):

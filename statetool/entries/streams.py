@@ -16,6 +16,7 @@ from statetool.entries.form import (
     EntryRequest,
     KeyedContext,
     KeyedHandleRef,
+    KeyGroupBytes,
     KeyGroupLocation,
     KeyGroupReader,
     OperatorReadContext,
@@ -115,6 +116,15 @@ class StoredStream(StoredState):
         except StatetoolError as error:
             raise error.at(file=self.stream.file, operator=self.around.operator) from None
 
+    def key_group_bytes(self, context: KeyedContext) -> KeyGroupBytes | None:
+        ranges = tuple(self.ranges())
+        if ranges and not self.canonical and self._is_heap(ranges):
+            return None
+        reader = self._source(context, ranges, heap=False)
+        return KeyGroupBytes(
+            handle=self.handle, stream=self.stream, header_size=self.header_size, ranges=ranges, reader=reader
+        )
+
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
     ) -> Iterator[KeyGroupReader]:
@@ -123,14 +133,17 @@ class StoredStream(StoredState):
             return
         heap = not self.canonical and self._is_heap(ranges)
         for run in even_batches_of(ranges, limit=target_bytes):
-            yield StreamSource(
-                context=context,
-                subtask=self.place.subtask,
-                stream=self.stream,
-                header_size=self.header_size,
-                ranges=tuple(run),
-                heap=heap,
-            )
+            yield self._source(context, tuple(run), heap=heap)
+
+    def _source(self, context: KeyedContext, ranges: tuple[KeyGroupRange, ...], *, heap: bool) -> StreamSource:
+        return StreamSource(
+            context=context,
+            subtask=self.place.subtask,
+            stream=self.stream,
+            header_size=self.header_size,
+            ranges=ranges,
+            heap=heap,
+        )
 
     def _is_heap(self, ranges: Sequence[KeyGroupRange]) -> bool:
         """Return True for the layout of the heap backend, False for the canonical one.

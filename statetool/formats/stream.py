@@ -116,3 +116,34 @@ class OpenStream:
                 hint="check that the file was copied completely: it is shorter than the metadata says",
             ).at(file=s.file, offset=at)
         return data
+
+
+class ReadAhead:
+    """Reader of a remote stream in ascending order: after the first read it fetches ranges of up to ``most_bytes``, up to ``end``.
+
+    The first read fetches only what it returns, since a reader may stop after a sample.
+    """
+
+    def __init__(self, stream: Stream, end: int, most_bytes: int) -> None:
+        self.stream = stream
+        self._end = end
+        self._most = most_bytes
+        #: Offset of the fetched bytes, ``None`` before the first read.
+        self._start: int | None = None
+        self._fetched = memoryview(b"")
+
+    def read_at(self, offset: int, length: int) -> memoryview:
+        """Read exactly ``length`` bytes from ``offset`` on; errors as for :meth:`OpenStream.read_at`."""
+        at = None if self._start is None else offset - self._start
+        if at is not None and at >= 0 and at + length <= len(self._fetched):
+            return self._fetched[at : at + length]
+        kept = self._fetched[at:] if at is not None and 0 <= at <= len(self._fetched) else memoryview(b"")
+        first = offset + len(kept)
+        wanted = length - len(kept)
+        if self._start is not None:
+            wanted = max(wanted, min(self._most, self._end - first))
+        with self.stream.open() as f:
+            fetched = f.read_at(first, wanted)
+        self._start = offset
+        self._fetched = memoryview(b"".join([kept, fetched])) if len(kept) else fetched
+        return self._fetched[:length]

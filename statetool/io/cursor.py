@@ -87,7 +87,11 @@ class Cursor:
         return b == 1
 
     def u1(self) -> int:
-        return self.data[self.need(1)]
+        pos = self.pos
+        if pos >= self.end:
+            self.need(1)
+        self.pos = pos + 1
+        return self.data[pos]
 
     def i1(self) -> int:
         return int(_I1.unpack_from(self.data, self.need(1))[0])
@@ -96,13 +100,28 @@ class Cursor:
         return int(_I2.unpack_from(self.data, self.need(2))[0])
 
     def u2(self) -> int:
-        return int(_U2.unpack_from(self.data, self.need(2))[0])
+        pos = self.pos
+        if pos + 2 > self.end:
+            self.need(2)
+        self.pos = pos + 2
+        value: int = _U2.unpack_from(self.data, pos)[0]
+        return value
 
     def i4(self) -> int:
-        return int(_I4.unpack_from(self.data, self.need(4))[0])
+        pos = self.pos
+        if pos + 4 > self.end:
+            self.need(4)
+        self.pos = pos + 4
+        value: int = _I4.unpack_from(self.data, pos)[0]
+        return value
 
     def i8(self) -> int:
-        return int(_I8.unpack_from(self.data, self.need(8))[0])
+        pos = self.pos
+        if pos + 8 > self.end:
+            self.need(8)
+        self.pos = pos + 8
+        value: int = _I8.unpack_from(self.data, pos)[0]
+        return value
 
     def i8s(self, n: int) -> tuple[int, ...]:
         """Read ``n`` numbers of 8 bytes at once."""
@@ -129,8 +148,12 @@ class Cursor:
     def utf(self) -> str:
         """Read ``writeUTF``: ``u2`` byte count, modified UTF-8."""
         n = self.u2()
-        start = self.need(n, "UTF string")
-        return decode_modified_utf8(bytes(self.data[start : start + n]), self, start)
+        start = self.pos
+        end = start + n
+        if end > self.end:
+            self.need(n, "UTF string")
+        self.pos = end
+        return decode_modified_utf8(bytes(self.data[start:end]), self, start)
 
     def varint(self) -> int:
         """Read an unsigned little-endian base-128 number of at most 5 bytes."""

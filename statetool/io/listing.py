@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Final
 
 from statetool.errors import SnapshotNotFoundError, StatetoolError
-from statetool.io.files import NO_FILE, canonical, file_system, is_local, join, reading
+from statetool.io.files import NO_FILE, canonical, file_system, forget_listing, is_local, join, list_dir, reading
 from statetool.io.storage import storage_error
 
 #: Names of the modification time in fsspec's file systems. An object is never changed, only created again.
@@ -36,8 +36,43 @@ def list_files(root: str) -> Iterator[FoundFile]:
     StorageError
         The storage fails.
     """
-    try:
+    with _listing(root):
         yield from _local_files(canonical(root)) if is_local(root) else _remote_files(root)
+
+
+def find_directories(root: str, wanted: Callable[[str], bool], skipped: Collection[str]) -> Iterator[str]:
+    """Yield the directories below a directory, at any depth, whose names are wanted, without listing them.
+
+    Directories with the names in ``skipped`` are left out, too. Errors as for :func:`list_files`.
+    """
+    with _listing(root):
+        yield from _find(canonical(root), wanted, skipped)
+
+
+def _find(directory: str, wanted: Callable[[str], bool], skipped: Collection[str]) -> Iterator[str]:
+    for below in _directories_in(directory):
+        name = below.rpartition("/")[2]
+        if wanted(name):
+            yield below
+        elif name not in skipped:
+            # A running job deletes checkpoints that it no longer retains during the listing.
+            with contextlib.suppress(FileNotFoundError):
+                yield from _find(below, wanted, skipped)
+
+
+def _directories_in(directory: str) -> list[str]:
+    if is_local(directory):
+        with os.scandir(directory) as entries:
+            return sorted(e.path for e in entries if e.is_dir(follow_symlinks=False))
+    forget_listing(directory)
+    return [uri for uri, is_directory in list_dir(directory) if is_directory]
+
+
+@contextlib.contextmanager
+def _listing(root: str) -> Iterator[None]:
+    """Convert the errors of a listing."""
+    try:
+        yield
     except StatetoolError:
         raise
     except FileNotFoundError as e:

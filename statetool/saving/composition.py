@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from statetool.saving.bootstrap import ElementBootstrap, ElementEncoder, KeyedBootstrap, RowEncoder, TableSchema
     from statetool.saving.streams.conversion import StateConversion
     from statetool.saving.streams.elements import ElementStreams
-    from statetool.saving.streams.keyed import CarriedEntries, KeyedStreams
+    from statetool.saving.streams.filtered import FilteredStreams
+    from statetool.saving.streams.filters import EntryFilter
+    from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
     from statetool.saving.streams.output import NewStream
     from statetool.snapshot.inventory import Inventory
 
@@ -47,6 +49,8 @@ class OperatorChange:
         New coordinator state, empty to remove it; ``None`` keeps that of the base.
     conversions
         Type conversions of states of the base, by old state name.
+    filter
+        Chooses the entries of keyed state that stay.
     """
 
     bootstraps: tuple[Any, ...] = ()
@@ -60,6 +64,7 @@ class OperatorChange:
     elements: Mapping[str, Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)
     coordinator: bytes | None = None
     conversions: Mapping[str, StateConversion] = field(default_factory=dict)
+    filter: EntryFilter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +114,12 @@ class StreamWriteTask:
     tables
         The user's tables, each with the recipe that turns its rows into entries.
     kept
-        Entries of the base.
+        Entries of the base, and single entries that are added to them.
     """
 
-    streams: Streams
+    streams: Streams | FilteredStreams
     tables: tuple[tuple[Any, RowEncoder | ElementEncoder], ...] = ()
-    kept: tuple[CarriedEntries, ...] = ()
+    kept: tuple[CarriedEntries | AddedEntries, ...] = ()
 
 
 class Runner(Protocol):

@@ -30,6 +30,7 @@ from statetool.saving.bootstrap import (
 from statetool.saving.bootstrap.portions import BATCH_ROWS, TablesInPortions, comes_in_portions
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.publish import StagedFile, Staging
+from statetool.saving.streams.filtered import FilteredStreams
 from statetool.saving.streams.keyed import KeyedStreams
 from statetool.saving.streams.output import NewStream
 from statetool.saving.streams.runs import PackedRun, Segments, Spill, deal_run
@@ -79,6 +80,8 @@ class LocalRunner:
 
     def _run(self, job: StreamWriteTask, staging: Staging) -> list[NewStream]:
         streams = job.streams
+        if isinstance(streams, FilteredStreams):
+            return list(in_threads(streams.writer(staging), streams.subtasks, self.threads))
         with Spill() as spill:
             if isinstance(streams, KeyedStreams):
                 write = self._keyed(spill, streams, job, staging)

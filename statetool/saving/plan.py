@@ -21,7 +21,8 @@ from statetool.saving.bootstrap.tables import element_metas, element_recipes, ke
 from statetool.saving.composition import Composition, OperatorChange, Runner, StreamWriteTask
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
-from statetool.saving.streams.keyed import CarriedEntries
+from statetool.saving.streams.filtered import filtered_streams
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.serializers.avro import AvroSerializer
@@ -151,6 +152,11 @@ def _plan_change(
     parallelism = change.parallelism or old.parallelism
     check_moves(composition.base.metadata, operator, max_parallelism, parallelism)
     edited = bool(change.elements) or change.coordinator is not None
+    if change.filter is not None and change.bootstraps:
+        raise OptionError(
+            "keys cannot be erased while states of the operator get new values",
+            hint="write two savepoints, one after the other",
+        )
     if old.fully_finished and (change.bootstraps or edited):
         raise OptionError(f"operator {operator.label.display!r} had finished: Flink restores no state of it")
     if (tables or edited) and any(s.finished for s in old.subtasks):
@@ -162,11 +168,14 @@ def _plan_change(
         operator.label, change, tables, composition, operator.types, max_parallelism, parallelism
     )
     _check_names(operator, keyed_plan, element_plan)
-    moves = needs_move(old, max_parallelism, parallelism)
     # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves).
+    moves = needs_move(old, max_parallelism, parallelism) or _filters_raw(operator, change)
     drops_raw = moves or _drops_raw_timers(operator, keyed_plan.gone | change.renames.keys())
     writes_keyed = moves or change.canonical or keyed_plan.touches(operator)
-    keyed = keyed_plan.job(operator, moves=moves) if writes_keyed else None
+    in_place = None if writes_keyed else keyed_plan.in_place(operator)
+    writes_keyed = writes_keyed or (change.filter is not None and in_place is None)
+    keyed = keyed_plan.job(operator, moves=moves) if writes_keyed else in_place
+    filtered = () if in_place is None else in_place.streams.subtasks
     spreads = any(p.subtask >= parallelism for p in operator.elements.streams) or (
         parallelism > old.parallelism and any(m.kind == "broadcast" for m in operator.operator_states.values())
     )
@@ -180,7 +189,7 @@ def _plan_change(
         subtasks=tuple(
             replace(
                 s,
-                managed_keyed=None if writes_keyed else s.managed_keyed,
+                managed_keyed=None if writes_keyed or s.index in filtered else s.managed_keyed,
                 managed_operator=None if writes_elements else s.managed_operator,
                 raw_keyed=None if drops_raw else s.raw_keyed,
             )
@@ -263,17 +272,27 @@ class _KeyedPlan:
         new_ids = {m.name: i for i, m in enumerate(header.states)}
         ids = {old: new_ids[new] for old, new in renames.items() if new in new_ids}
         ids |= {name: i for name, i in new_ids.items() if name not in renames.values()}
-        kept = (
+        kept: list[CarriedEntries | AddedEntries] = [
             CarriedEntries(
                 source=s,
                 ids=ids,
                 max_parallelism=layout.max_parallelism,
                 formula=layout.change.formula,
                 conversions=layout.change.conversions,
+                filter=layout.change.filter,
             )
-            for s in operator.keyed.sources(raw=moves)
-        )
+            for s in operator.keyed.sources(groups=_remaining_groups(operator, layout.change), raw=moves)
+        ]
+        if layout.change.filter is not None and layout.change.filter.added:
+            kept.append(AddedEntries(added=layout.change.filter.added, ids=ids))
         return replace(job, kept=tuple(kept))
+
+    def in_place(self, operator: OperatorInventory) -> StreamWriteTask | None:
+        """Plan to filter the keyed state in place; ``None`` if there is no filter, or the form of the state does not allow it."""
+        if self.layout.change.filter is None:
+            return None
+        streams = filtered_streams(operator, self.layout.change.filter, self.layout.inline_bytes)
+        return None if streams is None else StreamWriteTask(streams=streams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +457,31 @@ def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> boo
             hint="replace all timers of the operator, or none",
         )
     return True
+
+
+def _remaining_groups(operator: OperatorInventory, change: OperatorChange) -> frozenset[int] | None:
+    """Return the key groups of an operator that have entries after filtering, ``None`` for all."""
+    if change.filter is None:
+        return None
+    return frozenset(g for g in range(operator.state.max_parallelism) if not change.filter.removes(g))
+
+
+def _filters_raw(operator: OperatorInventory, change: OperatorChange) -> bool:
+    """Return True if entries are filtered, and some of them are timers in raw keyed state.
+
+    Raises
+    ------
+    UnsupportedError
+        Raw keyed state of user code.
+    """
+    if change.filter is None:
+        return False
+    if operator.keyed.own_raw_subtasks:
+        raise UnsupportedError(
+            f"raw keyed state of subtask {operator.keyed.own_raw_subtasks[0]} without timers: only the operator that wrote it knows its keys",
+            hint=f"choose other operators with --uid, or run: statetool drop SRC DST --uid {operator.label}",
+        ).at(operator=operator.label)
+    return bool(operator.keyed.raw_timer_states)
 
 
 def needs_move(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:

@@ -6,8 +6,9 @@ Only ``_metadata`` and the first bytes of streams are read. Neither numpy, Arrow
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from statetool.errors import FormatError, OptionError, UnknownNameError
@@ -115,10 +116,27 @@ class Inventory:
         """Return the inventory with uids for operators that the snapshot knows only by id."""
         if isinstance(uids, str):
             raise OptionError("with_uids takes a list of uids, not a string")
-        return Inventory(
-            self.path,
+        return self._opener(self.path)(uids=(*self.given_uids, *uids), columns_from_plan=self.columns_from_plan)
+
+    def opener(self) -> Callable[[], Inventory]:
+        """Return a picklable function that opens the snapshot in another process, without its compiled plan."""
+        return self._opener(self.metadata_file)
+
+    def _opener(self, path: str) -> partial[Inventory]:
+        return partial(
+            Inventory,
+            path,
             rebase=self.rebase,
-            uids=(*self.given_uids, *uids),
+            uids=self.given_uids,
+            key_types=self.key_types,
+            types=self.types,
+        )
+
+    def at(self, path: str) -> Inventory:
+        """Open another snapshot with the uids and declarations of this one."""
+        return Inventory(
+            path,
+            uids=self.given_uids,
             key_types=self.key_types,
             types=self.types,
             columns_from_plan=self.columns_from_plan,

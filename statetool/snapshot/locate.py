@@ -106,19 +106,25 @@ class Locator:
                 return Stream(
                     file=self.metadata_file, start=handle.position, size_bytes=len(handle.data), inline=handle.data
                 )
-            case RelativeFileHandle():
-                if ".." in handle.path.split("/"):
-                    # Flink uses relative paths only for files in the snapshot's directory.
-                    raise FormatError(f"a relative path leads out of the snapshot: {handle.path!r}").at(
-                        file=self.metadata_file
-                    )
-                file = files.join(files.parent(self.metadata_file), handle.path)
-                return self._stream(file, 0, handle.size_bytes)
-            case FileHandle():
-                return self._stream(self._find(handle.path), 0, handle.size_bytes)
+            case RelativeFileHandle() | FileHandle():
+                return self._stream(self.file_of(handle), 0, handle.size_bytes)
             case SegmentHandle():
-                return self._stream(self._find(handle.path), handle.start, handle.size_bytes)
+                return self._stream(self.file_of(handle), handle.start, handle.size_bytes)
         raise UnsupportedError(f"a stream handle of kind {type(handle).__name__} inside another one")
+
+    def file_of(self, handle: FileHandle | RelativeFileHandle | SegmentHandle) -> str:
+        """Return the location of the file of a stream; errors as for :meth:`resolve`."""
+        if not isinstance(handle, RelativeFileHandle):
+            return self._find(handle.path)
+        if ".." in handle.path.split("/"):
+            # Flink uses relative paths only for files in the snapshot's directory.
+            raise FormatError(f"a relative path leads out of the snapshot: {handle.path!r}").at(file=self.metadata_file)
+        return files.join(files.parent(self.metadata_file), handle.path)
+
+    @property
+    def tries_paths_first(self) -> bool:
+        """Whether a file is looked for at its absolute path first: no file was moved, as far as is known."""
+        return not self.rebase and not self._moved
 
     def _stream(self, file: str, start: int, size_bytes: int) -> Stream:
         return Stream(file=file, start=start, size_bytes=size_bytes, metadata_file=self._deleted_with)

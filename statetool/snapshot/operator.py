@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from statetool.errors import NO_FINDING, FormatError, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.channel_state import Channel, channels_of
 from statetool.formats.metadata import OperatorState
-from statetool.formats.metadata.handles import StreamHandle
+from statetool.formats.metadata.handles import StreamHandle, file_streams
+from statetool.formats.metadata.model import operator_handles
 from statetool.formats.stream import Stream
 from statetool.snapshot.locate import Locator
 from statetool.snapshot.state_info import StateInfo, state_info, unread_info
@@ -134,6 +136,12 @@ class OperatorInventory:
 
         key = self.keyed.key if self.listed_keyed else None
         return None if self.keyed.key_found or isinstance(key, OpaqueSerializer) else key
+
+    def stored_bytes(self, most_files: int) -> int | None:
+        """Return the bytes of the operator's files by the metadata alone; ``None`` if it has at most ``most_files`` files."""
+        streams = (stream for handle in operator_handles(self.state) for stream, _ in file_streams(handle))
+        first = list(islice(streams, most_files + 1))
+        return sum(s.size_bytes for s in chain(first, streams)) if len(first) > most_files else None
 
     @property
     def uid(self) -> str:

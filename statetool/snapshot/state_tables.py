@@ -9,6 +9,20 @@ from typing import Final, Literal
 KEYED_STATE: Final = "keyed_state"
 TIMERS: Final = "timers"
 Scope = Literal["keyed", "operator"]
+#: Start of the names of timer queues, before the time domain.
+TIMER_STATE: Final = "_timer_state/"
+
+
+def timer_names(state: str) -> tuple[str, str]:
+    """Return the time domain (``event``, ``processing``) and the timer service of a timer queue.
+
+    Examples
+    --------
+    >>> timer_names("_timer_state/event_user-timers")
+    ('event', 'user-timers')
+    """
+    domain, _, service = state.removeprefix(TIMER_STATE).partition("_")
+    return domain, service
 
 
 def state_tables(

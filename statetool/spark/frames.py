@@ -7,7 +7,8 @@ filters and joins. A larger table is a stage of tasks with one partition per spl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import pickle
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,10 +17,10 @@ import pyarrow as pa
 from statetool.errors import OptionError
 from statetool.io.threads import in_threads
 from statetool.spark.guard import ROW_BYTES, read_checked
-from statetool.spark.schema import spark_schema
 from statetool.spark.session import default_parallelism, has_data_sources, heap_bytes
+from statetool.spark.stages import ItemTask, Stages, stages_of_items
 from statetool.spark.tables import arrow_frame
-from statetool.spark.workers import begin_task, check_workers
+from statetool.spark.workers import check_workers
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
 from statetool.tables.splits import Split
@@ -73,11 +74,18 @@ class SparkTable:
 
 def plan_for_tasks(spark: Any, plan: Callable[[ScanRequest], TableScan], request: ScanRequest) -> TableScan:
     """Plan a table for the tasks of a session: unless the request sets a split size, each core gets some."""
+    return plan_for_cores(lambda: default_parallelism(spark), plan, request)
+
+
+def plan_for_cores(
+    cores: Callable[[], int], plan: Callable[[ScanRequest], TableScan], request: ScanRequest
+) -> TableScan:
+    """Plan a table for tasks on some cores; the number is needed only for tables of some size."""
     scan = plan(request)
     size = sum(split.size_bytes for split in scan.splits)
     if request.split_bytes is not None or size <= _LEAST_SPLIT_BYTES:
         return scan
-    tasks = _TASKS_PER_CORE * default_parallelism(spark)
+    tasks = _TASKS_PER_CORE * cores()
     share = max(_LEAST_SPLIT_BYTES, size // tasks + size // (8 * tasks))  # the number of splits is never exactly that
     if all(split.size_bytes <= share for split in scan.splits):
         return scan
@@ -87,25 +95,21 @@ def plan_for_tasks(spark: Any, plan: Callable[[ScanRequest], TableScan], request
 def scan_frame(spark: Any, scan: TableScan) -> Any:
     """Return a planned table as a DataFrame that is read by tasks, one partition per split."""
     check_workers(spark)
-    read = reader(scan.splits, row_limit(spark))
-    return split_ids_frame(spark, len(scan.splits)).mapInArrow(read, spark_schema(scan.schema))
+    return scan_stages(scan, row_limit(spark)).frame(spark)
 
 
-def split_ids_frame(spark: Any, count: int, *, one_task: bool = False) -> Any:
-    """Return a DataFrame of the numbers of splits, each in a separate partition unless they are for one task."""
-    return spark.range(0, count, 1, 1 if one_task else max(1, count))
+def scan_stages(scan: TableScan, row_bytes: int | None, *, one_task: bool = False) -> Stages:
+    """Return the stages that read a planned table, one task per split unless ``one_task``; no row is larger than ``row_bytes``."""
+    items = [pickle.dumps(split) for split in scan.splits]
+    return stages_of_items(items, split_reader(row_bytes), scan.schema, one_task=one_task)
 
 
-def reader(
-    splits: Sequence[Split], row_bytes: int | None
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the task function that turns numbers of splits into their rows, none larger than ``row_bytes``."""
+def split_reader(row_bytes: int | None) -> ItemTask:
+    """Return the function that turns pickled splits into their rows, none larger than ``row_bytes``."""
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from read_checked(splits[number], row_bytes=row_bytes)
+    def read(items: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+        for item in items:
+            yield from read_checked(pickle.loads(item), row_bytes=row_bytes)
 
     return read
 

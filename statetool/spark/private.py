@@ -28,12 +28,15 @@ _CONVERT: Final = "convert_exception"
 
 
 class ViewWriter(Protocol):
-    """Function that puts a view into a session's catalog. ``function`` reads the splits with the numbers from 0 to ``count``.
+    """Function that puts a view into a session's catalog. The first of its ``stages`` reads the numbers from 0 to ``count``.
 
-    It raises errors of :func:`missing_part` in a release with other classes or methods.
+    A stage is a function, the schema of its rows, and the number of partitions that they are dealt to, ``None`` if they are not. The view
+    writer raises errors of :func:`missing_part` in a release with other classes or methods.
     """
 
-    def __call__(self, name: str, function: Any, schema: Any, count: int, *, one_task: bool) -> None: ...
+    def __call__(
+        self, name: str, count: int, stages: Sequence[tuple[Any, Any, int | None]], *, one_task: bool
+    ) -> None: ...
 
 
 def is_remote(spark: Any) -> bool:
@@ -91,14 +94,18 @@ def _view_writer(spark: Any) -> ViewWriter:
         plan = numbers_of.apply(0, count, 1, 1 if one_task else max(1, count))
         return plan, plan.output()
 
-    def put(name: str, function: Any, schema: Any, count: int, *, one_task: bool) -> None:
-        kind = session.parseDataType(schema.json())
-        child, columns = source(count, one_task)
-        udf = function_of(function, schema)
-        call = python_udf("read", udf, kind, columns, PythonEvalType.SQL_MAP_ARROW_ITER_UDF, True, new_id())
-        plan = map_in_arrow(call, attributes(kind), child, False, none)
-        if one_task:
-            plan = repartition(1, True, plan)
+    def put(name: str, count: int, stages: Sequence[tuple[Any, Any, int | None]], *, one_task: bool) -> None:
+        plan, columns = source(count, one_task)
+        for function, schema, partitions in stages:
+            kind = session.parseDataType(schema.json())
+            udf = function_of(function, schema)
+            call = python_udf(
+                function.__name__, udf, kind, columns, PythonEvalType.SQL_MAP_ARROW_ITER_UDF, True, new_id()
+            )
+            plan = map_in_arrow(call, attributes(kind), plan, False, none)
+            columns = plan.output()
+            if partitions is not None:
+                plan = repartition(partitions, True, plan)
         relation = helper.createTemporaryViewRelation(
             identifier(name), session, True, no_view, none, plan, plan, nil, none
         )

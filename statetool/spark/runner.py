@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -34,12 +34,14 @@ from statetool.saving.bootstrap import (
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.local import LocalRunner, write_empty
 from statetool.saving.publish import StagedFile, Staging
-from statetool.saving.streams.keyed import CarriedEntries
+from statetool.saving.streams.filtered import FilteredStreams
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
 from statetool.saving.streams.output import NewStream
 from statetool.saving.streams.runs import PackedRun, Spill, cuts, deal_run, order_of_groups, pack_run
-from statetool.spark.frames import local_limit, split_ids_frame
+from statetool.spark.frames import local_limit
 from statetool.spark.schema import arrow_schema, spark_schema
 from statetool.spark.session import default_parallelism
+from statetool.spark.stages import ItemTask, stages_of_items
 from statetool.spark.tables import arrow_frame, collect_rows, map_in_arrow
 from statetool.spark.tasks import RESULT, result_batch, run_tasks
 from statetool.spark.workers import begin_task
@@ -66,7 +68,10 @@ _TASK_BYTES: Final = 32 << 20
 _LEAST_PARTITIONS: Final = 32
 #: Spilled runs are numbered by slot times this, plus the key group, which is smaller.
 _SLOT_STRIDE: Final = 1 << 16
+#: Item that stands for an empty run of each slot.
+_EMPTY_RUNS: Final = b""
 Rows: TypeAlias = Iterator[pa.RecordBatch]
+Kept: TypeAlias = CarriedEntries | AddedEntries
 
 
 class SparkRunner:
@@ -100,8 +105,21 @@ class SparkRunner:
         return [next(in_tasks if size is None else on_driver) for size in sizes]
 
     def _run_tasks(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
+        """Write the streams of jobs in tasks. Streams that are filtered in place need no shuffle."""
+        filtered = [(i, s) for i, job in enumerate(jobs) if isinstance(s := job.streams, FilteredStreams)]
+        parts = [(i, s.of_subtask(n)) for i, s in filtered for n in s.subtasks]
+        written: list[list[NewStream]] = [[] for _ in jobs]
+        results = run_tasks(self.spark, partial(_write_filtered, staging=staging), [part for _, part in parts])
+        for (i, _), stream in zip(parts, results, strict=True):
+            written[i].append(stream)
+        shuffled = [i for i, job in enumerate(jobs) if not isinstance(job.streams, FilteredStreams)]
+        for i, streams in zip(shuffled, self._shuffle_streams([jobs[i] for i in shuffled], staging), strict=True):
+            written[i] = streams
+        return written
+
+    def _shuffle_streams(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
         """Write the streams of jobs in one shuffle; a slot is the index of a subtask among those of all jobs."""
-        streams = [job.streams for job in jobs]
+        streams = [s for job in jobs if not isinstance(s := job.streams, FilteredStreams)]
         firsts = list(accumulate((max(s.subtasks, default=-1) + 1 for s in streams), initial=0))
         streams_by_slot = list(zip(firsts, streams, strict=False))
         written: list[list[NewStream]] = [[] for _ in jobs]
@@ -130,9 +148,9 @@ class SparkRunner:
         tasks = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
         slots = [first + n for first, s in streams_by_slot for n in s.kept_bytes]
         if tasks or slots:
-            pickled = [pickle.dumps(task) for task in tasks]  # a task unpickles only its own entries
-            dealer = _carried_dealer(streams_by_slot, pickled, slots)
-            frames.append(split_ids_frame(self.spark, len(tasks) + bool(slots)).mapInArrow(dealer, spark_schema(_RUNS)))
+            items = [*map(pickle.dumps, tasks), *([_EMPTY_RUNS] if slots else [])]
+            dealer = _carried_dealer(streams_by_slot, slots)
+            frames.append(stages_of_items(items, dealer, _RUNS).frame(self.spark))
         tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
         for number, (i, data, recipe) in enumerate(tables, start=1):
             first, streams = streams_by_slot[i]
@@ -157,8 +175,15 @@ class SparkRunner:
         return data
 
 
+def _write_filtered(streams: FilteredStreams, staging: Staging) -> NewStream:
+    """Write the only stream of a part."""
+    return streams.write(streams.subtasks[0], staging)
+
+
 def size_here(job: StreamWriteTask) -> int | None:
     """Return the bytes that a job reads; ``None`` if it reads a DataFrame."""
+    if isinstance(job.streams, FilteredStreams):
+        return job.streams.size_bytes
     tables = [data for data, _ in job.tables]
     if not all(isinstance(data, pa.Table) for data in tables):
         return None
@@ -166,9 +191,9 @@ def size_here(job: StreamWriteTask) -> int | None:
     return sum(k.size_bytes for k in job.kept) + sum(job.streams.kept_bytes.values()) + of_tables
 
 
-def tasks_by_size(kept: Sequence[tuple[int, CarriedEntries]]) -> list[list[tuple[int, int, CarriedEntries]]]:
+def tasks_by_size(kept: Sequence[tuple[int, Kept]]) -> list[list[tuple[int, int, Kept]]]:
     """Distribute ``(job, base entries)`` to tasks of about the same size, as ``(index among all, job, base entries)``."""
-    tasks: list[list[tuple[int, int, CarriedEntries]]] = []
+    tasks: list[list[tuple[int, int, Kept]]] = []
     bytes_left = 0
     for place, (index, entries) in enumerate(kept):
         if bytes_left <= 0:
@@ -204,18 +229,15 @@ def _table_dealer(
     return run
 
 
-def _carried_dealer(
-    streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence[bytes], slots: Sequence[int]
-) -> Callable[[Rows], Rows]:
-    """Return the task function that converts entry numbers to runs; the number after the last gives one empty run per slot."""
+def _carried_dealer(streams_by_slot: Sequence[tuple[int, Streams]], slots: Sequence[int]) -> ItemTask:
+    """Return the task function that converts base entries to runs; :data:`_EMPTY_RUNS` gives one empty run per slot."""
 
-    def run(batches: Rows) -> Rows:
-        begin_task()
-        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            if number == len(tasks):
+    def run(items: Iterator[bytes]) -> Rows:
+        for item in items:
+            if item == _EMPTY_RUNS:
                 yield _batch_of_runs(slots, 0, [(b"", bytes(8), b"")] * len(slots))
             else:
-                for place, index, entries in pickle.loads(tasks[number]):
+                for place, index, entries in pickle.loads(item):
                     first, streams = streams_by_slot[index]
                     yield from _or_error(_runs(streams, first, place, entries.batches()))
 
@@ -236,12 +258,12 @@ def _runs(streams: Streams, first: int, place: int, batches: Iterable[EntryBatch
 
 def _batch_of_runs(slots: Sequence[int], place: int, packed_columns: Sequence[tuple[Any, Any, Any]]) -> pa.RecordBatch:
     n = len(slots)
-    split_ids_frame, starts, data = (as_binary([columns[i] for columns in packed_columns]) for i in range(3))
+    numbers, starts, data = (as_binary([columns[i] for columns in packed_columns]) for i in range(3))
     places = as_arrow(np.full(n, place, dtype=np.int64))
     arrays = [
         as_arrow(np.array(slots, dtype=np.int32)),
         places,
-        split_ids_frame,
+        numbers,
         starts,
         data,
         pa.nulls(n, pa.binary()),
@@ -310,7 +332,7 @@ def _spill(batches: Rows, spill: Spill) -> list[int]:
 def _values(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     columns = [batch.column(i) for i in range(len(_RUNS))]
     for i in range(batch.num_rows):
-        slot, place, split_ids_frame, starts, data, error = (c[i] for c in columns)
+        slot, place, numbers, starts, data, error = (c[i] for c in columns)
         yield (
-            slot.as_py(), place.as_py(), split_ids_frame.as_buffer(), starts.as_buffer(), data.as_buffer(), error.as_py()
+            slot.as_py(), place.as_py(), numbers.as_buffer(), starts.as_buffer(), data.as_buffer(), error.as_py()
         )  # fmt: skip

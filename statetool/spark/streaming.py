@@ -120,6 +120,8 @@ class CheckpointTable:
     _table_options: Mapping[str, str]
     #: Checkpoints that were deleted before they were read.
     lost: set[int] = field(default_factory=set)
+    #: Heads of checkpoints by directory, each read once.
+    _heads: dict[str, SnapshotHead] = field(default_factory=dict)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CheckpointTable:
@@ -134,6 +136,10 @@ class CheckpointTable:
         root = texts.get("path", "")
         follow = FollowOptions.parse({n: t for n, t in texts.items() if n in FOLLOW_OPTIONS})
         return cls(root, follow, {n: t for n, t in texts.items() if n not in FOLLOW_OPTIONS})
+
+    def completed(self) -> list[SnapshotHead]:
+        """Return the completed checkpoints by id."""
+        return completed_checkpoints(self.root, self._heads)
 
     def scan(self, head: SnapshotHead) -> _CheckpointScan:
         """Plan the table in one checkpoint."""
@@ -159,7 +165,7 @@ class CheckpointTable:
             No checkpoint exists yet.
         """
         for _ in range(_MOST_LISTINGS):
-            completed = completed_checkpoints(self.root)
+            completed = self.completed()
             for head in reversed(completed):
                 try:
                     return self.scan(head).schema
@@ -189,7 +195,7 @@ class CheckpointTable:
         OptionError
             A checkpoint has other columns than the stream.
         """
-        heads = {h.checkpoint_id: h for h in completed_checkpoints(self.root)}
+        heads = {h.checkpoint_id: h for h in self.completed()}
         planned: list[InputPartition] = []
         is_first = before is None
         last: _CheckpointScan | None = None
@@ -303,7 +309,7 @@ class CheckpointsReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         table = self.table
-        completed = completed_checkpoints(table.root)
+        completed = table.completed()
         step = next_step(completed, first_offset(completed, table.follow), table.follow, table.follow.most)
         return table.partitions(step.chosen, table.schema)
 
@@ -321,11 +327,11 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Remember the newest checkpoint, which is the last one of the query."""
-        completed = completed_checkpoints(self.table.root)
+        completed = self.table.completed()
         self.until = completed[-1].checkpoint_id if completed else first_offset(completed, self.table.follow)
 
     def initialOffset(self) -> dict[str, Any]:
-        return _offset(first_offset(completed_checkpoints(self.table.root), self.table.follow))
+        return _offset(first_offset(self.table.completed(), self.table.follow))
 
     def getDefaultReadLimit(self) -> Any:
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
@@ -338,7 +344,7 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise OptionError(
                 "PySpark before 4.2 does not tell a source the position of its stream", hint="use PySpark 4.2 or later"
             )
-        completed = completed_checkpoints(self.table.root)
+        completed = self.table.completed()
         if self.until is not None:
             self._reach_the_newest(completed, int(start["checkpoint"]))
             completed = [h for h in completed if (h.checkpoint_id or 0) <= self.until]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow as pa
 from statetool.columns.arrays import as_binary
 from statetool.errors import StatetoolError
 from statetool.spark.private import is_remote
-from statetool.spark.schema import spark_schema
+from statetool.spark.stages import stages_of_items
 from statetool.spark.workers import begin_task, check_workers
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-#: Function that takes the indexes of items, and yields each with its result.
-Called = Callable[[Iterable[int]], Iterator[tuple[int, Any]]]
+#: Function that takes pickled items with their numbers, and yields each number with its result.
+Call = Callable[[Iterable[bytes]], Iterator[tuple[int, Any]]]
 #: A variable that Spark sets for the workers of queries, and the setting that controls it.
 _SHORT: Final = "SPARK_SIMPLIFIED_TRACEBACK"
 _SHORT_IN_QUERIES: Final = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
@@ -49,35 +50,33 @@ def run_tasks(
     if not items:
         return []
     check_workers(spark)
-    # Each task unpickles only its own items.
-    pickled = [pickle.dumps(item) for item in items]
 
-    def called(numbers: Iterable[int]) -> Iterator[tuple[int, R | StatetoolError]]:
-        for number in numbers:
+    def call(pickled: Iterable[bytes]) -> Iterator[tuple[int, R | StatetoolError]]:
+        for number, item in (pickle.loads(p) for p in pickled):
             try:
-                yield number, function(pickle.loads(pickled[number]))
+                yield number, function(item)
             except StatetoolError as error:
                 yield number, error
 
     count = min(len(items), tasks or len(items))
     run = _run_by_query if is_remote(spark) else _run
-    results = dict(run(spark, called, len(items), count))
+    results = dict(run(spark, call, [pickle.dumps(numbered) for numbered in enumerate(items)], count))
     for result in results.values():
         if isinstance(result, StatetoolError):
             raise result
     return [results[i] for i in range(len(items))]
 
 
-def _run(spark: Any, called: Called, size: int, tasks: int) -> list[tuple[int, Any]]:
-    """Run tasks on indexes without a query: planning one and moving rows by Arrow make a first job two seconds longer."""
+def _run(spark: Any, call: Call, items: Sequence[bytes], tasks: int) -> list[tuple[int, Any]]:
+    """Run tasks without a query: planning one and moving rows by Arrow make a first job two seconds longer."""
 
-    def run(numbers: Iterator[int]) -> Iterator[tuple[int, Any]]:
+    def run(own_items: Iterator[bytes]) -> Iterator[tuple[int, Any]]:
         begin_task()
-        return called(numbers)
+        return call(own_items)
 
     context = spark.sparkContext
     with _workers_of_queries(spark):
-        return list(context.parallelize(range(size), tasks).mapPartitions(run).collect())
+        return list(context.parallelize(items, tasks).mapPartitions(run).collect())
 
 
 @contextmanager
@@ -94,15 +93,16 @@ def _workers_of_queries(spark: Any) -> Iterator[None]:
         environment.pop(_SHORT, None)
 
 
-def _run_by_query(spark: Any, called: Called, size: int, tasks: int) -> list[tuple[int, Any]]:
-    """Run tasks on indexes by a query: a Spark Connect server supports nothing else."""
+def _run_by_query(spark: Any, call: Call, items: Sequence[bytes], tasks: int) -> list[tuple[int, Any]]:
+    """Run tasks by a query: a Spark Connect server supports nothing else."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
-        for batch in batches:
-            yield from map(result_batch, called(batch.column(0).to_pylist()))
+    def run(portions: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+        for portion in portions:
+            yield from map(result_batch, call(pickle.loads(portion)))
 
-    rows = spark.range(0, size, 1, tasks).mapInArrow(run, spark_schema(RESULT)).collect()
+    bounds = [len(items) * i // tasks for i in range(tasks + 1)]
+    portions = [pickle.dumps(items[start:end]) for start, end in pairwise(bounds)]
+    rows = stages_of_items(portions, run, RESULT).frame(spark).collect()
     return [pickle.loads(row.result) for row in rows]
 
 

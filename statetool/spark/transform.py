@@ -50,8 +50,9 @@ def change_by_expressions(
     """
     metas = states_without_namespace(operator)
     column_of = state_columns(metas)
+    paths = {name: path for name in change if (path := _path(name, metas)) is not None}
     for name in change:
-        if name not in metas and state_of_companion(name, metas) is None:
+        if name not in metas and name not in paths and state_of_companion(name, metas) is None:
             raise UnknownNameError(f"operator {operator.label!r} has no state {name!r}", hint=suggest(name, metas))
     if not change:
         raise OptionError("nothing to change", hint='pass expressions: {"balance": "CAST(balance AS DECIMAL(20, 4))"}')
@@ -61,17 +62,72 @@ def change_by_expressions(
         n
         for n in metas
         if n in change
+        or any(state == n for state, _ in paths.values())
         or column_of[n].lower() in text
         or "*" in text
         or any(f"{n}{suffix}" in change for suffix in SUFFIXES)
     ]
     frame = read(needed)
     timed = [n for n in needed if metas[n].kind not in ("list", "map") and has_ttl(metas[n])]
-    columns = {column_of.get(n, n): sql for n, sql in change.items()}
+    columns = {column_of.get(n, n): sql for n, sql in change.items() if n not in paths}
+    nested: dict[str, dict[tuple[str, ...], str]] = {}
+    for name, (state, fields) in paths.items():
+        nested.setdefault(column_of[state], {})[fields] = change[name]
+    if both := nested.keys() & columns.keys():
+        raise OptionError(f"{min(both)!r} is set as a whole and in part", hint="set it as a whole, or only its fields")
     own = {column_of[n] for n in needed}
     companions = {f"{n}{suffix}" for n in ("key", *own) for suffix in SUFFIXES} - own
-    data = apply_expressions(frame, columns, where, [column_of[n] for n in timed], companions & set(frame.columns))
+    timed_columns = [column_of[n] for n in timed]
+    for column, parts in nested.items():
+        columns[column] = _with_fields(frame.schema[column].dataType, column, parts, timed=column in timed_columns)
+    data = apply_expressions(frame, columns, where, timed_columns, companions & set(frame.columns))
     return arrow_schema(frame), arrow_schema(data), data
+
+
+def _path(name: str, metas: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
+    """Return the state and the fields of a path such as ``account.balance``, ``None`` if it is not one."""
+    states = [s for s in metas if name.startswith(f"{s}.")]
+    if name in metas or not states:
+        return None
+    state = max(states, key=len)
+    return state, tuple(name[len(state) + 1 :].split("."))
+
+
+def _with_fields(kind: t.DataType, column: str, parts: Mapping[tuple[str, ...], str], *, timed: bool) -> str:
+    """Return a SQL expression for a struct column in which some fields have new values of the same types.
+
+    Raises
+    ------
+    UnknownNameError, OptionError
+        A field does not exist, or the path leads to another type than a struct.
+    """
+    if timed and isinstance(kind, t.StructType):
+        kind = kind["value"].dataType
+    return _rebuild(kind, _quote(column), dict(parts), column)
+
+
+def _rebuild(kind: t.DataType, value: str, parts: Mapping[tuple[str, ...], str], path: str) -> str:
+    if () in parts:
+        if len(parts) > 1:
+            raise OptionError(f"{path!r} is set as a whole and in part", hint="set it as a whole, or only its fields")
+        return f"CAST(({parts[()]}) AS {kind.simpleString()})"
+    if not isinstance(kind, t.StructType):
+        raise OptionError(
+            f"{path!r} of type {kind.simpleString()} has no fields",
+            hint="change elements of lists and maps with statetool set",
+        )
+    for field, *_ in parts:
+        if field not in kind.names:
+            raise UnknownNameError(f"{path!r} has no field {field!r}", hint=suggest(field, kind.names))
+    members = []
+    for field in kind.fields:
+        inner = {
+            rest: sql for (first, *others), sql in parts.items() if first == field.name for rest in [tuple(others)]
+        }
+        part = f"{value}.{_quote(field.name)}"
+        name = field.name.replace("\\", "\\\\").replace("'", "\\'")
+        members.append(f"'{name}', {_rebuild(field.dataType, part, inner, f'{path}.{field.name}') if inner else part}")
+    return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(members)}) END"
 
 
 def apply_expressions(

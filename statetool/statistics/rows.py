@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from statetool.formats.key_groups import owner_of, range_for
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import timer_names
 from statetool.statistics.extremes import top
 from statetool.statistics.records import (
     AgeRow,
@@ -26,7 +27,6 @@ from statetool.statistics.source import Measured, Times
 from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, class_bounds, spans
 
 _MEASURES: Final = ("key_bytes", "value_bytes", "length")
-_TIMERS: Final = "_timer_state/"
 
 
 def keyed_rows(operator: str, source: Measured) -> Iterator[SizeRow]:
@@ -215,7 +215,7 @@ def age_rows(operator: str, sources: Iterable[Measured], *, counted: bool) -> It
 def timer_rows(operator: str, sources: Iterable[Measured]) -> Iterator[TimerRow]:
     """Yield timers by firing time; the first row of each timer state counts all timers."""
     for name, times in _times_by_state(p.timers for p in sources).items():
-        domain = name.removeprefix(_TIMERS).partition("_")[0]
+        domain, _ = timer_names(name)
         total: list[tuple[tuple[int | None, int | None], int]] = [((None, None), int(times.counts.sum()))]
         counted = [(span, n) for span, n in zip(spans(TIMER_EDGES), times.counts.tolist(), strict=True) if n]
         for (low, high), count in total + counted:

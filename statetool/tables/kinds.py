@@ -13,7 +13,7 @@ from statetool.errors import OptionError, UnknownNameError, UnsupportedError, su
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.state_meta import StateMetaInfo, check_timers
 from statetool.snapshot.operator import OperatorInventory
-from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
+from statetool.snapshot.state_tables import KEYED_STATE, TIMERS, timer_names
 from statetool.snapshot.views import (
     ASYNC_QUEUE,
     EVENT_QUEUE,
@@ -46,8 +46,6 @@ from statetool.tables.windows import WINDOW_COLUMNS, window_columns, window_rows
 from statetool.types import LogicalType, Scalar
 from statetool.types.options import ReadOptions
 from statetool.types.table_columns import state_columns
-
-_TIMERS_PREFIX: Final = "_timer_state/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ class TimersKind(KeyedKind):
         for name in spec.states:
             if name in table.metas:
                 n, groups, columns = table.timer_rows(batch, name)
-                yield n, groups, [*columns, *timer_names(name, n)]
+                yield n, groups, [*columns, *timer_columns(name, n)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +269,9 @@ def in_table_order(columns: Columns, spec: TableSpec, n: int) -> Columns:
     return [*columns, *undecoded]
 
 
-def timer_names(state: str, n: int) -> Columns:
+def timer_columns(state: str, n: int) -> Columns:
     """Return the columns ``domain`` and ``service`` of timers."""
-    domain, _, service = state.removeprefix(_TIMERS_PREFIX).partition("_")
+    domain, service = timer_names(state)
     return [
         ("domain", Scalar("string"), pa.array([domain] * n, type=pa.string())),
         ("service", Scalar("string"), pa.array([service] * n, type=pa.string())),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -59,6 +59,26 @@ class TableScan:
             yield from read_split(split)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlan:
+    """A table whose splits are planned on request: that needs the files of all subtasks, and the schema only headers."""
+
+    schema: pa.Schema
+    splits: Callable[[], Iterable[Split]]
+
+    def scan(self) -> TableScan:
+        """Plan the splits.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            A file does not exist.
+        FormatError
+            Offsets are damaged.
+        """
+        return TableScan(schema=self.schema, splits=tuple(self.splits()))
+
+
 def table_states(operator: OperatorInventory, columns: Columns) -> TableStates:
     """Return the states of an operator with the user's field names for rows.
 
@@ -99,6 +119,11 @@ def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
     UnsupportedError
         Arrow and Spark do not support a type.
     """
+    return plan_table(operator, request).scan()
+
+
+def plan_table(operator: OperatorInventory, request: ScanRequest) -> TablePlan:
+    """Plan the schema of a table; errors as for :func:`scan_table`, except those of its splits."""
     request = replace(
         request,
         table=_registered_name(operator, request.table),
@@ -108,11 +133,11 @@ def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
     states = table_states(operator, request.options.columns)
     kind = find_kind(operator, request.table)
     if isinstance(kind, KeyedKind):
-        return _scan_keyed(operator, request, states, kind)
-    return _scan_elements(operator, request, states, kind)
+        return _plan_keyed(operator, request, states, kind)
+    return _plan_elements(operator, request, states, kind)
 
 
-def _scan_keyed(operator: OperatorInventory, request: ScanRequest, states: TableStates, kind: KeyedKind) -> TableScan:
+def _plan_keyed(operator: OperatorInventory, request: ScanRequest, states: TableStates, kind: KeyedKind) -> TablePlan:
     options = request.options
     planned = kind.plan(operator, request, states)
     columns, column_of = planned.columns, planned.column_of
@@ -130,17 +155,19 @@ def _scan_keyed(operator: OperatorInventory, request: ScanRequest, states: Table
         key_group_column=request.key_group,
         memory_bytes=request.memory_bytes,
     )
-    sources = (
-        operator.keyed.sources(groups=groups, raw=kind.in_raw_state, target_bytes=request.target_bytes)
-        if column_of
-        else ()
-    )
-    return TableScan(schema=schema, splits=tuple(KeyedSplit(spec=spec, kind=kind, source=s) for s in sources))
+
+    def splits() -> Iterable[Split]:
+        if not column_of:
+            return ()
+        sources = operator.keyed.sources(groups=groups, raw=kind.in_raw_state, target_bytes=request.target_bytes)
+        return [KeyedSplit(spec=spec, kind=kind, source=s) for s in sources]
+
+    return TablePlan(schema=schema, splits=splits)
 
 
-def _scan_elements(
+def _plan_elements(
     operator: OperatorInventory, request: ScanRequest, states: TableStates, kind: ElementKind
-) -> TableScan:
+) -> TablePlan:
     name = kind.state(operator, request.table)
     meta, by_subtask = states.elements[name], request.subtask or kind.every_subtask
     if request.keys is not None or request.key_group:
@@ -159,8 +186,10 @@ def _scan_elements(
     )
     # Each subtask holds a part of union state, and on restore every subtask gets the union. All subtasks hold the same broadcast state.
     one_copy = meta.kind == "broadcast" and not by_subtask
-    splits = plan_elements(operator, spec, kind, one_copy=one_copy, target_bytes=request.target_bytes)
-    return TableScan(schema=schema, splits=tuple(splits))
+    return TablePlan(
+        schema=schema,
+        splits=lambda: plan_elements(operator, spec, kind, one_copy=one_copy, target_bytes=request.target_bytes),
+    )
 
 
 def scan_in_flight(
@@ -224,6 +253,26 @@ def _check_scalar(serializer: Serializer, value: Any, operator: str) -> None:
         ).at(operator=operator)
 
 
+def key_forms(operator: OperatorInventory, serializer: Serializer, value: Any) -> tuple[tuple[bytes, int | None], ...]:
+    """Return every form in which Flink may have written a key, with its hash code (``None`` if user code computes it).
+
+    Raises
+    ------
+    EncodeError
+        Not a key of this type.
+    """
+    _check_scalar(serializer, value, operator.label)
+    try:
+        return serializer.key_forms(value)
+    except (TypeError, AttributeError, ValueError) as e:
+        if isinstance(e, StatetoolError):
+            raise e.at(operator=operator.label) from None
+        raise EncodeError(
+            f"{value!r} is not a key of type {serializer.type_name}",
+            hint="keys are given as plain values: numbers, strings, tuples of them",
+        ).at(operator=operator.label) from e
+
+
 def encode_keys(
     operator: OperatorInventory, serializer: Serializer | None, keys: Sequence[Any]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
@@ -236,17 +285,7 @@ def encode_keys(
     encoded: list[bytes] = []
     groups: set[int] = set()
     for value in keys:
-        _check_scalar(serializer, value, operator.label)
-        try:
-            forms = serializer.key_forms(value)
-        except (TypeError, AttributeError, ValueError) as e:
-            if isinstance(e, StatetoolError):
-                raise e.at(operator=operator.label) from None
-            raise EncodeError(
-                f"{value!r} is not a key of type {serializer.type_name}",
-                hint="keys are given as plain values: numbers, strings, tuples of them",
-            ).at(operator=operator.label) from e
-        for raw, hash_code in forms:
+        for raw, hash_code in key_forms(operator, serializer, value):
             encoded.append(raw)
             # If ``hashCode()`` is user code, the key may be in any key group.
             groups |= (

@@ -32,7 +32,11 @@ from statetool.migration.plan import StepRow
 from statetool.saving.convert import ConvertRow
 from statetool.saving.copies import CopiedFile
 from statetool.saving.drop import DropRow
+from statetool.saving.erase import ErasedRow
+from statetool.saving.purge import PurgedRow
 from statetool.saving.rescale import RescaleRow
+from statetool.saving.sample import SampledRow
+from statetool.saving.set_values import SetRow
 from statetool.saving.uids import UidChange
 from statetool.snapshot.metadata_tables import METADATA_TABLES
 from statetool.statistics.records import TABLES, GrowthRow
@@ -57,6 +61,10 @@ RECORDS = {
     "converted": ConvertRow,
     "uid_changes": UidChange,
     "dropped": DropRow,
+    "erased": ErasedRow,
+    "sampled": SampledRow,
+    "set_values": SetRow,
+    "purged": PurgedRow,
     "migration_steps": StepRow,
     "advice": Advice,
     "findings": Finding,
@@ -120,6 +128,16 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             return list(statetool.convert(SAVEPOINT, str(corpus / "never-written"), dry_run=True).operators)
         case "uid_changes":
             return statetool.change_uids(SAVEPOINT, str(corpus / "never-written"), {"timers": "t"}, dry_run=True)
+        case "erased":
+            return list(statetool.erase(SAVEPOINT, "never-written", ["timer-3"], dry_run=True).plan.erased)
+        case "sampled":
+            return list(statetool.sample(SAVEPOINT, "never-written", keys=3, dry_run=True).operators)
+        case "set_values":
+            return list(
+                statetool.set_values(SAVEPOINT, "never-written", "with-ttl", 4, {"plain": 1}, dry_run=True).changes
+            )
+        case "purged":
+            return list(statetool.purge(SAVEPOINT, "never-written", {"ttl-map": 1}, now_ms=0, dry_run=True).states)
         case "dropped":
             return list(statetool.drop(SAVEPOINT, str(corpus / "never-written"), ["timers"], dry_run=True).dropped)
         case "structure_differences" | "difference_counts":

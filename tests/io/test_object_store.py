@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
+from statetool.directories.following import completed_checkpoints
 from statetool.errors import SnapshotNotFoundError, TargetExistsError
 from statetool.io import files, small_files
 from statetool.io.files import BYTES_READ
@@ -199,3 +200,19 @@ def test_exports_need_no_package_of_hadoops(store: Any, savepoint: str, spark: A
         assert sorted(map(repr, exported)) == sorted(map(repr, operator.to_arrow().to_pylist()))
     with pytest.raises(TargetExistsError):
         export_table(operator, ScanRequest(), target, style=style)
+
+
+def test_a_trigger_with_nothing_new_lists_the_checkpoints_only(store: Any, requests: Store, corpus: Path) -> None:
+    store.put(str(corpus / CHECKPOINT / "snapshot"), f"{BUCKET}/followed", recursive=True)
+    for n in range(20):
+        store.pipe_file(f"{BUCKET}/followed/shared/{n}", b"")
+    known: dict[str, Any] = {}
+    requests.requests.clear()
+    first = completed_checkpoints(f"s3://{BUCKET}/followed", known)
+    assert len(first) > 1
+    assert len(requests.requests) <= 2 + 2 * len(first)
+    requests.requests.clear()
+    assert completed_checkpoints(f"s3://{BUCKET}/followed", known) == first
+    assert len(requests.requests) <= 2
+    store.rm(first[0].path.removeprefix("s3://"), recursive=True)
+    assert completed_checkpoints(f"s3://{BUCKET}/followed", known) == first[1:]

@@ -18,6 +18,7 @@ from statetool.snapshot.metadata_tables import file_rows
 from tests.support.checks.copies import check_copy
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
+from tests.support.snapshots.entries import readable
 from tests.support.snapshots.stored import header_bytes, records, stream_bytes
 
 
@@ -96,24 +97,6 @@ CONVERTED = (
     "v2_3_0-rocksdb-incremental-inline",
     "v2_3_0-changelog-rocksdb",
 )
-
-
-def readable(case: Case, folder: Path) -> Path:
-    """Return the case's snapshot, without operators in heap layout with values whose end only user code can find."""
-    if "hashmap" not in case.folder.name:
-        return case.metadata.parent
-    unreadable = [
-        name
-        for name, operator in Inventory(str(case.metadata)).operators.items()
-        if any(meta.value.needs_frame for _, meta in operator.keyed_states.values())
-    ]
-    statetool.drop(str(case.metadata.parent), str(folder), unreadable)
-    case.expected["operators"] = {
-        name: wanted
-        for name, wanted in case.expected["operators"].items()
-        if not {name, wanted["operator_id"]} & set(unreadable)
-    }
-    return folder
 
 
 @pytest.mark.parametrize("name", quick(CONVERTED, "v2_3_0-hashmap-native"))

@@ -53,6 +53,10 @@ VERBS: dict[str, Verb] = {
     "uid": lambda target, folder, over: st.change_uids(
         str(folder / "files"), target, {"op": "renamed"}, take_over=over
     ),
+    "erase": lambda target, folder, over: st.erase(SAVEPOINT, target, ["timer-3"], take_over=over),
+    "set_values": lambda target, folder, over: st.set_values(
+        SAVEPOINT, target, "with-ttl", 4, {"plain": 1}, take_over=over
+    ),
     "drop": lambda target, folder, over: st.drop(SAVEPOINT, target, ["timers"], take_over=over),
     "migrate": lambda target, folder, over: st.migrate(
         str(folder / "files"), target, to=str(folder / "wider"), accept=["op.v.value"], take_over=over

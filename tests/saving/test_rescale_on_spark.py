@@ -53,3 +53,14 @@ def test_errors_of_tasks_are_ours_and_leave_nothing(in_tasks: Any, corpus: Path,
     with pytest.raises(FormatError, match=r"key group.*operator orders"):
         statetool.rescale(str(tmp_path / "damaged"), str(tmp_path / "new"), {"orders": 300}, spark=in_tasks)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kind", ["hashmap-canonical-compressed", "rocksdb-native"])
+def test_spark_erases_and_sets_what_threads_do(in_tasks: Any, corpus: Path, tmp_path: Path, kind: str) -> None:
+    source = str(Case(corpus / f"v2_3_0-{kind}").metadata.parent)
+    here = statetool.erase(source, str(tmp_path / "here"), ["timer-3", 4])
+    there = statetool.erase(source, str(tmp_path / "there"), ["timer-3", 4], spark=in_tasks)
+    assert here.plan.erased == there.plan.erased
+    old, new = Inventory(str(tmp_path / "here")), Inventory(str(tmp_path / "there"))
+    for name in ("timers", "with-ttl"):
+        assert stream_bytes(old.operators[name]) == stream_bytes(new.operators[name])

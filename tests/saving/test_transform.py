@@ -266,3 +266,27 @@ def test_how_arrow_keeps_values_says_nothing_of_their_type(tmp_path: Path) -> No
     assert rows["order"].to_pylist() == [{"color": "BLUE", "n": 1}, {"color": "RED", "n": 2}]
     assert rows["colors"].to_pylist() == [["BLUE", "RED"]] * 2
     assert rows["time"].to_pylist() == stamps.to_pylist()
+
+
+def test_a_function_that_drops_rows_is_told_which_timers_stay(tmp_path: Path) -> None:
+    operator = statetool.load(SAVEPOINT)["timers"]
+    with pytest.warns(UserWarning, match=r"dropped 1 row.*stay in _timer_state/.*call erase\('timers', keys\)"):
+        operator.transform(lambda table: table.slice(1))
+
+
+def test_one_field_of_a_struct_is_changed(spark: Any, tmp_path: Path) -> None:
+    sp = statetool.load(SAVEPOINT, spark=spark)
+    uid = "collections-by-string"
+    change = {"mean.f0": "mean.f0 + 1", "history": "history"}
+    new = sp[uid].transform(change, where="key = ''").write(str(tmp_path / "new"))
+    old_rows, new_rows = (
+        {r.key: r["mean"].asDict() for r in s[uid].keyed_state(["mean"]).collect()} for s in (sp, new)
+    )
+    old_rows[""]["f0"] += 1
+    assert new_rows == old_rows
+    with pytest.raises(UnknownNameError, match="no field 'f9'"):
+        sp[uid].transform({"mean.f9": "1"})
+    with pytest.raises(OptionError, match="has no fields"):
+        sp[uid].transform({"total.f9": "1"})
+    with pytest.raises(OptionError, match="in part"):
+        sp[uid].transform({"mean.f0": "1", "mean": "mean"})

@@ -16,6 +16,7 @@ from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, StatetoolError
 from statetool.spark import frames
 from statetool.tables.request import ScanRequest
+from statetool.tables.scan import TableScan
 from tests.support.spark.data_sources import data_sources, rows_of
 
 WAYS = {"here": 1 << 30, "tasks": 0}
@@ -153,7 +154,8 @@ def test_each_core_gets_something_to_read_unless_the_caller_says_how_much(
 def test_a_task_leaves_the_collector_of_cycles_little_to_do() -> None:
     assert not gc.get_freeze_count()
     try:
-        assert list(frames.reader((), None)(iter(()))) == []
+        stages = frames.scan_stages(TableScan(schema=pa.schema([]), splits=()), None).stages
+        assert list(stages[0].function(iter(()))) == []
         assert gc.get_freeze_count() > 10_000
     finally:
         gc.unfreeze()

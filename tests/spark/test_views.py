@@ -10,7 +10,7 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.errors import StatetoolError
-from statetool.spark import views
+from statetool.spark.stages import Stages
 from tests.support.spark.data_sources import data_sources, rows_of
 
 #: Numbers that Spark assigns to columns, plans and expressions.
@@ -35,7 +35,7 @@ def test_both_ways_make_the_same_views(
 ) -> None:
     savepoint = statetool.load(SAVEPOINT, spark=spark, local_bytes=local_bytes)
     with monkeypatch.context() as patch:
-        patch.delattr(views, "_create")  # no fallback to it
+        patch.delattr(Stages, "frame")  # no fallback to it
         names = savepoint.register("same")
     tables = {t.name: (t.tableType, t.isTemporary) for t in spark.catalog.listTables()}
     views_by_name = {name: (plan_of(spark, name), spark.table(name).schema, tables[name]) for name in names}

@@ -12,6 +12,8 @@ Features that only RocksDB itself should read (range deletions, compression dict
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +23,7 @@ from statetool.errors import FormatError
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.stored_blocks import Reader, StoredBlocks, uncompress
-from statetool.formats.stream import OpenStream, Stream
+from statetool.formats.stream import OpenStream, ReadAhead, Stream
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import Bytes, frozen
 from statetool.kernels.blocks import BAD_SHARED, BLOCK_MESSAGES, TRAILER_BYTES, decode_index, read_varint
@@ -98,6 +100,7 @@ class SortedTable:
             except FormatError as error:
                 raise error.at(file=stream.file) from None
         raw = properties.get(b"rocksdb.raw.key.size", 0) + properties.get(b"rocksdb.raw.value.size", 0)
+        self._ahead: ReadAhead | None = None
         #: Bytes of keys and values per byte of data blocks.
         self.expansion = max(1.0, raw / max(1, properties.get(b"rocksdb.data.size", 0)))
 
@@ -189,6 +192,16 @@ class SortedTable:
             offset=where[:n].copy(), size=length[:n].copy(),
         )  # fmt: skip
 
+    def reading_ahead(self, high: bytes, most_bytes: int) -> SortedTable:
+        """Return the table for one ascending read of keys below ``high``, which fetches up to ``most_bytes`` at once if it is remote."""
+        if not self.stream.is_far or self.stream.is_small or not len(self.blocks.size):
+            return self
+        last = min(self.blocks.first_not_before(high), len(self.blocks.size) - 1)
+        table = copy(self)
+        end = int(self.blocks.offset[last] + self.blocks.size[last]) + TRAILER_BYTES
+        table._ahead = ReadAhead(self.stream, end, most_bytes)
+        return table
+
     def stored(self, numbers: Int64s) -> StoredBlocks:
         """Read data blocks by their ascending indexes.
 
@@ -197,7 +210,7 @@ class SortedTable:
         FormatError
             Damaged; with file and offset of the block.
         """
-        with self.stream.open() as f:
+        with nullcontext(self._ahead) if self._ahead is not None else self.stream.open() as f:
             return StoredBlocks.read(
                 f, self.stream, self.blocks.offset[numbers], self.blocks.size[numbers], self.checksum
             )

@@ -32,6 +32,9 @@ from statetool.kernels.runs import MERGE, merge_runs, newest
 _Number = TypeVar("_Number", np.int64, np.uint64)
 _MOST_TABLES: Final = 32
 _CUTS: Final = 16
+#: Bytes of all remote files of a range that are fetched ahead, and of one file with one request. Requests of 4 to 8 MiB cost least.
+_AHEAD_BYTES: Final = 96 << 20
+_MOST_AHEAD: Final = 8 << 20
 
 
 class Tables:
@@ -110,6 +113,8 @@ class Tables:
         FormatError
             Damaged.
         """
+        share = min(_MOST_AHEAD, _AHEAD_BYTES // max(1, len(tables)))
+        tables = [(file, table.reading_ahead(high, share)) for file, table in tables]
         start, behind = low, False
         for bound in [*range_bounds(tables, low, high, limit), None]:
             stop = high if bound is None else bound

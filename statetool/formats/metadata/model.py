@@ -109,7 +109,12 @@ def handles_of(metadata: SnapshotMetadata) -> Iterator[Handle]:
 def operator_handles(operator: OperatorState) -> Iterator[Handle]:
     """Yield every handle of an operator."""
     yield operator.coordinator
-    for s in operator.subtasks:
-        yield from (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed)
-        yield from s.input_channels
-        yield from s.output_channels
+    for subtask in operator.subtasks:
+        yield from subtask_handles(subtask)
+
+
+def subtask_handles(subtask: SubtaskState) -> Iterator[Handle]:
+    """Yield every handle of a subtask."""
+    yield from (subtask.managed_operator, subtask.raw_operator, subtask.managed_keyed, subtask.raw_keyed)
+    yield from subtask.input_channels
+    yield from subtask.output_channels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from statetool.errors import FormatError, UnsupportedError
@@ -26,6 +27,7 @@ from statetool.formats.metadata.handles import (
     SegmentOperatorHandle,
     StatePartitions,
     StreamHandle,
+    file_streams,
 )
 from statetool.formats.metadata.model import (
     MAGIC,
@@ -35,6 +37,7 @@ from statetool.formats.metadata.model import (
     OperatorState,
     SnapshotMetadata,
     SubtaskState,
+    subtask_handles,
 )
 from statetool.io.cursor import Cursor
 
@@ -59,15 +62,40 @@ def parse_metadata(data: bytes, *, file: str | None = None) -> SnapshotMetadata:
     UnsupportedError
         A version that statetool does not know.
     """
+    return _parse(data, file, keep_handles=True).metadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReferences:
+    """The references of a snapshot to files.
+
+    Attributes
+    ----------
+    metadata
+        The metadata without the subtasks of operators.
+    streams
+        The streams in files, in wire order, each with whether it is a changelog (see :func:`file_streams`).
+    """
+
+    metadata: SnapshotMetadata
+    streams: list[tuple[FileHandle | RelativeFileHandle | SegmentHandle, bool]]
+
+
+def parse_references(data: bytes, *, file: str | None = None) -> FileReferences:
+    """Parse a ``_metadata`` file but keep only its references to files; parameters and errors as for :func:`parse_metadata`."""
+    return _parse(data, file, keep_handles=False)
+
+
+def _parse(data: bytes, file: str | None, *, keep_handles: bool) -> FileReferences:
     try:
         try:
-            return _Reader(data, changelog_of_1_14=False).metadata()
+            return _Reader(data, changelog_of_1_14=False, keep_handles=keep_handles).references()
         except FormatError as error:
             # Flink 1.14 and 1.15 used a different layout for tags 8 to 10, under the same tags and the same version 3.
             if data[4:8] != b"\x00\x00\x00\x03":
                 raise
             try:
-                return _Reader(data, changelog_of_1_14=True).metadata()
+                return _Reader(data, changelog_of_1_14=True, keep_handles=keep_handles).references()
             except FormatError:
                 raise error from None
     except (FormatError, UnsupportedError) as error:
@@ -77,10 +105,15 @@ def parse_metadata(data: bytes, *, file: str | None = None) -> SnapshotMetadata:
 class _Reader:
     """One pass over the file."""
 
-    def __init__(self, data: bytes, *, changelog_of_1_14: bool) -> None:
+    def __init__(self, data: bytes, *, changelog_of_1_14: bool, keep_handles: bool) -> None:
         self.c = Cursor(data)
         self.version = 0
         self.changelog_of_1_14 = changelog_of_1_14
+        self.keep_handles = keep_handles
+        self.streams: list[tuple[FileHandle | RelativeFileHandle | SegmentHandle, bool]] = []
+
+    def references(self) -> FileReferences:
+        return FileReferences(metadata=self.metadata(), streams=self.streams)
 
     def metadata(self) -> SnapshotMetadata:
         c = self.c
@@ -160,8 +193,16 @@ class _Reader:
             n = 0
         if n < 0 or n > c.left // 4 or n > parallelism:
             raise c.fail(f"{n} subtask states for parallelism {parallelism}", pos=start)
-        subtasks = tuple(self.subtask_state(parallelism) for _ in range(n))
-        if len({s.index for s in subtasks}) != n:
+        subtasks: list[SubtaskState] = []
+        indexes: set[int] = set()
+        for _ in range(n):
+            subtask = self.subtask_state(parallelism)
+            indexes.add(subtask.index)
+            if self.keep_handles:
+                subtasks.append(subtask)
+            else:
+                self.streams += (s for handle in subtask_handles(subtask) for s in file_streams(handle))
+        if len(indexes) != n:
             raise c.fail("a subtask has two states", pos=start)
         return OperatorState(
             name=name,
@@ -171,7 +212,7 @@ class _Reader:
             max_parallelism=max_parallelism,
             coordinator=coordinator,
             fully_finished=fully_finished,
-            subtasks=subtasks,
+            subtasks=tuple(subtasks),
         )
 
     def coordinator(self) -> StreamHandle:

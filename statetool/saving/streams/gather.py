@@ -6,7 +6,7 @@ Runs in a task. Memory: about ``memory_bytes``; a larger key group is sorted and
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -36,6 +36,28 @@ _LEAST_WINDOW: Final = 64 << 10
 _PORTION_BYTES: Final = 2 << 20
 #: Bytes of the index after the key of a single list element.
 INDEX_BYTES: Final = 8
+#: Part of a key group: packed entries, and the batch and order that select them.
+Piece: TypeAlias = "tuple[PackedRun, EntryBatch, Int64s]"
+
+
+def write_pieces(writer: KeyedStreamWriter, number: int, pieces: Iterator[Piece], prefix: int) -> None:
+    """Append a key group given in pieces; an empty one is omitted.
+
+    Parameters
+    ----------
+    prefix
+        Bytes of the key-group prefix of each key.
+    """
+    pieces = (piece for piece in pieces if len(piece[2]))
+    first = next(pieces, None)
+    if first is None:
+        return
+    with writer.group(number) as append:
+        joiner = GroupJoiner(append, prefix)
+        joiner.add(*first)
+        for piece in pieces:
+            joiner.add(*piece)
+        joiner.finish()
 
 
 class Gatherer:
@@ -73,26 +95,11 @@ class Gatherer:
         for portion in self.steps(segments):
             first, last = int(portion.numbers[0]), int(portion.numbers[-1])
             if first == last and portion.size_bytes > self.memory_bytes:
-                self.write_large(writer, first, (self.settled(*b) for b in self.merged(portion)))
+                write_pieces(writer, first, (self.settled(*b) for b in self.merged(portion)), self.prefix)
                 continue
             run = portion.load()
             batch = run.entries(self.prefix)
             writer.add_groups(self.in_order(run, batch))
-
-    def write_large(
-        self, writer: KeyedStreamWriter, number: int, pieces: Iterator[tuple[PackedRun, EntryBatch, Int64s]]
-    ) -> None:
-        """Append a key group given in pieces; an empty one is omitted."""
-        pieces = (piece for piece in pieces if len(piece[2]))
-        first = next(pieces, None)
-        if first is None:
-            return
-        with writer.group(number) as append:
-            joiner = GroupJoiner(append, self.prefix)
-            joiner.add(*first)
-            for piece in pieces:
-                joiner.add(*piece)
-            joiner.finish()
 
     def steps(self, segments: Segments) -> Iterator[Segments]:
         """Cut segments between key groups into small portions; a larger key group forms a portion alone."""

@@ -22,6 +22,7 @@ from statetool.hashing.keys import KeyHasher
 from statetool.io.cursor import Cursor
 from statetool.saving.publish import Staging
 from statetool.saving.streams.conversion import StateConversion
+from statetool.saving.streams.filters import AddedEntry, EntryFilter, added_batch
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.output import KeyedStreamWriter, NewStream, StreamOutput
 from statetool.saving.streams.runs import PackedRun, Segments, entry_batch
@@ -49,6 +50,8 @@ class CarriedEntries:
         Hash function of keys whose serializer does not provide it; ``None`` if it does, or if no hash is needed.
     conversions
         Type conversions of state values, by the names of states in the source.
+    filter
+        Chooses the entries that stay, by their keys in the source.
     """
 
     source: KeyGroupReader
@@ -56,6 +59,7 @@ class CarriedEntries:
     max_parallelism: int
     formula: HashFormula | None = None
     conversions: Mapping[str, StateConversion] = field(default_factory=dict)
+    filter: EntryFilter | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -80,6 +84,8 @@ class CarriedEntries:
             for batch in source.batches(EntryRequest(states=tuple(self.ids), batch_bytes=_BATCH_BYTES)):
                 if (ids[batch.state] < 0).any():
                     batch = batch.take(np.flatnonzero(ids[batch.state] >= 0))
+                if self.filter is not None:
+                    batch = self.filter.apply(header, batch)
                 if len(batch):
                     for converted in self._converted(header, replace(batch, group=new_groups.of(batch))):
                         columns = (converted.key, converted.key_end, converted.value, converted.value_end)
@@ -100,6 +106,23 @@ class CarriedEntries:
             yield batch
         elif unchanged.any():
             yield batch.take(np.flatnonzero(unchanged))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedEntries:
+    """Entries that the base does not have, with their state ids by name; picklable."""
+
+    added: tuple[AddedEntry, ...]
+    ids: Mapping[str, int]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of keys and values."""
+        return sum(len(entry.key) + len(entry.value) for entry in self.added)
+
+    def batches(self) -> Iterator[EntryBatch]:
+        """Return the entries as one batch."""
+        yield added_batch(self.added, self.ids)
 
 
 class _NewGroups:

@@ -155,6 +155,12 @@ class KeyedStreamWriter:
         yield framed.write
         framed.flush()
 
+    @contextmanager
+    def stored_group(self, number: int) -> Iterator[Write]:
+        """Provide a function that appends the bytes of a stored key group, already compressed if the stream is."""
+        self.offsets[number - self._groups.start] = self._size
+        yield self._append
+
 
 class GroupJoiner:
     """Joiner of canonical pieces of one key group, sorted by state; the key group may be larger than memory.

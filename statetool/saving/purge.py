@@ -1,0 +1,143 @@
+"""Plan to remove expired values, overdue timers and empty lists. Flink itself removes expired values only when it reads or compacts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from statetool.columns.values import StateLayout
+from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
+from statetool.saving.composition import OperatorChange
+from statetool.saving.erase import Form, form_of
+from statetool.saving.streams.expired import ExpiredFilter
+from statetool.saving.tally import Count, Tally, tally_removed
+from statetool.saving.transform import has_ttl
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import OperatorRecord
+
+#: Calls a function for each item of a list, and returns the results in order.
+Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeRequest:
+    """What to remove; see :class:`statetool.saving.streams.expired.ExpiredFilter`."""
+
+    ttl_ms: Mapping[str, int]
+    now_ms: int
+    timers_before_ms: Mapping[str, int]
+    empty: bool
+
+    def __post_init__(self) -> None:
+        if not self.ttl_ms and not self.timers_before_ms and not self.empty:
+            raise OptionError(
+                "nothing to purge",
+                hint="pass --ttl STATE=7d, --event-timers-before, --processing-timers-before or --empty",
+            )
+
+    @property
+    def filter(self) -> ExpiredFilter:
+        """The filter of entries."""
+        return ExpiredFilter(
+            ttl_ms=self.ttl_ms, now_ms=self.now_ms, timers_before_ms=self.timers_before_ms, empty=self.empty
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgedRow(OperatorRecord):
+    """One state or timer queue before and after. Bytes are those of keys, namespaces and values."""
+
+    state: str
+    kind: str
+    entries: int
+    removed_entries: int
+    size_bytes: int
+    removed_bytes: int
+    form: Form
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgePlan:
+    """The states to purge."""
+
+    states: tuple[PurgedRow, ...]
+    changes: Mapping[str, OperatorChange]
+
+
+def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[str], map: Map) -> PurgePlan:
+    """Plan what to remove. Reads the keyed state of operators that have such states or timers.
+
+    Parameters
+    ----------
+    operators
+        Uids or operator ids. By default all.
+    map
+        Calls a function for each item of a list, in threads or tasks.
+
+    Raises
+    ------
+    UnknownNameError
+        No operator has a state.
+    OptionError
+        A state has no time to live.
+    UnsupportedError
+        The values of a state cannot be decoded.
+    """
+    chosen = [inventory.operator(name) for name in dict.fromkeys(operators)] or list(inventory.operators.values())
+    known = {name: meta for operator in chosen for name, (_, meta) in operator.listed_keyed.items()}
+    for name in request.ttl_ms:
+        if name not in known:
+            raise UnknownNameError(f"no operator has a keyed state {name!r}", hint=suggest(name, known))
+    rows: list[PurgedRow] = []
+    changes: dict[str, OperatorChange] = {}
+    entry_filter = request.filter
+    for operator in chosen:
+        concerned = [meta for _, meta in operator.listed_keyed.values() if entry_filter.concerns(meta)]
+        if not concerned:
+            continue
+        operator.check_listed("keyed")
+        for meta in concerned:
+            if meta.name in request.ttl_ms:
+                _check_ttl(operator, meta.name)
+        total = Tally()
+        for part in map(partial(tally_removed, entry_filter), operator.keyed.sources(raw=True)):
+            total = total + part
+        form: Form = "unchanged"
+        if total.groups:
+            narrowed = entry_filter.within(total.groups)
+            changes[operator.state.operator_id] = OperatorChange(filter=narrowed)
+            form = form_of(operator, narrowed)
+        nothing = Count(0, 0)
+        for meta in concerned:
+            held, removed = total.read.get(meta.name, nothing), total.states.get(meta.name, nothing)
+            if not held.entries:
+                continue
+            rows.append(
+                PurgedRow(
+                    operator=operator.label,
+                    state=meta.name,
+                    kind=meta.kind,
+                    entries=held.entries,
+                    removed_entries=removed.entries,
+                    size_bytes=held.size_bytes,
+                    removed_bytes=removed.size_bytes,
+                    form=form,
+                )
+            )
+    return PurgePlan(states=tuple(rows), changes=changes)
+
+
+def _check_ttl(operator: OperatorInventory, name: str) -> None:
+    _, meta = operator.keyed_states[name]
+    shape = StateLayout(meta)
+    if shape.framed_bytes or shape.packed is not None:
+        raise UnsupportedError(
+            f"values of type {meta.value.type_name} cannot be decoded", hint="declare the class with --declare or --jar"
+        ).at(operator=operator.label, state=name)
+    if not has_ttl(meta):
+        raise OptionError(
+            f"the values of state {name!r} have no time to live", hint="run: statetool states SRC, column ttl"
+        ).at(operator=operator.label)

@@ -1,0 +1,244 @@
+"""Plan a small copy of a snapshot: some keys of each operator with all their state, or some key groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.entries.form import KeyGroupReader, error_context
+from statetool.errors import OptionError, UnsupportedError
+from statetool.saving.composition import OperatorChange
+from statetool.saving.erase import Form, form_of
+from statetool.saving.streams.filters import (
+    EntryFilter,
+    KeyGroupFilter,
+    SampleFilter,
+    hash_keys_of,
+    key_bounds,
+    sample_hashes,
+)
+from statetool.saving.tally import Tally, tally_removed
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.metadata_tables import metadata_rows
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import OperatorRecord
+from statetool.types.options import whole_number
+
+_HASHES: Final = 1 << 64
+_RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?")
+#: Filter that keeps no entry: it counts all.
+_NOTHING: Final = KeyGroupFilter(groups=frozenset())
+#: Calls a function for each item of a list, and returns the results in order.
+Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledRow(OperatorRecord):
+    """One sampled operator.
+
+    Attributes
+    ----------
+    form
+        How its keyed state is written, as for :class:`statetool.saving.erase.ErasedOperator`.
+    keys, entries
+        Number of keys and entries in the sample, ``None`` in a dry run.
+    old_bytes, new_bytes
+        Stored bytes of the operator in the source and in the sample. The latter is ``None`` in a dry run.
+    """
+
+    operator_id: str
+    key_type: str
+    form: Form
+    keys: int | None
+    entries: int | None
+    old_bytes: int
+    new_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSize:
+    """The size of a sample: a share of the keys, a number of keys per operator, or key groups."""
+
+    share: float | None = None
+    count: int | None = None
+    key_groups: frozenset[int] | None = None
+
+    @classmethod
+    def of(cls, keys: str | int | float | None, key_groups: str | Iterable[int] | None) -> SampleSize:
+        """Parse the size.
+
+        Parameters
+        ----------
+        keys
+            ``"1%"``, a share such as 0.01, or a whole number of keys per operator.
+        key_groups
+            Key groups: ``"0-3,7"``, or numbers.
+
+        Raises
+        ------
+        OptionError
+            Neither or both were given, or one is not valid.
+        """
+        if (keys is None) == (key_groups is None):
+            raise OptionError("pass either a number of keys or key groups", hint="pass --keys 1% or --key-groups 0-3")
+        if key_groups is not None:
+            return cls(key_groups=frozenset(_parse_groups(key_groups)))
+        if isinstance(keys, str) and keys.endswith("%"):
+            return cls._of_share(_number(keys[:-1], keys) / 100, keys)
+        if isinstance(keys, float):
+            return cls._of_share(keys, keys)
+        number = int(keys) if isinstance(keys, str) and keys.isdecimal() else keys
+        return cls(count=whole_number("keys", number, least=1))
+
+    @classmethod
+    def _of_share(cls, share: float, given: object) -> SampleSize:
+        if not 0 < share <= 1:
+            raise OptionError(f"keys={given} is not a share of the keys", hint="pass more than 0% and at most 100%")
+        return cls(share=share)
+
+
+def _number(text: str, given: object) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(f"keys={given!r} is neither a share nor a number", hint="pass 1% or 1000") from None
+
+
+def _parse_groups(given: str | Iterable[int]) -> set[int]:
+    if not isinstance(given, str):
+        return {whole_number("key_groups", g, least=0) for g in given}
+    groups: set[int] = set()
+    for part in given.split(","):
+        found = _RANGE.fullmatch(part.strip())
+        if found is None or int(found[1]) > int(found[2] or found[1]):
+            raise OptionError(f"key groups {part!r} are not a range", hint="pass 0-3 or 0,7")
+        groups |= set(range(int(found[1]), int(found[2] or found[1]) + 1))
+    return groups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplePlan:
+    """The operators to sample.
+
+    Attributes
+    ----------
+    filters
+        The filter of each operator with keyed state, by operator id.
+    """
+
+    operators: tuple[SampledRow, ...]
+    filters: Mapping[str, EntryFilter]
+    changes: Mapping[str, OperatorChange]
+
+
+def plan_sample(
+    inventory: Inventory, size: SampleSize, operators: Sequence[str], map: Map, *, seed: int = 0
+) -> SamplePlan:
+    """Plan which keys stay. For a number of keys, all keys are read to find those with the smallest hashes.
+
+    Parameters
+    ----------
+    operators
+        Uids or operator ids. By default all operators with keyed state.
+    seed
+        Selects one of many samples. Operators with keys of the same type share their keys.
+
+    Raises
+    ------
+    OptionError
+        No operator has keyed state, or a key group does not exist.
+    UnsupportedError
+        The keys of an operator cannot be decoded.
+    """
+    chosen = [inventory.operator(name) for name in dict.fromkeys(operators)] or list(inventory.operators.values())
+    rows: list[SampledRow] = []
+    filters: dict[str, EntryFilter] = {}
+    for operator in chosen:
+        operator.check_listed("keyed")
+        if not operator.keyed_states:
+            if operators:
+                operator.keyed.needed_key()
+            continue
+        entry_filter = _filter(operator, size, seed, map)
+        filters[operator.state.operator_id] = entry_filter
+        rows.append(
+            SampledRow(
+                operator=operator.label,
+                operator_id=operator.state.operator_id,
+                key_type=operator.keyed.needed_key().type_name,
+                form=form_of(operator, entry_filter),
+                keys=None,
+                entries=None,
+                old_bytes=_stored_bytes(operator),
+                new_bytes=None,
+            )
+        )
+    if not rows:
+        raise OptionError("no operator has keyed state, so there is nothing to sample", hint="run: statetool copy")
+    changes = {operator_id: OperatorChange(filter=chosen) for operator_id, chosen in filters.items()}
+    return SamplePlan(operators=tuple(rows), filters=filters, changes=changes)
+
+
+def _filter(operator: OperatorInventory, size: SampleSize, seed: int, map: Map) -> EntryFilter:
+    if size.key_groups is not None:
+        most = operator.state.max_parallelism
+        if max(size.key_groups, default=0) >= most:
+            raise OptionError(
+                f"key group {max(size.key_groups)} does not exist: max parallelism is {most}",
+                hint=f"pass key groups below {most}, or choose operators with --uid",
+            ).at(operator=operator.label)
+        return KeyGroupFilter(groups=size.key_groups)
+    serializer = operator.keyed.needed_key()
+    if isinstance(serializer, OpaqueSerializer) or serializer.needs_frame:
+        raise UnsupportedError(
+            f"the end of keys of type {serializer.type_name} cannot be found",
+            hint="pass --key-groups instead of --keys, or declare the class with --declare or --jar",
+        ).at(operator=operator.label)
+    if size.share is not None:
+        return SampleFilter(seed=seed, below=round(size.share * _HASHES))
+    assert size.count is not None
+    smallest: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+    for part in map(partial(_smallest_hashes, size.count, seed), operator.keyed.sources(raw=True)):
+        smallest = np.union1d(smallest, part)[: size.count]
+    below = int(smallest[-1]) + 1 if len(smallest) == size.count else _HASHES
+    return SampleFilter(seed=seed, below=below)
+
+
+def _smallest_hashes(count: int, seed: int, source: KeyGroupReader) -> npt.NDArray[np.uint64]:
+    smallest: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+    with error_context(source):
+        header = source.header()
+        for batch in source.batches():
+            hashes = sample_hashes(hash_keys_of(batch, *key_bounds(header, batch)), seed)
+            if len(smallest) == count:
+                hashes = hashes[hashes < smallest[-1]]
+            smallest = np.union1d(smallest, hashes)[:count]
+    return smallest
+
+
+def _stored_bytes(operator: OperatorInventory) -> int:
+    return sum(int(row.state_bytes) for row in metadata_rows("operators", [operator]))
+
+
+def measure_sample(inventory: Inventory, plan: SamplePlan, map: Map) -> tuple[SampledRow, ...]:
+    """Return the rows of a plan with the keys, entries and bytes of the written sample."""
+    by_id = {o.state.operator_id: o for o in inventory.operators.values()}
+    rows = []
+    for row in plan.operators:
+        operator = by_id[row.operator_id]
+        held = Tally()
+        for part in map(partial(tally_removed, _NOTHING), operator.keyed.sources(raw=True)):
+            held = held + part
+        rows.append(
+            replace(
+                row, operator=operator.label, keys=held.keys, entries=held.entries, new_bytes=_stored_bytes(operator)
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,385 @@
+"""Plan to set single values of one key, and to add and remove its timers. Only entries of the key that change are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from statetool.columns.values import StateLayout, split_list
+from statetool.entries.form import error_context
+from statetool.entries.selection import key_starts
+from statetool.errors import DecodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
+from statetool.formats.state_meta import StateMetaInfo
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.saving.streams.filters import AddedEntry, KeyFilter, ReplaceFilter
+from statetool.saving.value_paths import REMOVED, ItemStep, Step, ValuePath, list_index, plain_of, replace_at
+from statetool.serializers.base import Serializer
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import timer_names
+from statetool.tables.option_text import Key
+from statetool.tables.scan import encode_keys
+from statetool.types import Scalar, TtlType
+from statetool.types.display import display_value
+from statetool.types.operators import OperatorRecord
+
+Domain = Literal["event", "processing"]
+_SEPARATOR: Final = b","
+_NOT_NULL, _NULL = b"\x00", b"\x01"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueEdit:
+    """A new value of a state, or of a part of it: a JSON value, or :data:`~statetool.saving.value_paths.REMOVED`."""
+
+    path: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerEdit:
+    """A timer to add or to remove. The ``service`` is needed if the operator has several in this time domain."""
+
+    domain: Domain
+    timestamp_ms: int
+    adds: bool
+    service: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRow(OperatorRecord):
+    """One change: the value at a path, or a timer, as text. ``None`` before or after means that there is none."""
+
+    state: str
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPlan:
+    """The changes of one key's state, and the filter that makes them."""
+
+    operator: str
+    changes: tuple[SetRow, ...]
+    filter: ReplaceFilter
+
+
+def plan_set(
+    operator: OperatorInventory,
+    key: Key,
+    values: Sequence[ValueEdit],
+    timers: Sequence[TimerEdit],
+    *,
+    now_ms: int,
+    new_key: bool = False,
+) -> SetPlan:
+    """Plan to change the state of one key. Reads its key group.
+
+    Parameters
+    ----------
+    now_ms
+        Time of the last access of new values with a time to live.
+    new_key
+        Whether the key may have no state yet.
+
+    Raises
+    ------
+    UnknownNameError, OptionError
+        A path does not exist or does not fit, the key has no state, or a timer exists already or does not exist.
+    EncodeError
+        The key or a value does not fit its type.
+    UnsupportedError
+        A value cannot be decoded, or would not keep its other parts.
+    """
+    if not values and not timers:
+        raise OptionError(
+            "nothing to set", hint="pass --set STATE.FIELD=VALUE, --remove, --add-timer or --remove-timer"
+        )
+    entries = _KeyEntries.read(operator, key, new_key=new_key)
+    rows: list[SetRow] = []
+    names = [n for n, (_, m) in operator.keyed_states.items() if m.kind != "timers"]
+    for edit in values:
+        path = ValuePath.parse(edit.path, names)
+        try:
+            before, after = _set_value(entries, path, edit.value, now_ms)
+        except StatetoolError as error:
+            raise error.at(operator=operator.label, state=path.state) from error.__cause__
+        rows.append(SetRow(operator=operator.label, state=path.state, path=edit.path, before=before, after=after))
+    for timer in timers:
+        rows.append(_set_timer(operator, entries, timer))
+    return SetPlan(operator=operator.label, changes=tuple(rows), filter=entries.filter())
+
+
+@dataclass(slots=True)
+class _KeyEntries:
+    """All entries of one key: value by state and composite key (without key group), as stored and as changed."""
+
+    operator: OperatorInventory
+    key: bytes
+    key_group: int
+    stored: dict[str, dict[bytes, bytes]]
+    changed: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, operator: OperatorInventory, key: Key, *, new_key: bool) -> _KeyEntries:
+        """Read the entries of a key."""
+        encoded, groups = encode_keys(operator, operator.keyed.needed_key(), [key])
+        key_filter = KeyFilter(keys=frozenset(encoded), groups=groups, keep=True)
+        stored: dict[str, dict[bytes, bytes]] = {}
+        found: set[tuple[bytes, int]] = set()
+        for source in operator.keyed.sources(groups=groups, raw=True):
+            with error_context(source):
+                header = source.header()
+                for batch in source.batches():
+                    own = key_filter.apply(header, batch)
+                    starts = key_starts(own, header)
+                    for i in range(len(own)):
+                        composite = bytes(own.data[own.key[i] : own.key_end[i]])
+                        at = int(starts[i] - own.key[i])
+                        raw = next(k for k in encoded if composite.startswith(k, at))
+                        found.add((raw, int(own.group[i])))
+                        name = header.states[int(own.state[i])].name
+                        stored.setdefault(name, {})[composite] = bytes(own.data[own.value[i] : own.value_end[i]])
+        if len(found) > 1:
+            raise OptionError(
+                f"{len(found)} keys of operator {operator.label.display!r} equal {key!r}",
+                hint="pass the key with its exact scale",
+            )
+        if not found and not new_key:
+            raise OptionError(
+                f"operator {operator.label.display!r} has no key {key!r}",
+                hint="pass --new-key to add state of a new key",
+            )
+        if not found and (len(groups) != 1 or len(encoded) != 1):
+            raise UnsupportedError(f"the key group of the new key {key!r} is unknown: its hash code is user code")
+        raw, group = next(iter(found)) if found else (encoded[0], next(iter(groups)))
+        return cls(operator, raw, group, stored)
+
+    def of(self, state: str) -> dict[bytes, bytes]:
+        """Return the entries of a state, to be changed."""
+        return self.changed.setdefault(state, dict(self.stored.get(state, {})))
+
+    def filter(self) -> ReplaceFilter:
+        """Return the filter that replaces the entries that differ."""
+        removed: dict[str, frozenset[bytes]] = {}
+        added: list[AddedEntry] = []
+        for state, new in self.changed.items():
+            old = self.stored.get(state, {})
+            removed[state] = frozenset(key for key, value in old.items() if new.get(key) != value)
+            added += [
+                AddedEntry(state=state, key_group=self.key_group, key=key, value=value)
+                for key, value in new.items()
+                if old.get(key) != value
+            ]
+        return ReplaceFilter(removed=removed, added=tuple(added), groups=frozenset({self.key_group}))
+
+
+def _set_value(entries: _KeyEntries, path: ValuePath, value: Any, now_ms: int) -> tuple[str | None, str | None]:
+    """Change a value, and return it before and after as text."""
+    _, meta = entries.operator.keyed_states[path.state]
+    if meta.namespace is None or meta.namespace.logical != Scalar("null"):
+        raise OptionError(
+            f"state {path.state!r} is stored per window or namespace", hint="only states without a namespace can be set"
+        )
+    shape = StateLayout(meta)
+    if shape.framed_bytes or shape.packed is not None or isinstance(shape.element, OpaqueSerializer):
+        raise UnsupportedError(
+            f"values of type {meta.value.type_name} cannot be decoded", hint="declare the class with --declare or --jar"
+        )
+    own = entries.of(path.state)
+    head = entries.key + encode(meta.namespace, None)
+    if shape.kind == "map" and shape.user_key is not None:
+        return _set_in_map(shape, own, head, path.steps, value, now_ms)
+    old = own.pop(head, None)
+    if shape.kind == "list" and path.steps:
+        parts = _elements(shape, old)
+        before, after = _change_element(shape, parts, path.steps, value, now_ms)
+        new = _SEPARATOR.join(parts) or None
+    else:
+        new = _whole_value(shape, old, path.steps, value, now_ms)
+        before, after = _text_of(shape, old), _text_of(shape, new)
+    if new is not None:
+        own[head] = new
+    return before, after
+
+
+def _whole_value(
+    shape: StateLayout, old: bytes | None, steps: tuple[Step, ...], value: Any, now_ms: int
+) -> bytes | None:
+    """Return the bytes of a changed value, or of a new list; ``None`` if it is removed."""
+    if value is REMOVED and not steps:
+        return None
+    if shape.kind != "list":
+        return _changed_value(shape.element, old, steps, value, now_ms)
+    if not isinstance(value, list):
+        raise OptionError("a list state needs a JSON list", hint="for example [1, 2]")
+    return _SEPARATOR.join(_changed_value(shape.element, None, (), item, now_ms) for item in value) or None
+
+
+def _set_in_map(
+    shape: StateLayout, own: dict[bytes, bytes], head: bytes, steps: tuple[Step, ...], value: Any, now_ms: int
+) -> tuple[str | None, str | None]:
+    assert shape.user_key is not None
+    if not steps:
+        before = None if not own else f"{len(own)} entries"
+        pairs = [] if value is REMOVED else value
+        own.clear()
+        for key, item in pairs.items() if isinstance(pairs, dict) else pairs or ():
+            raw = encode(shape.user_key, plain_of(shape.user_key.logical, key, now_ms=now_ms))
+            own[head + raw] = _map_value(shape.element, None, (), item, now_ms)
+        return before, f"{len(own)} entries" if own else None
+    step = steps[0]
+    if not isinstance(step, ItemStep):
+        raise OptionError(f"a map has no field {step.name!r}", hint='write state["key"]')
+    composite = head + encode(shape.user_key, plain_of(shape.user_key.logical, step.key, now_ms=now_ms))
+    old = own.pop(composite, None)
+    if old is None and (len(steps) > 1 or value is REMOVED):
+        raise UnknownNameError(
+            f"the map has no key {step.text}", hint="run: statetool head PATH OPERATOR STATE --keys KEY"
+        )
+    before = None if old is None else _map_text(shape.element, old)
+    if value is REMOVED and len(steps) == 1:
+        return before, None
+    own[composite] = _map_value(shape.element, old, steps[1:], value, now_ms)
+    return before, _map_text(shape.element, own[composite])
+
+
+def _map_value(element: Serializer, old: bytes | None, steps: tuple[Step, ...], value: Any, now_ms: int) -> bytes:
+    if value is None and not steps:
+        return _NULL
+    previous = old[1:] if old is not None and old[:1] == _NOT_NULL else None
+    return _NOT_NULL + _changed_value(element, previous, steps, value, now_ms)
+
+
+def _change_element(
+    shape: StateLayout, parts: list[bytes], steps: tuple[Step, ...], value: Any, now_ms: int
+) -> tuple[str | None, str | None]:
+    """Change one element in a list of encoded elements, and return it before and after as text."""
+    step = steps[0]
+    if not isinstance(step, ItemStep):
+        raise OptionError(f"a list has no field {step.name!r}", hint="write state[0]")
+    at = list_index(step, len(parts), appends=value is not REMOVED and len(steps) == 1)
+    old = parts[at] if at < len(parts) else None
+    removed = value is REMOVED and len(steps) == 1
+    new = None if removed else _changed_value(shape.element, old, steps[1:], value, now_ms)
+    parts[at : at + 1] = [] if new is None else [new]
+    return _text(shape.element, old), _text(shape.element, new)
+
+
+def _text(element: Serializer, raw: bytes | None) -> str | None:
+    return None if raw is None else _shown(element, raw)
+
+
+def _elements(shape: StateLayout, raw: bytes | None) -> list[bytes]:
+    if not raw:
+        return []
+    data = np.frombuffer(raw, dtype=np.uint8)
+    _, starts, ends = split_list(shape, data, np.array([0]), np.array([len(raw)]))
+    return [raw[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _changed_value(element: Serializer, old: bytes | None, steps: tuple[Step, ...], value: Any, now_ms: int) -> bytes:
+    plain = None if old is None else decode(element, old)
+    if steps and old is None:
+        raise OptionError("the key has no value yet", hint="set the whole value")
+    if steps and old is not None and encode(element, plain) != old:
+        raise UnsupportedError(
+            f"a value of {element.type_name} is not written back with the same bytes, so its other parts could change",
+            hint="set the whole value",
+        )
+    return encode(element, replace_at(element.logical, plain, steps, value, now_ms=now_ms))
+
+
+def decode(serializer: Serializer, raw: bytes) -> Any:
+    """Return the plain value of an encoded value.
+
+    Raises
+    ------
+    DecodeError
+        The bytes do not fit the serializer.
+    """
+    c = Cursor(memoryview(raw))
+    value = serializer.decode(c)
+    if c.left:
+        raise DecodeError(f"{c.left} bytes follow a value of {serializer.type_name}")
+    return value
+
+
+def encode(serializer: Serializer, value: Any) -> bytes:
+    """Return the bytes of a plain value."""
+    out = Output()
+    serializer.encode(out, value)
+    return bytes(out)
+
+
+def _text_of(shape: StateLayout, raw: bytes | None) -> str | None:
+    if raw is None:
+        return None
+    if shape.kind == "list":
+        parts = [_shown(shape.element, part) for part in _elements(shape, raw)]
+        return f"[{', '.join(parts)}]"
+    return _shown(shape.element, raw)
+
+
+def _map_text(element: Serializer, raw: bytes) -> str:
+    return "null" if raw[:1] == _NULL else _shown(element, raw[1:])
+
+
+def _shown(element: Serializer, raw: bytes) -> str:
+    value, logical = decode(element, raw), element.logical
+    if isinstance(logical, TtlType):
+        value, logical = value[1], logical.value
+    return display_value(value, logical)
+
+
+def _set_timer(operator: OperatorInventory, entries: _KeyEntries, edit: TimerEdit) -> SetRow:
+    """Add or remove a timer."""
+    name, meta = _timer_state(operator, edit)
+    namespace = dict(meta.value.children()).get("namespace")
+    if namespace is None or namespace.logical != Scalar("null"):
+        raise OptionError("timers of windows cannot be set", hint="only timers without a namespace can be set").at(
+            operator=operator.label, state=name
+        )
+    own = entries.of(name)
+    stamp = ((edit.timestamp_ms + (1 << 63)) & ((1 << 64) - 1)).to_bytes(8, "big")
+    composite = stamp + entries.key + encode(namespace, None)
+    if (composite in own) is edit.adds:
+        word = "exists already" if edit.adds else "does not exist"
+        raise OptionError(
+            f"the {edit.domain}-time timer {edit.timestamp_ms} {word}",
+            hint="run: statetool head PATH OPERATOR timers --keys KEY",
+        ).at(operator=operator.label, state=name)
+    if edit.adds:
+        own[composite] = b""
+    else:
+        del own[composite]
+    text = str(edit.timestamp_ms)
+    return SetRow(
+        operator=operator.label,
+        state=name,
+        path=f"{edit.domain} timer",
+        before=None if edit.adds else text,
+        after=text if edit.adds else None,
+    )
+
+
+def _timer_state(operator: OperatorInventory, edit: TimerEdit) -> tuple[str, StateMetaInfo]:
+    queues = {}
+    for name, (_, meta) in operator.keyed_states.items():
+        if meta.kind == "timers":
+            domain, service = timer_names(name)
+            if domain == edit.domain and edit.service in (None, service):
+                queues[name] = meta
+    if len(queues) != 1:
+        known = [timer_names(n)[1] for n, (_, m) in operator.keyed_states.items() if m.kind == "timers"]
+        raise UnknownNameError(
+            f"operator {operator.label.display!r} has {len(queues)} {edit.domain}-time timer services"
+            + ("" if edit.service is None else f" {edit.service!r}"),
+            hint=f"pass {edit.domain}/SERVICE=TIME: {suggest(edit.service or '', known)}",
+        )
+    return next(iter(queues.items()))

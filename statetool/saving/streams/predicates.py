@@ -1,0 +1,108 @@
+"""SQL conditions on keys, evaluated by DuckDB on Arrow columns. DuckDB runs inside tasks, without access to files."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from statetool.columns.types import arrow_type
+from statetool.columns.values import decode_framed
+from statetool.errors import MissingDependencyError, OptionError
+from statetool.formats.keyed.distinct import distinct
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.saving.streams.filters import Bools, MaskFilter, key_bounds
+from statetool.serializers.base import Serializer
+from statetool.types.options import ReadOptions
+
+_ROW: Final = "__statetool_row"
+_OPTIONS: Final = ReadOptions(decimals="plain")
+_local = threading.local()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredicateFilter(MaskFilter):
+    """Filter by a condition on the column ``key``.
+
+    Attributes
+    ----------
+    keep
+        Whether keys that fulfil the condition stay and all others are removed, instead of the opposite.
+    groups
+        The key groups that may have such keys, ``None`` if unknown.
+    """
+
+    where: str
+    keep: bool = False
+    groups: frozenset[int] | None = None
+
+    def may_change(self, key_group: int) -> bool:
+        return self.groups is None or key_group in self.groups
+
+    def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
+        start, end = key_bounds(header, batch)
+        ids, first = distinct(batch.data, start, end, batch.group)
+        keys = decode_framed(header.key, batch.data, start[first], end[first], _OPTIONS)
+        fulfilled = np.zeros(len(first), dtype=np.bool_)
+        fulfilled[matching_rows(pa.table({"key": keys}), self.where)] = True
+        return fulfilled[ids] if self.keep else ~fulfilled[ids]
+
+    def within(self, groups: frozenset[int]) -> PredicateFilter:
+        """Return the filter for a snapshot in which only these key groups change."""
+        return replace(self, groups=groups)
+
+
+def check_predicate(where: str, key: Serializer) -> None:
+    """Check that a condition fits the keys of an operator.
+
+    Raises
+    ------
+    OptionError
+        It is not valid SQL, or refers to other columns or types.
+    """
+    matching_rows(pa.table({"key": pa.array([], type=arrow_type(key.logical, _OPTIONS))}), where)
+
+
+def matching_rows(table: pa.Table, where: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the indexes of the rows that fulfil a SQL condition.
+
+    Raises
+    ------
+    OptionError
+        The condition cannot be evaluated.
+    MissingDependencyError
+        DuckDB is not installed.
+    """
+    connection, error_type = _connection()
+    numbered = table.append_column(_ROW, pa.array(np.arange(table.num_rows, dtype=np.int64)))
+    connection.register("keys", numbered)
+    try:
+        # The condition ends with its line, so that it cannot be followed by a comment that hides the parenthesis.
+        found = connection.execute(f"SELECT {_ROW} FROM keys WHERE (\n{where}\n) ORDER BY {_ROW}").fetchnumpy()
+    except error_type as error:
+        columns = ", ".join(f"{f.name} ({f.type})" for f in table.schema)
+        raise OptionError(
+            f"the condition {where!r} cannot be evaluated: {str(error).splitlines()[0]}",
+            hint=f"the columns are {columns}",
+        ) from error
+    finally:
+        connection.unregister("keys")
+    return np.asarray(found[_ROW], dtype=np.int64)
+
+
+def _connection() -> tuple[Any, Any]:
+    """Return the connection of this thread, and the class of its errors."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingDependencyError(
+            "a SQL condition needs DuckDB", hint="run: pip install 'statetool[sql]'"
+        ) from error
+    if not hasattr(_local, "connection"):
+        config: dict[str, Any] = {"enable_external_access": "false", "threads": "1", "lock_configuration": "true"}
+        _local.connection = duckdb.connect(":memory:", config=config)
+    return _local.connection, duckdb.Error

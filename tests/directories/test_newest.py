@@ -1,0 +1,92 @@
+"""The newest snapshot below a directory, found by the heads of metadata: the one that the list of all snapshots marks."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statetool.directories import snapshots, survey
+from statetool.directories.snapshots import list_snapshots, newest_snapshot
+from tests.support.snapshots.large import FILES_OF_SUBTASK, large_checkpoint
+
+JOBS = ("0" * 32, "0123456789ab" + "c" * 20, "d" * 32)
+
+
+def tree(root: Path, seed: int) -> None:
+    """Write snapshots of several jobs, some of them incomplete, in any order of ids and times."""
+    draw = random.Random(seed)
+    for job in JOBS[: draw.randint(1, len(JOBS))]:
+        for number in draw.sample(range(1, 9), draw.randint(0, 5)):
+            folder = large_checkpoint(root / job, FILES_OF_SUBTASK, checkpoint_id=number, states=1)
+            if draw.random() < 0.2:
+                folder = folder.rename(folder.parent / f"savepoint-{job[:6]}-{number:012}")
+            metadata = folder / "_metadata"
+            match draw.randint(0, 7):
+                case 0:
+                    metadata.write_bytes(metadata.read_bytes()[: draw.choice([0, 7, 30, 200])])
+                case 1:
+                    metadata.unlink()
+                case 2:
+                    metadata.write_bytes(metadata.read_bytes().replace(b"/shared/", b"/s_ared/"))
+            if metadata.exists():
+                os.utime(metadata, (draw.randint(1, 6),) * 2)
+    (root / "empty").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_newest_is_the_one_of_the_list(tmp_path: Path, seed: int) -> None:
+    tree(tmp_path, seed)
+    rows = [row for row in list_snapshots(str(tmp_path)) if row.newest]
+    newest = newest_snapshot(str(tmp_path))
+    if not rows:
+        assert newest is None
+        return
+    # Two jobs may have written a snapshot with the same id at the same time.
+    (row,) = rows
+    (same,) = (r for r in list_snapshots(str(tmp_path)) if r.path == newest)
+    assert same.complete
+    assert (same.modified_ms, same.checkpoint_id) == (row.modified_ms, row.checkpoint_id)
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the metadata files that are read completely."""
+    names: list[str] = []
+    parse = survey.parse_references
+
+    def recorded(data: bytes, *, file: str) -> Any:
+        names.append(file)
+        return parse(data, file=file)
+
+    monkeypatch.setattr(survey, "parse_references", recorded)
+    return names
+
+
+def test_only_the_newest_metadata_is_read_completely(tmp_path: Path, parsed: list[str]) -> None:
+    for number in range(1, 6):
+        large_checkpoint(tmp_path, FILES_OF_SUBTASK, checkpoint_id=number, states=1)
+    newest = tmp_path / "chk-5"
+    assert newest_snapshot(str(tmp_path)) == str(newest)
+    assert parsed == [str(newest / "_metadata")]
+    (newest / "_metadata").write_bytes((newest / "_metadata").read_bytes()[:100])
+    parsed.clear()
+    assert newest_snapshot(str(tmp_path)) == str(tmp_path / "chk-4")
+    assert parsed == [str(newest / "_metadata"), str(tmp_path / "chk-4" / "_metadata")]
+
+
+def test_a_snapshot_that_is_deleted_meanwhile_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (1, 2):
+        large_checkpoint(tmp_path, FILES_OF_SUBTASK, checkpoint_id=number, states=1)
+    read = snapshots.read_snapshot
+
+    def deleted(tree: Any, directory: str, **options: Any) -> Any:
+        if directory.endswith("chk-2"):
+            (tmp_path / "chk-2" / "_metadata").unlink()
+        return read(tree, directory, **options)
+
+    monkeypatch.setattr(snapshots, "read_snapshot", deleted)
+    assert newest_snapshot(str(tmp_path)) == str(tmp_path / "chk-1")

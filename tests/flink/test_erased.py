@@ -1,0 +1,192 @@
+"""Savepoints with erased, sampled, set and purged state restore in Flink with exactly the expected content."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import statetool
+from tests.support.flink import judge, windows
+from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
+from tests.support.flink.machine import FlinkMachine
+
+pytestmark = pytest.mark.full
+CASES = (
+    ("rocksdb-canonical", "rocksdb"),
+    ("rocksdb-native", "rocksdb"),
+    ("rocksdb-incremental", "rocksdb"),
+    ("hashmap-canonical", "hashmap"),
+    ("hashmap-checkpoint", "hashmap"),
+    ("rocksdb-canonical-compressed", "hashmap"),
+    ("rocksdb-full", "rocksdb"),
+    ("rocksdb-heap-timers", "rocksdb"),
+    ("changelog-hashmap", "hashmap"),
+)
+with_cases = pytest.mark.parametrize(("written", "backend"), CASES)
+#: Keys of the operators timers, by-short and with-ttl (and other numbers), and those of windows.
+KEYS: tuple[Any, ...] = ("timer-3", 4, 8)
+
+
+def opened(case: Path, expected: dict[str, Any], work: Path) -> statetool.Savepoint:
+    """Open a snapshot, without the operators in heap layout that have values whose end only user code can find."""
+    uids = [n for n, o in judge.stateful(expected).items() if not o.get("no_uid")]
+    savepoint = statetool.load(str(metadata_of(case)), uids=uids)
+    unreadable = [
+        operator.operator_id
+        for operator in savepoint.operators.values()
+        if any(meta.value.needs_frame for _, meta in operator.inventory.keyed_states.values())
+    ]
+    if (case.name.rpartition("-")[2] != "hashmap" and "hashmap-checkpoint" not in case.name) or not unreadable:
+        return savepoint
+    statetool.drop(savepoint, str(work / "readable"), unreadable)
+    for name in [n for n, o in expected.items() if o["operator_id"] in unreadable]:
+        del expected[name]
+    return statetool.load(str(work / "readable"), uids=[uid for uid in uids if uid in expected])
+
+
+def keep_rows(expected: dict[str, Any], stays: Callable[[str, Any], bool]) -> int:
+    """Remove the rows and timers of keys that do not stay from the expected content, and return their number."""
+    removed = 0
+    for name, operator in expected.items():
+        keyed = operator.get("keyed_state")
+        if not keyed:
+            continue
+        rows_of = [described["rows"] for described in keyed["states"].values()]
+        for rows in (*rows_of, keyed["event_time_timers"], keyed["processing_time_timers"]):
+            left = [row for row in rows if stays(name, row["key"])]
+            removed += len(rows) - len(left)
+            rows[:] = left
+    return removed
+
+
+def is_one_of(key: Any, keys: Collection[Any]) -> bool:
+    return isinstance(key, str | int | float) and not isinstance(key, bool) and key in keys
+
+
+def restored_differences(
+    flink: FlinkMachine, tmp_path: Path, expected: dict[str, Any], backend: str, target: Path
+) -> list[str]:
+    requests = judge.requests_for(target, expected)
+    answer = judge.restore(flink, target, requests, backend=backend, savepoint=tmp_path / "again")
+    return [
+        *judge.differences(answer, expected),
+        *judge.read_back(Path(answer["savepoint"]), expected, parallelism=2),
+        *windows.wrongly_continued(flink, target, expected, backend=backend),
+    ]
+
+
+@pytest.mark.case("{written}")
+@with_cases
+def test_erased_keys_are_absent_and_their_timers_never_fire(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    window_key = expected["win-tumble-reduce"]["keyed_state"]["states"]["window-contents"]["rows"][-1]["key"]
+    keys = (*KEYS, window_key)
+    done = statetool.erase(opened(case, expected, tmp_path), str(tmp_path / "sp"), keys)
+    assert keep_rows(expected, lambda _, key: not is_one_of(key, keys)) > 0
+    assert done.proof is not None
+    assert done.plan.entries > 0
+    assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []
+
+
+@pytest.mark.case("{written}")
+@with_cases
+def test_a_sample_restores(flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    plan = statetool.sample(opened(case, expected, tmp_path), str(tmp_path / "sp"), keys="40%", seed=7)
+    assert sum(row.keys or 0 for row in plan.operators) > 0
+    requests = judge.requests_for(tmp_path / "sp", expected)
+    answer = judge.restore(flink, tmp_path / "sp", requests, backend=backend, savepoint=tmp_path / "again")
+    found = found_keys(answer)
+    assert any(found.values())
+    # Keys that the job found have all their state and timers.
+    assert keep_rows(expected, lambda name, key: text_of(key) in found[name]) > 0
+    assert judge.differences(answer, expected) == []
+
+
+def text_of(key: Any) -> str:
+    return json.dumps(judge.normal(key), sort_keys=True)
+
+
+def found_keys(answer: dict[str, Any]) -> dict[str, set[str]]:
+    """Return the keys that each operator found."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for subtask in answer["opened"]:
+        rows = [row for rows in subtask.get("states", {}).values() for row in rows]
+        rows += [*subtask.get("event_time_timers", ()), *subtask.get("processing_time_timers", ())]
+        found[subtask["operator"]] |= {text_of(row["key"]) for row in rows}
+    return found
+
+
+@pytest.mark.case("{written}")
+@with_cases
+def test_set_values_and_timers_are_seen(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    source = opened(case, expected, tmp_path)
+    tuples = expected["by-tuple"]["keyed_state"]["states"]
+    key = tuples["count"]["rows"][0]["key"]
+    values = {"count": 1000, "seen[0]": 5, "seen[+]": 7, 'last[{"f0": 0, "f1": "m"}].f1': "new"}
+    statetool.set_values(source, str(tmp_path / "one"), "by-tuple", tuple(key), values)
+    row_of(tuples, "count", key)["value"] = 1000
+    seen = row_of(tuples, "seen", key)["value"]
+    seen[:] = [5, *seen[1:], 7]
+    next(v for k, v in row_of(tuples, "last", key)["value"] if k == [0, "m"])[1] = "new"
+
+    timed = expected["with-ttl"]["keyed_state"]["states"]
+    values = {"ttl-value": "new", "ttl-list[1]": 99, "plain": 3}
+    second = statetool.load(str(tmp_path / "one"), uids=[u for u in source if source[u].uid])
+    statetool.set_values(second, str(tmp_path / "two"), "with-ttl", 4, values, remove=["ttl-sum"])
+    row_of(timed, "ttl-value", 4)["value"] = "new"
+    row_of(timed, "ttl-list", 4)["value"][1] = 99
+    row_of(timed, "plain", 4)["value"] = 3
+    timed["ttl-sum"]["rows"] = [row for row in timed["ttl-sum"]["rows"] if row["key"] != 4]
+
+    timers = expected["timers"]["keyed_state"]["event_time_timers"]
+    gone = next(timer for timer in timers if timer["key"] == "timer-3")
+    added = gone | {"timestamp": gone["timestamp"] + 1}
+    third = statetool.load(str(tmp_path / "two"), uids=[u for u in source if source[u].uid])
+    statetool.set_values(
+        third,
+        str(tmp_path / "sp"),
+        "timers",
+        "timer-3",
+        add_timers=[("event", added["timestamp"])],
+        remove_timers=[("event", gone["timestamp"])],
+    )
+    timers[timers.index(gone)] = added
+    assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []
+
+
+def row_of(states: dict[str, Any], state: str, key: Any) -> dict[str, Any]:
+    row: dict[str, Any] = next(row for row in states[state]["rows"] if row["key"] == key)
+    return row
+
+
+@pytest.mark.case("{written}")
+@with_cases
+def test_purged_values_and_timers_are_gone(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    source = opened(case, expected, tmp_path)
+    timers = expected["timers"]["keyed_state"]["event_time_timers"]
+    limit = sorted(timer["timestamp"] for timer in timers)[len(timers) // 2]
+    statetool.purge(source, str(tmp_path / "one"), {"ttl-map": 1, "ttl-list": 1}, now_ms=1 << 60)
+    second = statetool.load(str(tmp_path / "one"), uids=[u for u in source if source[u].uid])
+    statetool.purge(second, str(tmp_path / "sp"), event_timers_before_ms=limit, operators=["timers"])
+    for state in ("ttl-map", "ttl-list"):
+        expected["with-ttl"]["keyed_state"]["states"][state]["rows"] = []
+    timers[:] = [timer for timer in timers if timer["timestamp"] >= limit]
+    assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []

@@ -1,0 +1,196 @@
+"""Erased and kept keys, and samples: exactly these keys are gone, and everything else keeps its bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.errors import EncodeError, OptionError
+from statetool.formats.metadata.handles import KeyGroupsHandle
+from statetool.saving.sample import SampleSize
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.operator import OperatorInventory
+from tests.support.checks.corpus_check import Case
+from tests.support.quick import quick
+from tests.support.snapshots.entries import damage, entries_of, readable
+from tests.support.snapshots.stored import records, stream_bytes
+
+KINDS = (
+    "v1_20_5-hashmap-checkpoint",
+    "v1_20_5-rocksdb-native",
+    "v2_3_0-changelog-hashmap",
+    "v2_3_0-file-merging-rocksdb",
+    "v2_3_0-forst",
+    "v2_3_0-hashmap-canonical-compressed",
+    "v2_3_0-rocksdb-canonical",
+    "v2_3_0-rocksdb-full",
+    "v2_3_0-rocksdb-heap-timers",
+)
+KEYS = ("timer-3", "w1", "order-1", 4, 8)
+
+
+def key_groups_of(operator: OperatorInventory) -> Iterator[tuple[int, int, bytes]]:
+    """Yield subtask, key group and stored bytes of each key group in an operator's streams."""
+    for stored in operator.keyed.managed:
+        assert isinstance(stored.place.handle, KeyGroupsHandle)
+        found = stored.key_group_bytes(operator.keyed.context)
+        assert found is not None
+        with found.stream.open() as f:
+            for group in found.ranges:
+                yield stored.place.subtask, group.number, bytes(f.read_at(group.offset, group.size_bytes))
+
+
+@pytest.mark.parametrize("name", quick(KINDS, "v2_3_0-hashmap-canonical-compressed", "v2_3_0-rocksdb-heap-timers"))
+def test_only_the_entries_of_the_keys_are_gone(corpus: Path, tmp_path: Path, name: str) -> None:
+    source = str(readable(Case(corpus / name), tmp_path / "readable"))
+    done = statetool.erase(source, str(tmp_path / "new"), KEYS)
+    old, new = Inventory(source), Inventory(str(tmp_path / "new"))
+    forms = {o.operator: o.form for o in done.plan.operators}
+    assert any(form != "unchanged" for form in forms.values())
+    assert list(new.operators) == list(old.operators)
+    removed = {(r.operator, r.state): r.entries for r in done.plan.erased}
+    for uid, operator in new.operators.items():
+        if forms.get(uid, "unchanged") == "unchanged":
+            if old.operators[uid].keyed_states:
+                assert sorted(entries_of(operator)) == sorted(entries_of(old.operators[uid]))
+            continue
+        before, after = entries_of(old.operators[uid]), set(entries_of(operator))
+        gone = [r for r in before if r not in after]
+        assert len(before) - len(gone) == len(after)
+        for state in operator.keyed_states:
+            assert sum(r[1] == state for r in gone) == removed.get((uid, state), 0)
+    assert not damage(tmp_path / "new")
+
+
+def test_key_groups_without_the_keys_keep_their_stored_bytes(corpus: Path, tmp_path: Path) -> None:
+    source = str(Case(corpus / "v2_3_0-hashmap-canonical-compressed").metadata)
+    statetool.erase(source, str(tmp_path / "new"), ["timer-3"], operators=["timers"])
+    old, new = (Inventory(path).operators["timers"] for path in (source, str(tmp_path / "new")))
+    before, after = set(key_groups_of(old)), set(key_groups_of(new))
+    assert len(before - after) == 1
+    assert {(s, g) for s, g, _ in after - before} <= {(s, g) for s, g, _ in before - after}
+
+
+def test_operators_without_the_keys_are_not_written_again(tmp_path: Path) -> None:
+    statetool.erase(SAVEPOINT, str(tmp_path / "new"), ["timer-3"])
+    old, new = Inventory(SAVEPOINT), Inventory(str(tmp_path / "new"))
+    for uid, operator in new.operators.items():
+        assert (stream_bytes(operator) == stream_bytes(old.operators[uid])) is (uid != "timers")
+
+
+def test_keeping_keys_is_the_opposite_of_erasing_them(tmp_path: Path) -> None:
+    statetool.erase(SAVEPOINT, str(tmp_path / "erased"), ["timer-3", "timer-4"])
+    statetool.keep(SAVEPOINT, str(tmp_path / "kept"), ["timer-3", "timer-4"], operators=["timers"])
+    old, erased, kept = (
+        set(records(Inventory(str(p)).operators["timers"])) for p in (SAVEPOINT, tmp_path / "erased", tmp_path / "kept")
+    )
+    assert erased | kept == old
+    assert not erased & kept
+    assert kept
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_condition_selects_the_same_keys_as_a_list(tmp_path: Path, keep: bool) -> None:
+    write = statetool.keep if keep else statetool.erase
+    where = "key LIKE 'timer-%' AND right(key, 1) IN ('3', '4')"
+    by_where = write(SAVEPOINT, str(tmp_path / "a"), where=where, operators=["timers"])
+    keys = ["timer-3", "timer-13", "timer-4", "timer-14"]
+    by_keys = write(SAVEPOINT, str(tmp_path / "b"), keys, operators=["timers"])
+    assert by_where.plan.erased == by_keys.plan.erased
+    a, b = (stream_bytes(Inventory(str(tmp_path / name)).operators["timers"]) for name in "ab")
+    assert a == b
+
+
+def test_the_report_names_no_key_but_the_remaining_copies(corpus: Path, tmp_path: Path) -> None:
+    source = corpus / "v2_3_0-unaligned" / "snapshot" / "chk-2"
+    done = statetool.erase(str(source), str(tmp_path / "new"), ["timer-3"])
+    report = json.dumps(done.report())
+    assert "timer-3" not in report
+    assert done.proof is not None
+    assert done.proof.entries_of_keys == 0
+    places = {c.place for c in done.plan.copies}
+    assert {"in-flight data", "source snapshot"} <= places
+    places = {c.place for c in statetool.erase(SAVEPOINT, "unused", ["timer-3"], dry_run=True).plan.copies}
+    assert {"operator state", "keyed state", "map keys", "source snapshot"} <= places
+
+
+def test_other_snapshots_of_the_job_are_named(corpus: Path, tmp_path: Path) -> None:
+    root = corpus / "v2_3_0-rocksdb-incremental"
+    done = statetool.erase(SAVEPOINT, str(tmp_path / "new"), ["timer-3"], root=str(root), dry_run=True)
+    assert [c for c in done.plan.copies if c.place == "other snapshot" and "chk-" in c.name]
+    assert done.proof is None
+    assert not (tmp_path / "new").exists()
+
+
+def test_edits_erase_keys_of_one_operator(tmp_path: Path) -> None:
+    operator = statetool.load(SAVEPOINT)["timers"]
+    new = operator.erase(["timer-3"]).keep("timers", where="key <= 'timer-5'").write(str(tmp_path / "new"))["timers"]
+    keys = set(new.to_arrow()["key"].to_pylist())
+    assert keys == {k for k in operator.to_arrow()["key"].to_pylist() if k <= "timer-5" and k != "timer-3"}
+    assert set(new.to_arrow("timers")["key"].to_pylist()) <= keys
+    assert operator.erase(["timer-3"]).preview().summary()
+
+
+def test_what_cannot_be_decided_is_refused(corpus: Path, tmp_path: Path) -> None:
+    target = str(tmp_path / "new")
+    for keys, where in ((None, None), ([], None), (["a"], "key = 1"), ("abc", None)):
+        with pytest.raises(OptionError):
+            statetool.erase(SAVEPOINT, target, keys, where=where)
+    with pytest.raises(OptionError, match=r"the columns are key \(string\)"):
+        statetool.erase(SAVEPOINT, target, where="nothing > 1", operators=["timers"])
+    with pytest.raises(OptionError, match="cannot be evaluated"):
+        statetool.erase(SAVEPOINT, target, where="key IN (SELECT * FROM '/etc/passwd')", operators=["timers"])
+    with pytest.raises(EncodeError, match="String"):
+        statetool.erase(SAVEPOINT, target, [7], operators=["timers"])
+    with pytest.raises(OptionError, match="no operator can have these keys"):
+        statetool.erase(SAVEPOINT, target, [b"bytes"])
+    edits = statetool.load(SAVEPOINT)["timers"].erase(["timer-3"]).transform("timers", lambda table: table)
+    with pytest.raises(OptionError, match="new values"):
+        edits.write(target)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", quick(KINDS, "v2_3_0-rocksdb-canonical"))
+def test_a_sample_has_complete_keys(corpus: Path, tmp_path: Path, name: str) -> None:
+    source = str(readable(Case(corpus / name), tmp_path / "readable"))
+    plan = statetool.sample(source, str(tmp_path / "new"), keys=2, seed=3)
+    old, new = Inventory(source), Inventory(str(tmp_path / "new"))
+    assert all(row.keys is not None and row.keys <= 2 for row in plan.operators)
+    assert {row.keys for row in plan.operators} == {2}
+    for row in plan.operators:
+        mine, all_records = (set(entries_of(i.operators[row.operator])) for i in (new, old))
+        assert mine <= all_records
+    assert not damage(tmp_path / "new")
+
+
+def test_samples_of_equal_seeds_are_equal_and_nested(tmp_path: Path) -> None:
+    def sampled(name: str, **options: Any) -> set[object]:
+        statetool.sample(SAVEPOINT, str(tmp_path / name), **options)
+        return set(records(Inventory(str(tmp_path / name)).operators["timers"]))
+
+    small, large = sampled("a", keys=3), sampled("b", keys="60%")
+    assert small < large
+    assert sampled("c", keys=3) == small
+    assert sampled("d", keys=3, seed=1) != small
+    assert sampled("e", keys=1.0) == set(records(Inventory(SAVEPOINT).operators["timers"]))
+
+
+def test_a_sample_of_key_groups_has_these_key_groups(tmp_path: Path) -> None:
+    statetool.sample(SAVEPOINT, str(tmp_path / "new"), key_groups="0-3,68", operators=["timers"])
+    found = {g for _, g, _ in key_groups_of(Inventory(str(tmp_path / "new")).operators["timers"])}
+    assert 68 in found
+    assert found <= {0, 1, 2, 3, 68}
+
+
+@pytest.mark.parametrize(
+    "size", [{}, {"keys": "0%"}, {"keys": 0}, {"keys": "many"}, {"key_groups": "3-1"}, {"keys": 2.0}]
+)
+def test_sizes_that_are_not_valid(size: dict[str, object]) -> None:
+    with pytest.raises(OptionError):
+        SampleSize.of(size.get("keys"), size.get("key_groups"))  # type: ignore[arg-type]

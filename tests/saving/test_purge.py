@@ -1,0 +1,85 @@
+"""Expired values, overdue timers and empty lists are removed, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.errors import OptionError, UnknownNameError
+from statetool.snapshot.inventory import Inventory
+from tests.support.checks.corpus_check import Case
+from tests.support.quick import quick
+from tests.support.snapshots.entries import damage, entries_of
+
+KINDS = (
+    "v1_20_5-rocksdb-native",
+    "v2_3_0-changelog-hashmap",
+    "v2_3_0-forst",
+    "v2_3_0-rocksdb-canonical",
+    "v2_3_0-rocksdb-canonical-compressed",
+)
+STATES = ("ttl-value", "ttl-map", "ttl-list", "ttl-sum")
+
+
+def access_times(path: str, uid: str) -> list[int]:
+    rows = statetool.load(path)[uid].to_arrow("ttl-list", ttl="raw").to_pylist()
+    return sorted(int(r["value"]["last_access"].timestamp() * 1000) for r in rows)
+
+
+@pytest.mark.parametrize("name", quick(KINDS, "v2_3_0-rocksdb-canonical"))
+def test_values_are_those_that_a_read_shows_as_not_expired(corpus: Path, tmp_path: Path, name: str) -> None:
+    source = str(Case(corpus / name).metadata)
+    uid = next(o.label for o in Inventory(source).operators.values() if "ttl-list" in o.keyed_states)
+    times = access_times(source, uid)
+    ttl, now = 1_000, times[len(times) // 2] + 1_000
+    plan = statetool.purge(source, str(tmp_path / "new"), dict.fromkeys(STATES, ttl), now_ms=now)
+    assert [r.state for r in plan.states if r.removed_bytes]
+    for state in STATES:
+        shown = statetool.load(source)[uid].to_arrow(state, ttl="hide_expired", ttl_ms=ttl, now_ms=now)
+        left = statetool.load(str(tmp_path / "new"))[uid].to_arrow(state)
+        if "list_index" in shown.column_names:
+            shown, left = shown.drop(["list_index"]), left.drop(["list_index"])
+        shown = shown.filter(shown["value"].is_valid())
+        assert sorted(map(str, left.to_pylist())) == sorted(map(str, shown.to_pylist()))
+    new = Inventory(str(tmp_path / "new")).operators[uid]
+    others = [{e for e in entries_of(o) if e[1] not in STATES} for o in (Inventory(source).operators[uid], new)]
+    assert others[0] == others[1]
+    assert not damage(tmp_path / "new")
+
+
+def test_all_values_expire_at_the_end(tmp_path: Path) -> None:
+    plan = statetool.purge(SAVEPOINT, str(tmp_path / "new"), dict.fromkeys(STATES, 1), now_ms=1 << 60)
+    assert all(r.removed_entries == r.entries and r.removed_bytes == r.size_bytes for r in plan.states)
+    rows = statetool.load(str(tmp_path / "new"))["with-ttl"].to_arrow().to_pylist()
+    assert all(row[state] is None for row in rows for state in STATES)
+    assert all(row["plain"] is not None for row in rows)
+
+
+def test_nothing_expires_at_the_start(tmp_path: Path) -> None:
+    plan = statetool.purge(SAVEPOINT, str(tmp_path / "new"), dict.fromkeys(STATES, 1), now_ms=0)
+    assert {r.form for r in plan.states} == {"unchanged"}
+    assert statetool.load(SAVEPOINT).diff(statetool.load(str(tmp_path / "new"))).equal
+
+
+def test_overdue_timers_of_a_domain(tmp_path: Path) -> None:
+    old = statetool.load(SAVEPOINT)["timers"].to_arrow("timers").to_pylist()
+    limit = sorted(r["timestamp"] for r in old if r["domain"] == "event")[30]
+    statetool.purge(SAVEPOINT, str(tmp_path / "new"), event_timers_before_ms=limit, operators=["timers"])
+    new = statetool.load(str(tmp_path / "new"))["timers"].to_arrow("timers").to_pylist()
+    wanted = [r for r in old if r["domain"] != "event" or r["timestamp"] >= limit]
+    assert sorted(map(str, new)) == sorted(map(str, wanted))
+    assert len(new) < len(old)
+
+
+def test_what_cannot_be_purged_is_refused(tmp_path: Path) -> None:
+    target = str(tmp_path / "new")
+    with pytest.raises(OptionError, match="nothing to purge"):
+        statetool.purge(SAVEPOINT, target)
+    with pytest.raises(UnknownNameError, match="ttl-value"):
+        statetool.purge(SAVEPOINT, target, {"ttl-valu": 1})
+    with pytest.raises(OptionError, match="no time to live"):
+        statetool.purge(SAVEPOINT, target, {"plain": 1})
+    assert not (tmp_path / "new").exists()
