@@ -79,7 +79,7 @@ def test_with_jars_nearly_all_is_known() -> None:
     table = [replace(r, verdict=r.with_jars, warnings=r.warnings_with_jars) for r in pairs.table()]
     assert _wrong(table) == []
     assert _too_strict(table) == set()
-    assert sum(r.verdict == "unknown" for r in table) <= 0.011 * len(table)
+    assert sum(r.verdict == "unknown" for r in table) <= 0.015 * len(table)
     assert sum(map(_is_right, table)) >= 0.98 * len(table)
 
 
