@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from statetool.api.merge import graft, merge, move_state, split
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
     from statetool.api.operator import Operator
-    from statetool.api.rewrite import change_uids, convert, copy, drop, rescale
+    from statetool.api.rewrite import change_uids, convert, copy, drop, rename_states, rescale
     from statetool.api.savepoint import Savepoint
+    from statetool.api.upgrade import upgrade
     from statetool.api.values import purge, set_values
     from statetool.api.writer import SavepointWriter
     from statetool.declaring import flink_types as flink
@@ -115,6 +116,7 @@ __all__ = [
     "read_plan",
     "reducing",
     "register",
+    "rename_states",
     "rescale",
     "restore_deleted",
     "sample",
@@ -123,6 +125,7 @@ __all__ = [
     "to_kafka_consumer",
     "to_kafka_source",
     "uids_in",
+    "upgrade",
     "value",
     "verify",
     "write_plan",
@@ -160,8 +163,9 @@ _NAMES: Final = {
     "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
     "statetool.api.merge": ("graft", "merge", "move_state", "split"),
     "statetool.api.operator": ("Operator",),
-    "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rescale"),
+    "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rename_states", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
+    "statetool.api.upgrade": ("upgrade",),
     "statetool.api.values": ("purge", "set_values"),
     "statetool.api.writer": ("SavepointWriter",),
     "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),

@@ -116,7 +116,9 @@ class EncodeError(StatetoolError, ValueError):
 
 
 class UnknownSerializerError(StatetoolError, LookupError):
-    """A serializer snapshot class that statetool does not know."""
+    """A serializer snapshot class that statetool does not know, or a value of an unknown class, ``java_class``."""
+
+    java_class: str = ""
 
 
 class UndescribedClassError(FormatError, UnknownSerializerError):

@@ -48,6 +48,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "rescale": f"statetool rescale {_DEMO} rescaled --max-parallelism 256 --dry-run",
         "migrate": f"statetool migrate {_DEMO} migrated --to new-job --dry-run",
         "uid": f"statetool uid {_DEMO} renamed timers=alarms --dry-run",
+        "state rename": f"statetool state rename {_DEMO} renamed --uid timers --state registered --to fired --dry-run",
         "drop": f"statetool drop {_DEMO} smaller --uid by-short --dry-run",
         "graft": f"statetool graft {_DEMO} {_DEMO} grafted --uid timers=alarms --dry-run",
         "merge": f"statetool merge {_DEMO} {_SINK} merged --dry-run",
@@ -100,6 +101,9 @@ INTERACTIVE: Final[Mapping[str, Mapping[str, str]]] = {
         "declare": "statetool declare --jar job.jar 'com.acme.*' > classes.json",
         "browse": f"statetool browse {_DEMO}",
         "shell": f"statetool shell {_DEMO}",
+    },
+    "Write": {
+        "upgrade": "statetool upgrade savepoint-1a2b upgraded --jar-a old.jar --jar-b new.jar --flink 2.3",
     },
     "Jobs": {
         "jobs": "statetool jobs flink://jobmanager:8081",

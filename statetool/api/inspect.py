@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from statetool.api.execution import Execution
-from statetool.api.load import inventory_of
+from statetool.api.load import classes_of, inventory_of
 from statetool.api.savepoint import Savepoint
 from statetool.errors import OptionError
 from statetool.types.options import name_list, whole_number
@@ -90,10 +91,13 @@ def check(
     *,
     flink: str | None = None,
     backend: Literal["heap", "rocksdb"] | None = None,
+    jars: Iterable[str | os.PathLike[str]] = (),
+    other_jars: Iterable[str | os.PathLike[str]] = (),
 ) -> Check:
     """Check whether a job would restore from a snapshot, and return the verdict.
 
-    Only headers are read. For states with POJOs the values are read too, unless they are stored in RocksDB databases.
+    Only headers are read. For states with POJOs the values are read too, unless they are stored in RocksDB databases. With ``other_jars``,
+    all values of POJOs and Kryo classes are read with the classes of the new job, as Flink reads them.
 
     Parameters
     ----------
@@ -107,6 +111,10 @@ def check(
         only support by this release is checked.
     backend
         The state backend of the new job. Defaults to the backend of ``b``. If ``b`` does not determine it, the check covers all backends.
+    jars
+        The jars of the job that wrote ``a``, as for :func:`load`. Defaults to those with which ``a`` was opened.
+    other_jars
+        The jars of the new job. Without ``b``, the new job has the states of ``a`` with the classes of these jars.
 
     Returns
     -------
@@ -118,15 +126,18 @@ def check(
     Raises
     ------
     OptionError
-        Neither ``b`` nor ``flink`` was given, or the release or backend is not known.
+        Neither ``b`` nor ``flink`` nor ``other_jars`` was given, or the release or backend is not known.
     FormatError
         A header is damaged. An operator with undamaged state that statetool cannot read is ``unknown`` instead.
     """
     from statetool.compatibility.check import check_inventories
 
     old, new = inventory_of(a), None if b is None else inventory_of(b)
+    if old_classes := classes_of(name_list("jars", jars)):
+        old = old.with_types(replace(old.types, source=old_classes))
+    new_classes = classes_of(name_list("other_jars", other_jars))
     renderer = partial(_check_html, a=old.path, b="B" if new is None else new.path)
-    return replace(check_inventories(old, new, flink, backend), renderer=renderer)
+    return replace(check_inventories(old, new, flink, backend, new_classes), renderer=renderer)
 
 
 def _check_html(check: Check, *, a: str, b: str) -> str:

@@ -98,7 +98,7 @@ def load(
         classes=classes,
         python=python_types(python or {}),
         unsafe_pickle=unsafe_pickle,
-        source=_classes_of(name_list("jars", jars)),
+        source=classes_of(name_list("jars", jars)),
     )
     names, moved = name_list("uids", uids), tuple((rebase or {}).items())
     inventory = Inventory(
@@ -129,7 +129,14 @@ def name_operators(savepoint: Savepoint[SavepointWriter], url: str) -> Savepoint
     return savepoint.with_names(names)
 
 
-def _classes_of(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource | None:
+def classes_of(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource | None:
+    """Return the classes of jars, ``None`` if there are none.
+
+    Raises
+    ------
+    SnapshotNotFoundError, FormatError
+        A jar does not exist, or is damaged.
+    """
     if not jars:
         return None
     from statetool.classes.jar_classes import JarClasses  # opening a snapshot without a jar needs no class files

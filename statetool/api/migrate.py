@@ -149,7 +149,7 @@ def migrate(
         on_plan(migration)
     if not dry_run:
         migration.check()
-        release = flink_version or _release(migration, base)
+        release = flink_version or release_of(migration, base)
         options.write(base, dst, flink_version=release, changes=migration.changes)
     return migration
 
@@ -178,7 +178,7 @@ def _read_plan(path: str, base: Inventory) -> MigrationPlan:
     return parse_plan(document, base)
 
 
-def _release(plan: MigrationPlan, base: Inventory) -> str | None:
+def release_of(plan: MigrationPlan, base: Inventory) -> str | None:
     """Return the last release with the new job's metadata version, ``None`` if the old job has the same version."""
     from statetool.saving.versions import RELEASES
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from statetool.saving.convert import ConvertPlan
     from statetool.saving.copies import SnapshotCopy
     from statetool.saving.drop import DropPlan
+    from statetool.saving.rename import RenamePlan
     from statetool.saving.rescale import RescalePlan
     from statetool.saving.uids import UidChange
     from statetool.snapshot.inventory import Inventory
@@ -303,6 +304,56 @@ def drop(
     inventory = options.open(src, dst)
     plan = plan_drop(inventory, operators, states or {})
     options.write(inventory, dst, changes=plan.changes, removed=plan.operators)
+    return plan
+
+
+def rename_states(
+    src: str | Savepoint,
+    dst: str,
+    operator: str,
+    names: Mapping[str, str],
+    *,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> RenamePlan:
+    """Write a copy of a snapshot in which states of an operator have other names. Everything else keeps its bytes.
+
+    Parameters
+    ----------
+    src, dst
+        As for :func:`statetool.rescale`.
+    operator
+        The operator, by uid or operator id.
+    names
+        New names by old names. All apply at once, so states can swap their names.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
+
+    Returns
+    -------
+    RenamePlan
+        The renamed states.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    UnknownNameError, OptionError
+        The operator or a state does not exist, nothing is renamed, or two states would have one name.
+    UnsupportedError, FormatError
+        State of the operator cannot be read.
+    """
+    from statetool.saving.rename import plan_rename
+
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
+    plan = plan_rename(inventory, operator, names)
+    options.write(inventory, dst, changes=plan.changes)
     return plan
 
 

@@ -192,10 +192,9 @@ class ClassPath:
         """
         if name in self._parsed:
             return self._parsed[name]
-        place = self._at.get(name)
-        if place is None:
+        if name not in self._at:
             return None
-        data, file = (_read_class_file(place), place) if isinstance(place, str) else place[0].read(place[1])
+        data, file = self._read(name)
         cls = parse_class(data, file)
         if cls.name != name:
             raise FormatError(f"expected class {name}, found {cls.name}").at(file=file)
@@ -203,6 +202,15 @@ class ClassPath:
             self._parsed.clear()
         self._parsed[name] = cls
         return cls
+
+    def _read(self, name: str) -> tuple[bytes, str]:
+        """Return the bytes of a class, and its file."""
+        place = self._at[name]
+        return (_read_class_file(place), place) if isinstance(place, str) else place[0].read(place[1])
+
+    def read_bytes(self, name: str) -> bytes | None:
+        """Return the bytes of a class, ``None`` if there is no class of this name."""
+        return self._read(name)[0] if name in self._at else None
 
     def file_of(self, name: str) -> str:
         """Return the name of a class's file, for messages."""

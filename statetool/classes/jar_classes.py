@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from statetool.classes.class_file import ABSTRACT
 from statetool.classes.class_path import ClassPath
 from statetool.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar, names_in
 from statetool.classes.hash_codes import find_convention
+from statetool.classes.line_numbers import without_line_numbers
+from statetool.classes.signatures import GenericType, parse_type
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, ClassSource
@@ -75,6 +77,26 @@ class JarClasses(ClassSource):
             cls = None if is_known_without_jar(name) else path.read(name)
             self._hash_codes[name] = "" if cls is None else find_convention(path, cls)
         return self._hash_codes[name]
+
+    def has(self, name: str) -> bool:
+        return name in self._opened(name)
+
+    def is_same(self, name: str, other: ClassSource) -> bool:
+        if not isinstance(other, JarClasses) or not self.has(name):
+            return False
+        own, others = self._opened(name), other._opened(name)
+        unchecked, seen = [name], {name}
+        while unchecked:
+            checked = unchecked.pop()
+            one, other_one = own.read_bytes(checked), others.read_bytes(checked)
+            if one is None or other_one is None or without_line_numbers(one) != without_line_numbers(other_one):
+                return False
+            cls = own.read(checked)
+            kinds = [] if cls is None else [parse_type(f.signature or f.descriptor) for f in cls.fields if f.is_stored]
+            found = {n for n in (*own.supertypes(checked), *(n for k in kinds for n in _class_names(k))) if n in own}
+            unchecked += found - seen
+            seen |= found
+        return True
 
     def subclasses(self, name: str, kryo: Literal[2, 5] | None) -> tuple[ClassDeclaration, ...]:
         if not self._has_subclasses or name.startswith("[") or is_known_without_jar(name):
@@ -148,3 +170,9 @@ class JarClasses(ClassSource):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_class_path": None}
+
+
+def _class_names(kind: GenericType) -> Iterator[str]:
+    yield kind.name
+    for arg in kind.args:
+        yield from _class_names(arg)

@@ -27,10 +27,12 @@ COMMANDS: Final = {
     "Write": {
         "transform": ("statetool.cli.migrate:transform", "Change values of states with SQL expressions"),
         "migrate": ("statetool.cli.migrate:migrate", "Convert states to the types of a new job"),
+        "upgrade": ("statetool.cli.upgrade:upgrade", "Write a snapshot for a new release and new classes"),
         "rescale": ("statetool.cli.rewrite:rescale", "Change the max parallelism of operators"),
         "convert": ("statetool.cli.rewrite:convert", "Convert a snapshot to a canonical savepoint"),
         "uid": ("statetool.cli.rewrite:uid", "Change uids of operators"),
         "drop": ("statetool.cli.rewrite:drop", "Remove operators, or single states"),
+        "state": ("statetool.cli.rewrite:state", "Rename states of an operator"),
         "graft": ("statetool.cli.merge:graft", "Add operators of another snapshot"),
         "merge": ("statetool.cli.merge:merge", "Merge two snapshots into one"),
         "split": ("statetool.cli.merge:split", "Split a snapshot into those of two jobs"),

@@ -22,6 +22,7 @@ from statetool.cli.options import (
     common_options,
     flink_option,
     given_options,
+    jar_options,
     open_snapshot,
     open_snapshots,
 )
@@ -216,25 +217,35 @@ def new_job_options(command: Callable[..., None]) -> Callable[..., None]:
     metavar="FILE",
     help="New file for a migration plan, to edit and pass to statetool migrate (needs B).",
 )
+@jar_options
 @common_options(*SNAPSHOT, *OUTPUT)
 def check(
-    options: CommonOptions, a: str, b: str | None, flink: str | None, backend: Any, plan_file: str | None
+    options: CommonOptions,
+    a: str,
+    b: str | None,
+    flink: str | None,
+    backend: Any,
+    plan_file: str | None,
+    jar_a: tuple[str, ...],
+    jar_b: tuple[str, ...],
 ) -> None:
     """Check whether a job would restore from a snapshot.
 
-    A is the snapshot to restore. Pass B, a savepoint of the new job, or a Flink release (--flink), or both.
+    A is the snapshot to restore. Pass at least one of B (a savepoint of the new job), the jar of the new job (--jar-b),
+    and a Flink release (--flink). With --jar-b but without B, the new job has the states of A.
 
     Exits 0 only if the job restores and no state is lost or altered.
 
     Examples:
       statetool check savepoint-1a2b --flink 2.3
       statetool check savepoint-1a2b savepoint-of-new-job --plan plan.json
+      statetool check savepoint-1a2b --jar-a old.jar --jar-b new.jar --flink 2.3
     """
-    first, *others = open_snapshots([a] if b is None else [a, b], options)
-    checked = statetool.check(first, *others, flink=flink, backend=backend)
+    first, *others = open_snapshots([a] if b is None else [a, b], options, jars=[jar_a, jar_b])
+    checked = statetool.check(first, *others, flink=flink, backend=backend, other_jars=jar_b)
     if options.output.is_json:
         options.output.record(checked.record())
-    show_check(checked, first, others[0] if others else None, options.output.form)
+    show_check(checked, first, others[0] if others else None, options.output.form, jar_b, flink)
     if plan_file is not None:
         if not others:
             raise OptionError("--plan needs B, a savepoint of the new job", hint="run: statetool check A B --plan FILE")

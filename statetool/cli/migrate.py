@@ -16,8 +16,10 @@ from statetool.cli.options import (
     CommonOptions,
     common_options,
     flink_option,
+    jar_options,
     load_snapshot,
     open_snapshot,
+    open_snapshots,
     operator_option,
     pairs,
 )
@@ -89,6 +91,7 @@ def transform(
 @click.option("--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name.")
 @click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field.")
 @flink_option
+@jar_options
 @common_options(*WRITE)
 def migrate(
     options: CommonOptions,
@@ -99,6 +102,8 @@ def migrate(
     accept: tuple[str, ...],
     renames: tuple[str, ...],
     flink: str | None,
+    jar_a: tuple[str, ...],
+    jar_b: tuple[str, ...],
 ) -> None:
     """Convert states to the types of a new job.
 
@@ -111,17 +116,15 @@ def migrate(
       statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job
       statetool migrate savepoint-1a2b migrated --plan plan.json
     """
-    savepoint = open_snapshot(source, options)
-    job = None if new_job is None else open_snapshot(new_job, options)
+    paths = [source] if new_job is None else [source, new_job]
+    savepoint, *jobs = open_snapshots(paths, options, jars=[jar_a, jar_b])
+    job = jobs[0] if jobs else None
     output = options.output
     rows: list[StepRow] = []
 
     def show(plan: MigrationPlan) -> None:
         rows.extend(plan.rows)
-        if not output.is_json and rows:
-            output.rows(rows)
-        elif not rows:
-            echo_err("no state changes its type")
+        report_steps(rows, options)
 
     checked = None
     try:
@@ -137,12 +140,21 @@ def migrate(
             **options.write_arguments,
         )
         if job is not None and not options.dry_run:
-            checked = statetool.check(load_snapshot(target, replace(options, rebase={})), job, flink=flink)
+            written = load_snapshot(target, replace(options, rebase={}, jar=jar_b or options.jar))
+            checked = statetool.check(written, job, flink=flink, other_jars=jar_b)
             rows.append(_verdict_row(checked))
     finally:
         if output.is_json:
             output.rows(rows)
     _report_result(plan, checked, target, new_job, options)
+
+
+def report_steps(rows: list[StepRow], options: CommonOptions) -> None:
+    """Print the steps of a plan, unless stdout has JSON."""
+    if not options.output.is_json and rows:
+        options.output.rows(rows)
+    elif not rows:
+        echo_err("no state changes its type")
 
 
 def _report_result(

@@ -133,11 +133,22 @@ def open_snapshots(
     *,
     operators: Sequence[str] = (),
     spark: SparkSession | None = None,
+    jars: Sequence[tuple[str, ...]] = (),
 ) -> list[statetool.Savepoint]:
-    """Open several snapshots like :func:`open_snapshot`. ``--name-uid`` may name an operator that exists in only one of them."""
+    """Open several snapshots like :func:`open_snapshot`. ``--name-uid`` may name an operator that exists in only one of them.
+
+    Parameters
+    ----------
+    jars
+        The jars of each snapshot's job. Snapshots without any have those of ``--jar``. Uids are looked for in all.
+    """
     from statetool.formats.operator_id import operator_id_for_uid
 
-    savepoints = [_load(path, options, spark) for path in paths]
+    of_each = [*jars, *[()] * (len(paths) - len(jars))]
+    savepoints = [
+        _load(path, replace(options, jar=own or options.jar), spark) for path, own in zip(paths, of_each, strict=False)
+    ]
+    all_jars = dict.fromkeys((*options.jar, *(jar for own in jars for jar in own)))
     ids = [{o.operator_id for o in savepoint.operators.values()} for savepoint in savepoints]
     named_savepoints = []
     for savepoint, own in zip(savepoints, ids, strict=True):
@@ -146,7 +157,7 @@ def open_snapshots(
             for uid in options.name_uid
             if operator_id_for_uid(uid) in own or not any(operator_id_for_uid(uid) in i for i in ids)
         ]
-        uids += _uids_from_files(savepoint, options.uids)
+        uids += _uids_from_files(savepoint, (*options.uids, *all_jars))
         named_savepoints.append(savepoint.with_uids(uids) if uids else savepoint)
         expect(partial(_expected_bytes, named_savepoints[-1], operators, writes=options.dry_run is False))
     return named_savepoints
@@ -355,6 +366,23 @@ def flink_option(command: Callable[..., None]) -> Callable[..., None]:
     """Add ``--flink``."""
     help = "Flink release of the new job, such as 2.3.  [default: that of B]"
     return click.option("--flink", metavar="RELEASE", help=help)(command)
+
+
+def jar_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--jar-a`` and ``--jar-b``."""
+    a = click.option(
+        "--jar-a",
+        multiple=True,
+        metavar="FILE",
+        help="Jar of the job that wrote the snapshot.  [default: that of --jar]",
+    )
+    b = click.option(
+        "--jar-b",
+        multiple=True,
+        metavar="FILE",
+        help="Jar of the new job: reads all values with its classes, as Flink does.",
+    )
+    return a(b(command))
 
 
 def given_options() -> dict[str, str]:

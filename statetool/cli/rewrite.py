@@ -10,7 +10,7 @@ import click
 
 import statetool
 from statetool.cli.completion import complete_operator, complete_path, complete_state
-from statetool.cli.group import Command
+from statetool.cli.group import Command, CommandGroup
 from statetool.cli.options import (
     OUTPUT,
     WRITE,
@@ -218,6 +218,43 @@ def drop(options: CommonOptions, source: str, target: str, names: tuple[str, ...
         **options.write_arguments,
     )
     options.output.rows(plan.dropped)
+    report_target(target, options)
+
+
+@click.group(cls=CommandGroup)
+def state() -> None:
+    """Rename states of an operator.
+
+    Examples:
+      statetool state rename savepoint-1a2b renamed \\
+        --uid orders --state total --to sum
+    """
+
+
+@state.command()
+@source_and_target
+@operator_option("Operator of the states, by uid, name or operator id.", required=True)
+@click.option("--state", "states", multiple=True, required=True, shell_complete=complete_state, help="State to rename.")
+@click.option("--to", "new_names", multiple=True, required=True, metavar="NAME", help="New name of the state.")
+@common_options(*WRITE)
+def rename(
+    options: CommonOptions, source: str, target: str, uid: str, states: tuple[str, ...], new_names: tuple[str, ...]
+) -> None:
+    """Rename states of an operator.
+
+    Everything else keeps its bytes. To rename several states, repeat --state and --to in the same order. All names
+    change at once, so states can swap their names.
+
+    Examples:
+      statetool state rename savepoint-1a2b renamed \\
+        --uid orders --state total --to sum
+    """
+    if len(states) != len(new_names) or len(set(states)) != len(states):
+        raise OptionError("each --state needs one --to", hint="as in --state total --to sum")
+    savepoint = open_snapshot(source, options)
+    names = dict(zip(states, new_names, strict=True))
+    plan = statetool.rename_states(savepoint, target, uid, names, **options.write_arguments)
+    options.output.rows(plan.renamed)
     report_target(target, options)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _WIDTH: Final = 80
 #: Options that a suggested command needs too, if the user gave them and it has them.
 _KEPT: Final = (
-    "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--jar", "--columns-from-plan", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep",
+    "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--jar", "--jar-a", "--jar-b", "--columns-from-plan", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep",
 )  # fmt: skip
 
 
@@ -44,15 +45,28 @@ def print_findings(findings: Findings, form: str = "text") -> None:
         print_line(line)
 
 
-def show_check(checked: Check, old: statetool.Savepoint, new: statetool.Savepoint | None, form: str) -> None:
-    """Print the verdict of ``check``."""
+def show_check(
+    checked: Check,
+    old: statetool.Savepoint,
+    new: statetool.Savepoint | None,
+    form: str,
+    jars: Sequence[str] = (),
+    flink: str | None = None,
+) -> None:
+    """Print the verdict of ``check``. ``jars`` are those of the new job, and ``flink`` is its release."""
     from statetool.verdicts.check import check_findings
 
     plan = None
-    if new is not None and form != "json" and not (checked.verdict == "fully" and checked.ok):
+    if form != "json" and not (checked.verdict == "fully" and checked.ok):
         with suppress(*UNREAD):  # The check says what cannot be read.
-            plan = statetool.plan_migration(old, new)
-    print_findings(check_findings(checked, command_line("a", "b"), plan), form)
+            if jars:
+                from statetool.api.upgrade import plan_upgrade
+
+                plan = plan_upgrade(old, new, other_jars=jars, flink_version=flink)
+            elif new is not None:
+                plan = statetool.plan_migration(old, new)
+    commands = replace(command_line("a", "b"), by_jar=bool(jars) and new is None)
+    print_findings(check_findings(checked, commands, plan), form)
 
 
 def show_verification(verification: Verification, form: str) -> None:

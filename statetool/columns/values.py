@@ -282,6 +282,34 @@ def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions,
     return spread_values(array, flags == 0)
 
 
+def broadcast_entries(
+    key: Serializer, value: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+) -> tuple[Positions, pa.Array, pa.Array]:
+    """Decode broadcast states, each an i4 count, keys and values: return their counts, all keys and all values."""
+    programs = key.program(), value.program()
+    if all(compile_skip(program) is not None for program in programs):
+        maps, after = decode_column(ir.Pairs(*programs), MapType(key.logical, value.logical), data, pos, end, options)
+        check_filled(after, end)
+        offsets = np.asarray(maps.offsets, dtype=np.int64)
+        return np.diff(offsets), maps.keys, maps.items
+    # Kernels do not find the ends of these values.
+    counts: list[int] = []
+    bounds: list[tuple[int, int, int]] = []
+    for first, stop in zip(pos.tolist(), end.tolist(), strict=True):
+        c = Cursor(data.data, first, stop)
+        counts.append(c.count("entries"))
+        for _ in range(counts[-1]):
+            start = c.pos
+            key.skip(c)
+            middle = c.pos
+            value.skip(c)
+            bounds.append((start, middle, c.pos))
+        c.expect_end("broadcast state")
+    starts, middles, stops = np.array(bounds, dtype=np.int64).reshape(-1, 3).T
+    keys = decode_framed(key, data, starts, middles, options)
+    return np.array(counts, dtype=np.int64), keys, decode_framed(value, data, middles, stops, options)
+
+
 def unexpired_map_values(
     element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
+from statetool.compatibility.class_trial import NewClasses
 from statetool.compatibility.commits import with_commit_ids
 from statetool.compatibility.states import (
     NAME_BACKEND,
@@ -40,6 +42,7 @@ from statetool.saving.versions import RELEASES, Target, convert_metadata, parse_
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.operators import OperatorLabel, display_name
 
 #: The first metadata version of Flink 2.x.
@@ -49,16 +52,36 @@ _MOST_TRIALS: Final = 5
 _BACKENDS: Final = ("heap", "rocksdb")
 
 
-def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, backend: str | None) -> Check:
-    """Check whether a snapshot is restored. The parameters are those of :func:`statetool.check`."""
-    if new is None and flink is None:
-        raise OptionError("nothing to check against", hint="give a snapshot of the new job, or a release: flink='2.3'")
+def check_inventories(
+    old: Inventory,
+    new: Inventory | None,
+    flink: str | None,
+    backend: str | None,
+    new_classes: ClassSource | None = None,
+) -> Check:
+    """Check whether a snapshot is restored. The parameters are those of :func:`statetool.check`.
+
+    Parameters
+    ----------
+    new_classes
+        The classes of the new job, if its jar is known. All values that depend on them are then read.
+    """
+    if new is None and flink is None and new_classes is None:
+        raise OptionError(
+            "nothing to check against",
+            hint="give a snapshot of the new job, its jar (other_jars=), or a release: flink='2.3'",
+        )
     if backend is not None and backend not in _BACKENDS:
         raise OptionError(f"backend={backend!r} is not one of {', '.join(_BACKENDS)}")
     if new is not None:
         old, new = old.with_names_of(new), new.with_names_of(old)
+    known_backend = _backend(new, backend)
+    classes = None
+    if new_classes is not None:
+        new = with_new_classes(old, new, flink, new_classes)
+        classes = NewClasses(old.types, new.types)
     target = _target(new, flink)
-    job = Job(backend=_backend(new, backend), target=target, kryo=_kryo(new, target))
+    job = Job(backend=known_backend, target=target, kryo=_kryo(new, target), classes=classes)
     metadata = _metadata(old, job)
     operators = tuple(with_commit_ids(_operators(old, new, job), old, new))
     verdict = worst([metadata.level.verdict, *(o.verdict for o in operators)])
@@ -68,6 +91,24 @@ def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, 
         states = [f"{s.name}: {s.reason}" for s in first.states if s.verdict == verdict]
         reason = f"{display_name(first.uid)}: {first.reason or ' '.join(states)}"
     return Check(verdict=verdict, reason=reason, operators=operators, causes=metadata.causes)
+
+
+def with_new_classes(old: Inventory, new: Inventory | None, flink: str | None, classes: ClassSource) -> Inventory:
+    """Return the snapshot of the new job, read with its classes. Without one, return what the old job's states become with these classes.
+
+    Parameters
+    ----------
+    flink
+        Release of the new job. Defaults to that of the snapshot.
+    """
+    target = _target(old if new is None else new, flink)
+    types = TypeContext(source=classes, tried=True, python=old.types.python)
+    if new is not None:
+        return new.with_types(types)
+    kryo = old.types.kryo
+    if target is not None and target.release is not None:
+        kryo = 2 if target.release.startswith("1.") else 5
+    return old.with_types(replace(types, kryo=kryo, renewed=True, former=old.types.source))
 
 
 def _target(new: Inventory | None, flink: str | None) -> Target | None:
@@ -83,6 +124,8 @@ def _kryo(new: Inventory | None, target: Target | None) -> int | None:
     if target is None or target.release is None:
         return None
     kryo = 2 if target.release.startswith("1.") else 5
+    if new is not None and new.types.tried:
+        return None
     shown = {o.types.kryo for o in new.operators.values()} if new is not None else set()
     return None if shown == {kryo} else kryo
 
@@ -145,12 +188,18 @@ def _state_verdict(
         resolutions.append(_forms(old, new, job))
         if old.keyed.key is not None:
             resolutions.append(check_key(old.keyed.key, None if new is None else new.keyed.key, job))
-        hidden = {} if new is None else hidden_subclasses(old, new)
-        states.extend(keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden))
+        if job.classes is not None:
+            hidden = job.classes.resolutions(old)
+            resolutions.append(hidden.get(("keyed", ""), Resolution(Level.AS_IS)))
+        else:
+            hidden = {} if new is None else hidden_subclasses(old, new)
+        states.extend(
+            keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden, old.label)
+        )
 
     def elements() -> None:
         new_states = None if new is None else new.operator_states
-        states.extend(element_verdicts(old.operator_states, new_states, job, hidden))
+        states.extend(element_verdicts(old.operator_states, new_states, job, hidden, old.label))
 
     for scope, check in (("keyed", keyed), ("operator", elements)):
         try:

@@ -63,6 +63,8 @@ _MIGRATE: Final = migration_remedy(
 def resolve_kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
     """Check whether Kryo of the new job reads the values that the old one wrote, of the same class."""
     parts = [_registrations(old, new)]
+    if new.context.tried:
+        return combine(parts)
     if old.context.kryo == new.context.kryo:
         parts.append(_of_fields(old.type_class))
     else:
@@ -76,7 +78,7 @@ def _registrations(old: KryoSerializer, new: KryoSerializer) -> Resolution:
     after = {e.name: e.value for m in new.maps for e in m}
     level = Level.AS_IS if old.maps == new.maps else Level.RECONFIGURED
     parts = [Resolution(level)]
-    if gone := sorted(before.keys() - after.keys()):
+    if (gone := sorted(before.keys() - after.keys())) and not new.context.tried:
         names = ", ".join(gone)
         parts.append(
             Resolution.because(

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from statetool.compatibility.class_trial import NewClasses
 from statetool.compatibility.kryo_rules import resolve_releases
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.verdicts import (
+    NEW,
     A,
     B,
     CheckWarning,
@@ -52,11 +54,14 @@ class Job:
         ``None`` if the release is unknown.
     kryo
         The Kryo of the release (2 or 5), if no snapshot of the new job shows it.
+    classes
+        The classes of both jobs, if the jar of the new one is known.
     """
 
     backend: Backend
     target: Target | None
     kryo: int | None = None
+    classes: NewClasses | None = None
 
     @property
     def ttl_may_switch(self) -> bool | None:
@@ -203,6 +208,7 @@ def keyed_verdicts(
     new: Mapping[str, tuple[KeyedHeader, StateMetaInfo]] | None,
     job: Job,
     hidden: Hidden,
+    uid: str,
 ) -> Iterator[StateVerdict]:
     """Yield the verdicts on an operator's keyed states. ``new`` is ``None`` if only a release is known."""
     metas = None if new is None else {n: m for n, (_, m) in new.items()}
@@ -212,11 +218,11 @@ def keyed_verdicts(
         elif name in metas:
             yield verdict_of(name, _with_hidden(check_keyed(meta, metas[name], job), hidden.get(("keyed", name))))
         else:
-            yield _unused_verdict(name, meta, {n: m for n, m in metas.items() if n not in old}, job)
+            yield _unused_verdict(name, meta, {n: m for n, m in metas.items() if n not in old}, job, uid)
 
 
 def element_verdicts(
-    old: Mapping[str, StateMetaInfo], new: Mapping[str, StateMetaInfo] | None, job: Job, hidden: Hidden
+    old: Mapping[str, StateMetaInfo], new: Mapping[str, StateMetaInfo] | None, job: Job, hidden: Hidden, uid: str
 ) -> Iterator[StateVerdict]:
     """Yield the verdicts on an operator's operator states."""
     for name, meta in old.items():
@@ -225,23 +231,31 @@ def element_verdicts(
         elif name in new:
             yield verdict_of(name, _with_hidden(check_elements(meta, new[name], job), hidden.get(("operator", name))))
         else:
-            yield _unused_verdict(name, meta, {n: m for n, m in new.items() if n not in old}, job)
+            yield _unused_verdict(name, meta, {n: m for n, m in new.items() if n not in old}, job, uid)
 
 
 def _with_hidden(resolution: Resolution, hidden: Resolution | None) -> Resolution:
     return resolution if hidden is None else combine([resolution, hidden])
 
 
-def _unused_verdict(name: str, meta: StateMetaInfo, fresh: Mapping[str, StateMetaInfo], job: Job) -> StateVerdict:
+def _unused_verdict(
+    name: str, meta: StateMetaInfo, fresh: Mapping[str, StateMetaInfo], job: Job, uid: str
+) -> StateVerdict:
     """Return the verdict on a state that the new job does not register: Flink carries it along and does not read it."""
     resolution = _in_release(None, (meta,), job)
     if meta.kind == "timers":
         return verdict_of(name, resolution)
-    alike = [n for n, m in fresh.items() if m.kind == meta.kind and m.value.type_name == meta.value.type_name]
+    check = check_elements if meta.namespace is None else check_keyed
+    levels = {n: check(meta, m, job).level for n, m in fresh.items() if m.kind == meta.kind}
+    alike = [n for n, level in levels.items() if level <= Level.AFTER_MIGRATION]
+    sure = bool(alike)
+    alike = alike or [n for n, level in levels.items() if level == Level.UNKNOWN]
     text = "The new job does not register this state: Flink carries it along, and its values are not used."
     remedy = None
     if alike:
-        renamed = f"If it was renamed to {' or '.join(alike)}, rename it in a copy of the snapshot with SavepointWriter.rename_state."
-        remedy = Remedy(renamed)
+        # Which of several it is, only the user knows.
+        new_name = alike[0] if len(alike) == 1 else "NEW_NAME"
+        renamed = f"If it was renamed to {' or '.join(alike)}, rename it in a copy of the snapshot{'' if sure else ' and check again'}."
+        remedy = Remedy(renamed, ("state", "rename", A, NEW, "--uid", uid, "--state", name, "--to", new_name))
     warning = CheckWarning(kind="loses", message=text, remedy=remedy)
     return verdict_of(name, combine([resolution, Resolution.because(Level.AS_IS, text, remedy, warning)]))

@@ -7,7 +7,7 @@ through :mod:`statetool.kernels` instead.
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import ClassVar, Final
 
 from statetool.errors import FormatError
 
@@ -34,6 +34,8 @@ class Cursor:
     """
 
     __slots__ = ("base", "data", "end", "pos")
+    #: Whether bytes that Java reads and never writes are damage.
+    strict: ClassVar[bool] = True
 
     def __init__(
         self, data: bytes | bytearray | memoryview, pos: int = 0, end: int | None = None, *, base: int = 0
@@ -194,3 +196,14 @@ def decode_modified_utf8(raw: bytes, cursor: Cursor, start: int) -> str:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     except UnicodeDecodeError as e:
         raise cursor.fail(f"not modified UTF-8: {e.reason}", pos=start + e.start) from e
+
+
+class LenientCursor(Cursor):
+    """Reader that accepts bytes that Java accepts although it never writes them, as when a class reads values of another one."""
+
+    __slots__ = ()
+    strict = False
+
+    def bool(self) -> bool:
+        """Read ``readBoolean``: everything but 0 is true."""
+        return self.data[self.need(1, "boolean")] != 0

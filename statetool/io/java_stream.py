@@ -109,6 +109,11 @@ class JavaStream:
         """Read the next object, as :func:`read_java_stream` does."""
         return self._parser.content(0)
 
+    @property
+    def classes(self) -> set[str]:
+        """Names of the classes that the objects read so far name."""
+        return {cls.name for cls in self._parser.handles if isinstance(cls, JavaClass)}
+
 
 class _Parser:
     def __init__(self, c: Cursor) -> None:

@@ -8,11 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from statetool.columns.arrays import as_numpy, is_valid
-from statetool.columns.decode import decode_column
+from statetool.columns.arrays import is_valid
 from statetool.columns.encode import measure
 from statetool.columns.pieces import Bytes, Chain, Elements, Encoded, Flagged, Int64s, Joined, Piece, Ranges, pack
-from statetool.columns.values import StateLayout, check_filled, decode_framed, map_values, split_joined
+from statetool.columns.values import StateLayout, broadcast_entries, decode_framed, map_values, split_joined
 from statetool.entries.keys import split_keys
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.entries import EntryBatch
@@ -20,14 +19,13 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.projections import with_projections
 from statetool.formats.state_meta import StateMetaInfo, read_m6
 from statetool.io.cursor import Cursor
-from statetool.kernels.program import Pairs
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import EXACT, Compiler, check_distinct
 from statetool.migration.leaves import Convert, same
 from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.measured_entries import MeasuredEntries
 from statetool.serializers.table import snapshot_reader
-from statetool.types import MapType, Scalar
+from statetool.types import Scalar
 from statetool.types.declared import TypeContext
 
 #: Kinds of state with the kinds that they can become. A single value has the bytes of a list with one element.
@@ -207,12 +205,8 @@ class TypeConversion:
         if old.kind != "broadcast":
             return pack(measure(new.value, compiled.value(decode_framed(old.value, data, starts, ends, EXACT))))
         key, value = old.serializers["KEY_SERIALIZER"], old.value
-        program, logical = Pairs(key.program(), value.program()), MapType(key.logical, value.logical)
-        maps, after = decode_column(program, logical, data, starts, ends, EXACT)
-        check_filled(after, ends)
-        new_keys = compiled.key(maps.keys)
-        offsets = as_numpy(maps.offsets).astype(np.int64)
-        counts = offsets[1:] - offsets[:-1]
+        counts, old_keys, old_values = broadcast_entries(key, value, data, starts, ends, EXACT)
+        new_keys = compiled.key(old_keys)
         check_distinct(counts, new_keys)
         keys = measure(new.serializers["KEY_SERIALIZER"], new_keys)
-        return pack(Elements(counts, Chain((keys, measure(new.value, compiled.value(maps.items))), len(new_keys))))
+        return pack(Elements(counts, Chain((keys, measure(new.value, compiled.value(old_values))), len(new_keys))))

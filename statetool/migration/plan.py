@@ -307,7 +307,7 @@ def _stays(before: StateMetaInfo, after: StateMetaInfo, old: OperatorInventory, 
     kryo = old.types.kryo != new.types.kryo and any(
         isinstance(part, KryoSerializer) for s in before.serializers.values() for part in all_parts(s)
     )
-    if kryo or before.kind != after.kind:
+    if kryo or before.kind != after.kind or _other_classes(before, after):
         return False
     if {n: snapshot_bytes(s) for n, s in before.serializers.items()} == {
         n: snapshot_bytes(s) for n, s in after.serializers.items()
@@ -316,6 +316,16 @@ def _stays(before: StateMetaInfo, after: StateMetaInfo, old: OperatorInventory, 
     check = check_keyed if before.namespace is not None else check_elements
     resolution = check(before, after, _JOB)
     return resolution.level in _UNCHANGED and not resolution.warnings
+
+
+def _other_classes(before: StateMetaInfo, after: StateMetaInfo) -> bool:
+    """Return True if both jobs declare classes of the values, and differently."""
+    for name, serializer in before.serializers.items():
+        if (old := serializer.declarations()) and name in after.serializers:
+            new = after.serializers[name].declarations()
+            if new and old != new:
+                return True
+    return False
 
 
 def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:

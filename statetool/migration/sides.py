@@ -13,11 +13,15 @@ from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import to_decimal
 from statetool.serializers.enums import EnumSerializer
+from statetool.serializers.kryo.graph import resolve_type
+from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.runtime import unwrap
 from statetool.serializers.tuples import TupleSerializer
 from statetool.types import DateType, DecimalType, ListType, LogicalType, MapType, Scalar, StructType, TimestampType
+from statetool.types.declared import NOTHING_DECLARED, TypeContext
+from statetool.types.java import PRIMITIVES, JavaType
 
 _NUMBERS: Final = ("int8", "int16", "int32", "int64", "float32", "float64")
 #: Marker of a field without a default: the user must choose its value.
@@ -26,12 +30,17 @@ NO_DEFAULT: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class TypeAtPath:
-    """A type at one path of a value. ``schema`` is its Avro schema, ``named`` has the schemas that it refers to by name."""
+    """A type at one path of a value. ``schema`` is its Avro schema, ``named`` has the schemas that it refers to by name.
+
+    ``java`` is the Java type of a value that Kryo writes, and ``classes`` has the declarations of its class.
+    """
 
     logical: LogicalType
     serializer: Serializer | None = None
     schema: Any = None
     named: Mapping[str, Any] = field(default_factory=dict)
+    java: JavaType | None = None
+    classes: TypeContext = NOTHING_DECLARED
 
     @classmethod
     def of(cls, serializer: Serializer) -> TypeAtPath:
@@ -43,6 +52,8 @@ class TypeAtPath:
             schema = json.loads(serializer.schema_json)
             named = named_schemas(schema)
             return cls(serializer.logical, None, _resolve(schema, named), named)
+        if isinstance(serializer, KryoSerializer):
+            return cls(serializer.logical, serializer, java=serializer.java_type, classes=serializer.context)
         return cls(serializer.logical, serializer)
 
     @property
@@ -82,7 +93,8 @@ class TypeAtPath:
             return self.serializer.names
         if self.schema is not None and _kind(self.schema) == "enum":
             return tuple(self.schema["symbols"])
-        return ()
+        declared = None if self.java is None else self.classes.find(self.java.name)
+        return declared.constants if declared is not None and declared.kind == "enum" else ()
 
     @property
     def nullable(self) -> bool:
@@ -103,6 +115,8 @@ class TypeAtPath:
         if self.schema is not None:
             entry = self._entry(name)
             return TypeAtPath(logical, None, None if entry is None else _resolve(entry["type"], self.named), self.named)
+        if self.java is not None:
+            return TypeAtPath(logical, java=self._java_field(name), classes=self.classes)
         if self.serializer is None:
             return TypeAtPath(logical)
         child = dict(self.serializer.children()).get(name)
@@ -125,9 +139,21 @@ class TypeAtPath:
             return NO_DEFAULT if entry is None else _avro_default(entry, logical, self.named)
         if isinstance(self.serializer, PojoSerializer):
             return _zero(logical)
+        if (kind := self._java_field(name)) is not None and kind.name in PRIMITIVES:
+            return "\0" if kind.name == "char" else _zero(logical)
         if not self.nullable:
             zero = _zero(logical)
             return NO_DEFAULT if zero is None else zero
+        return None
+
+    def _java_field(self, name: str) -> JavaType | None:
+        """Return the declared type of a field of a class that Kryo writes, or of one of its subclasses."""
+        if self.java is None:
+            return None
+        declared = self.classes.find(self.java.name)
+        for cls in (*([] if declared is None else [declared]), *self.classes.subclasses(self.java.name)):
+            if name in (names := dict(cls.fields)):
+                return resolve_type(names[name], dict(zip(cls.parameters, self.java.args, strict=False)))
         return None
 
     def _entry(self, name: str) -> Any:
@@ -135,6 +161,9 @@ class TypeAtPath:
         return next((f for f in fields if f["name"] == name), None)
 
     def _child(self, index: int, logical: LogicalType) -> TypeAtPath:
+        if self.java is not None:
+            part = self.java.args[index] if index < len(self.java.args) else None
+            return TypeAtPath(logical, java=part, classes=self.classes)
         children = () if self.serializer is None else self.serializer.children()
         if index < len(children) and unwrap(children[index][1]).logical == logical:
             return TypeAtPath.of(children[index][1])

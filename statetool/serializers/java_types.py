@@ -8,16 +8,20 @@ Kryo. Follows ``TypeExtractor``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
+from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.serializers.base import Serializer
 from statetool.serializers.optional_map import OptionalEntry, write_optional_map
-from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC
+from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC, SnapshotReader
 from statetool.types.declared import ClassDeclaration, TypeContext
 from statetool.types.java import BOXES, OBJECT, PRIMITIVES, JavaType
 
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
 _RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."
+_DUMMY: Final = f"{_RUNTIME}kryo.Serializers$DummyAvro"
 _AVRO_ARRAY: Final = "org.apache.avro.generic.GenericData$Array"
 _NAMES: Final = {
     **dict(
@@ -50,6 +54,12 @@ def class_snapshot(declared: ClassDeclaration, context: TypeContext) -> bytes:
     out = Output()
     _class(out, declared, context, ())
     return bytes(out)
+
+
+def renewed_serializer(reader: SnapshotReader, declared: ClassDeclaration) -> Serializer:
+    """Return the serializer of a job that starts with a class. The serializers of its fields are chosen with it."""
+    types = replace(reader.types, renewed=False)
+    return replace(reader, types=types).snapshot(Cursor(class_snapshot(declared, types)))
 
 
 def _simple(out: Output, name: str, package: str = _BASE) -> None:
@@ -146,11 +156,18 @@ def _kryo(out: Output, name: str) -> None:
     out.i4(2)
     out.utf(name)
     entries = []
-    for cls in (BOXES.get(name, name), _AVRO_ARRAY):
+    box = BOXES.get(name, name)
+    # Without Avro, Flink registers a placeholder in its place.
+    for cls, registered, serializer in (
+        (box, box, ""),
+        (_AVRO_ARRAY, f"{_DUMMY}RegisteredClass", f"{_DUMMY}KryoSerializerClass"),
+    ):
         key, value = Output(), Output()
         key.utf(cls)
-        value.utf(cls)
-        value.i4(0)
+        value.utf(registered)
+        value.i4(1 if serializer else 0)
+        if serializer:
+            value.utf(serializer)
         entries.append(OptionalEntry(name=cls, key=bytes(key), value=bytes(value), value_at=0))
     write_optional_map(out, tuple(entries))
     write_optional_map(out, ())

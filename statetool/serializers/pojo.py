@@ -17,12 +17,13 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Pojo
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import check_last, inside, sequence
-from statetool.serializers.java_types import class_snapshot
+from statetool.serializers.java_types import class_snapshot, renewed_serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, read_serializer_stream
 from statetool.types import Field, LogicalType, Scalar, StructType
-from statetool.types.declared import ClassDeclaration, TypeContext, skeleton
+from statetool.types.declared import ClassDeclaration, TypeContext, renewed_class, skeleton
+from statetool.types.java import PRIMITIVES
 
 _CLASS_FIELD: Final = "_class"
 _NULL, _EXACT, _SUBCLASS, _TAGGED = 1, 2, 4, 8
@@ -34,6 +35,8 @@ class PojoSerializer(Serializer):
     nullable = True
     #: The user's declaration, if the class is a subclass that the snapshot omits.
     declared: ClassDeclaration | None = None
+    #: Fields of the job's class that cannot be null, if its jar is known.
+    primitives: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -148,6 +151,11 @@ class PojoSerializer(Serializer):
 
     def decode(self, c: Cursor) -> tuple[Any, ...] | None:
         flags = c.u1()
+        if not c.strict:
+            # Java looks at single bits; an object without any of them keeps its defaults.
+            flags = next((bit for bit in (_NULL, _SUBCLASS, _TAGGED, _EXACT) if flags & bit), 0)
+            if not flags:
+                return self._row(self.pojo_class, {})
         if flags == _NULL:
             return None
         if flags == _EXACT:
@@ -162,6 +170,7 @@ class PojoSerializer(Serializer):
                     hint=f'{skeleton(cls)}, and extends=["{self.pojo_class}"]',
                 )
                 error.bases = frozenset((self.pojo_class,))
+                error.java_class = cls
                 raise error.at(offset=c.base + start)
             return self._sub_row(cls, subclass, c)
         if flags == _TAGGED:
@@ -178,6 +187,8 @@ class PojoSerializer(Serializer):
         try:
             for name, part in self.fields:
                 if c.bool():
+                    if not c.strict and name in self.primitives:
+                        raise c.fail("a null for a primitive field", pos=c.pos - 1)
                     values.append(None)
                 else:
                     check_last(c, part, last=len(values) == last)
@@ -244,8 +255,10 @@ class PojoSerializer(Serializer):
             if isinstance(serializer, PojoSerializer):
                 values = [row[self._name_for(cls, n, t)] for n, t in serializer._columns.items()]
                 serializer.encode(out, (*values, cls) if serializer.open else tuple(values))
+            elif (value := row[self._name_for(cls, "value", serializer.logical)]) is None:
+                raise EncodeError(f"a null in the place of a {cls}")
             else:
-                serializer.encode(out, row[self._name_for(cls, "value", serializer.logical)])
+                serializer.encode(out, value)
 
     def program(self) -> Op:
         if self.open or self.needs_frame or any(part.none_is_value for _, part in self.fields):
@@ -297,10 +310,18 @@ def _read_entries(reader: SnapshotReader, entries: tuple[OptionalEntry, ...]) ->
 def _read_pojo(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     pojo_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
+    if (declared := renewed_class(reader.types, pojo_class)) is not None:
+        return renewed_serializer(reader, declared)
     fields, registered, others = (_read_entries(reader, m) for m in maps)
     added = _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
     fields = _with_declared_types(reader.types, pojo_class, fields)
-    return PojoSerializer(name, version, pojo_class, maps, fields, registered, others, added)
+    if reader.types.tried:
+        # The job has the classes of its jar, whether its snapshot describes them or not.
+        others, added = (*others, *added), ()
+    pojo = PojoSerializer(name, version, pojo_class, maps, fields, registered, others, added)
+    if (known := reader.types.find(pojo_class)) is not None:
+        pojo.primitives = frozenset(n for n, kind in known.fields if kind.name in PRIMITIVES)
+    return pojo
 
 
 def _declared_subclasses(

@@ -171,6 +171,13 @@ class Inventory:
         uids = dict.fromkeys(uid for path in paths for uid in uids_in(os.fspath(path), unnamed))
         return self.with_uids(uids) if uids else self
 
+    def with_types(self, types: TypeContext) -> Inventory:
+        """Return the inventory read with other type information. Its release of Kryo stays if ``types`` names none."""
+        changed = copy.copy(self)
+        changed.types = types if types.kryo is not None else replace(types, kryo=self.types.kryo)
+        changed.operators = changed._operators(self.labels)
+        return changed
+
     def with_names_of(self, other: Inventory) -> Inventory:
         """Return the inventory with the uids and names that another snapshot has for the same operator ids, where this one has none."""
         others = {label.operator_id: label for label in other.labels}

@@ -107,7 +107,10 @@ class OperatorInventory:
         source = None if self.types.source is None else self.types.source.without_subclasses()
         if (classes, source) == (self.types.classes, self.types.source):
             return self
-        types = replace(self.types, classes=classes, source=source)
+        return self.with_types(replace(self.types, classes=classes, source=source))
+
+    def with_types(self, types: TypeContext) -> OperatorInventory:
+        """Return the operator read with other type information."""
         return OperatorInventory(self.state, self.label, self._locator, self._given_key, types, self._plan)
 
     def learning_from(self, other: OperatorInventory) -> OperatorInventory:

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow
 from statetool.columns.batches import row_runs
-from statetool.columns.decode import as_data, decode_column
+from statetool.columns.decode import as_data
 from statetool.columns.types import arrow_type
-from statetool.columns.values import check_filled, decode_framed, salvage, unexpired_elements, unreadable
+from statetool.columns.values import broadcast_entries, decode_framed, salvage, unexpired_elements, unreadable
 from statetool.errors import DecodeError, FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
 from statetool.formats.keyed.entries import Region, locate
@@ -25,13 +25,12 @@ from statetool.formats.stream import OpenStream
 from statetool.formats.subclasses import learn_states
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.program import Pairs
 from statetool.serializers.base import Serializer, blame
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.value_ends import undescribed_error
 from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE, Columns, Undecoded, raw_column
 from statetool.tables.splits import ElementSplit
-from statetool.types import LogicalType, MapType
+from statetool.types import LogicalType
 from statetool.types.options import ReadOptions
 
 _WINDOW_BYTES: Final = 8 << 20
@@ -58,7 +57,7 @@ def element_rows(split: ElementSplit) -> Iterator[tuple[int, Columns]]:
     types = split.types
     try:
         with split.stream.open() as f:
-            header = read_header_before(f.read_at(0, split.header_bytes), types, base=split.stream.start)
+            header = _header(f, split)
             for raw, base in split.descriptions:
                 learn_states(header.states, read_operator_header(Cursor(raw, base=base), types, end=len(raw)).states)
             meta = next((s for s in header.states if s.name == name), None)
@@ -70,6 +69,20 @@ def element_rows(split: ElementSplit) -> Iterator[tuple[int, Columns]]:
                 yield _decode_window(f, split, header, meta, starts, ends)
     except StatetoolError as error:
         raise error.at(file=split.stream.file, operator=split.spec.operator, state=name) from None
+
+
+def _header(f: OpenStream, split: ElementSplit) -> OperatorHeader:
+    return read_header_before(f.read_at(0, split.header_bytes), split.types, base=split.stream.start)
+
+
+def raw_elements(split: ElementSplit) -> Iterator[bytes]:
+    """Read the bytes of the elements of one split, a few megabytes at a time."""
+    with split.stream.open() as f:
+        header = _header(f, split)
+        for starts, ends in _windows(split):
+            raw, pos, end = _read_window(f, split, header, starts, ends)
+            for first, stop in zip(pos.tolist(), end.tolist(), strict=True):
+                yield bytes(raw[first:stop])
 
 
 def _windows(split: ElementSplit) -> Iterator[tuple[Positions, Positions]]:
@@ -84,23 +97,29 @@ def _windows(split: ElementSplit) -> Iterator[tuple[Positions, Positions]]:
 def _decode_window(
     f: OpenStream, split: ElementSplit, header: OperatorHeader, meta: StateMetaInfo, starts: Positions, ends: Positions
 ) -> tuple[int, Columns]:
-    base = int(starts[0])
-    region = f.read_at(base, int(ends[-1]) - base)
-    raw: memoryview | bytes = region
-    pos, end = starts - base, ends - base
-    if header.compressed:
-        raw, start_of = _uncompress(region, base=split.stream.start + base)
-        try:
-            pos = np.array([start_of[p] for p in pos.tolist()], dtype=np.int64)
-        except KeyError as e:
-            raise FormatError(f"offset {base + e.args[0]} is not the start of a compressed chunk") from None
-        end = np.append(pos[1:], len(raw))
-    place = Region(0, split.stream.start + base, None, header.compressed)
+    raw, pos, end = _read_window(f, split, header, starts, ends)
+    place = Region(0, split.stream.start + int(starts[0]), None, header.compressed)
     try:
         return _decode(meta, as_data(raw), pos, end, split.spec.options)
     except StatetoolError as error:
         blame(error, *meta.serializers.values())
         raise locate(error, (place,), split.stream.file) from None
+
+
+def _read_window(
+    f: OpenStream, split: ElementSplit, header: OperatorHeader, starts: Positions, ends: Positions
+) -> tuple[memoryview | bytes, Positions, Positions]:
+    """Return the bytes of a run of elements, and the bounds of each element in them."""
+    base = int(starts[0])
+    region = f.read_at(base, int(ends[-1]) - base)
+    if not header.compressed:
+        return region, starts - base, ends - base
+    raw, start_of = _uncompress(region, base=split.stream.start + base)
+    try:
+        pos = np.array([start_of[p - base] for p in starts.tolist()], dtype=np.int64)
+    except KeyError as e:
+        raise FormatError(f"offset {base + e.args[0]} is not the start of a compressed chunk") from None
+    return raw, pos, np.append(pos[1:], len(raw))
 
 
 def _uncompress(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]]:
@@ -142,12 +161,9 @@ def _decode_broadcast(
     if len(pos) != 1:
         raise DecodeError(f"broadcast state with {len(pos)} offsets, expected 1").at(offset=int(pos[0]))
     key, value = meta.serializers["KEY_SERIALIZER"], element_serializer(meta)
-    program, logical = Pairs(key.program(), value.program()), MapType(key.logical, value.logical)
     undecoded: Undecoded = {}
     try:
-        column, after = decode_column(program, logical, data, pos, end, options)
-        check_filled(after, end)
-        keys, values = column.keys, column.items
+        _, keys, values = broadcast_entries(key, value, data, pos, end, options)
     except StatetoolError as error:
         if options.on_error != "keep_raw":
             raise undescribed_error(error, partial(_skip_entries, key, value), data, pos, end) from None

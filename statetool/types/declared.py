@@ -119,6 +119,14 @@ class ClassSource:
         """Return the reason why the source has a class but no convention for its ``hashCode()``, empty otherwise."""
         raise NotImplementedError
 
+    def has(self, name: str) -> bool:
+        """Return True if the source has a class, whether or not it can declare it."""
+        raise NotImplementedError
+
+    def is_same(self, name: str, other: ClassSource) -> bool:
+        """Return True if another source has the same class, with the same superclasses and the same classes of fields."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeContext:
@@ -139,6 +147,13 @@ class TypeContext:
         Whether pickled Python values may be unpickled, which runs any code that they contain.
     source
         Further classes. Those in ``classes`` take precedence.
+    renewed
+        Whether POJOs and enums have the fields and constants of the source's classes instead of those that the snapshot describes, as in a
+        job that starts with these classes.
+    former
+        If ``renewed``, the classes of the job that wrote the snapshot, if they are known.
+    tried
+        Whether all values of the old snapshot are read with these classes, so that no rule about unknown classes is needed.
     """
 
     kryo: Literal[2, 5] | None = None
@@ -147,6 +162,9 @@ class TypeContext:
     python: tuple[tuple[str, PythonState], ...] = ()
     unsafe_pickle: bool = False
     source: ClassSource | None = None
+    renewed: bool = False
+    former: ClassSource | None = None
+    tried: bool = False
 
     def of_operator(self, *names: str | None) -> TypeContext:
         """Return the type information for one operator, by its uid and id."""
@@ -214,6 +232,21 @@ class TypeContext:
 
 
 NOTHING_DECLARED = TypeContext()
+
+
+def renewed_class(types: TypeContext, name: str) -> ClassDeclaration | None:
+    """Return the class of this name with which a job starts, ``None`` if the snapshot describes it."""
+    return types.find(name) if types.renewed else None
+
+
+def becomes_pojo(types: TypeContext, name: str) -> ClassDeclaration | None:
+    """Return the class that a job starts with if it is a POJO, and the former one was left to Kryo."""
+    declared = renewed_class(types, name)
+    if types.former is None or declared is None:
+        return None
+    former = types.former.find(name, types.kryo)
+    is_record = declared.kind == "record" and former is not None and former.kind == "record"
+    return declared if is_record and former is not None and former.generic and not declared.generic else None
 
 
 def class_of_fields(

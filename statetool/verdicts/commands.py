@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from statetool.compatibility.verdicts import Placeholder
+from statetool.compatibility.verdicts import B, Placeholder
 
 
 def _no_options(command: tuple[str, ...]) -> tuple[str, ...]:
@@ -15,14 +15,20 @@ def _no_options(command: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
-    """The paths that a user gave. ``options`` returns the options to add to a suggested command, such as ``--rebase``."""
+    """The paths that a user gave. ``options`` returns the options to add to a suggested command, such as ``--rebase``.
+
+    ``by_jar``: instead of a snapshot of the new job, the user gave its jar.
+    """
 
     a: str = "A"
     b: str = "B"
+    by_jar: bool = False
     options: Callable[[tuple[str, ...]], tuple[str, ...]] = _no_options
 
     def suggest(self, *command: str) -> str:
         """Return a suggested command as text for a shell; ``command`` are the arguments of statetool."""
+        if self.by_jar and command[:1] == ("migrate",):
+            command = ("upgrade", *(word for word in command[1:] if word not in ("--to", B)))
         paths = {"A": self.a, "B": self.b}
         words = [paths.get(word, word) if isinstance(word, Placeholder) else word for word in command]
         return shlex.join(("statetool", *words, *self.options(command)))

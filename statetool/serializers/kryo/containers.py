@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from statetool.errors import EncodeError
+from statetool.errors import EncodeError, FormatError
 from statetool.serializers.kryo import model, scala, wire
 from statetool.serializers.kryo.model import Headed, Obj
 from statetool.serializers.kryo.values import Args, ValueReader, ValueWriter
@@ -56,6 +56,10 @@ def _header(value: Any) -> Obj | None:
     return header if isinstance(header, Obj) else None
 
 
+class NullContainerError(FormatError):
+    """A collection or map of length 0 in Kryo 5, which reads it as null. Kryo 2 writes empty ones so."""
+
+
 # ---- collections ------------------------------------------------------------------------------------------------
 
 
@@ -85,7 +89,7 @@ def _elements_5(
     final = element is not None and g.classes.is_final(element)
     flag, n = (False, g.c.varint()) if final and not nullable else wire.read_flagged(g.c)
     if n == 0:
-        raise g.c.fail("a null collection after its class", pos=start)
+        raise NullContainerError("a null collection after its class").at(offset=g.c.base + start)
     n -= 1
     header = g.value() if headed else None
     args = element.args if element is not None else ()
@@ -184,7 +188,7 @@ def _read_map(g: ValueReader, name: str, args: Args) -> Any:
     n = g.c.varint()
     if g.gen == 5:
         if n == 0:
-            raise g.c.fail("a null map after its class", pos=start)
+            raise NullContainerError("a null map after its class").at(offset=g.c.base + start)
         n -= 1
         header = g.value() if headed else None
     _checked_count(g, n, start)

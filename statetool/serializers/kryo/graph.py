@@ -89,7 +89,13 @@ class GraphReader:
         obj = Obj(name, None)
         if self.skipping:
             self._objects[index] = obj
-        obj.value = self._body(name, args)
+        try:
+            obj.value = self._body(name, args)
+        except containers.NullContainerError:
+            if self.c.strict:
+                raise
+            self._objects[index] = None
+            return None
         self._objects[index] = obj
         return obj
 
@@ -140,7 +146,9 @@ class GraphReader:
         stream = self._streams.get(name)
         if stream is None:
             stream = self._streams[name] = JavaStream(self.c)
-        return stream.read()
+        value = stream.read()
+        self.kryo.java_classes |= stream.classes
+        return value
 
     def _body(self, name: str, args: Args) -> Any:
         if self._depth > _MAX_DEPTH:

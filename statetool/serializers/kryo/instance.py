@@ -54,6 +54,8 @@ class KryoInstance:
         self.readers: dict[str, Callable[[Any, Args], Any]] = {}
         self.fields: dict[tuple[str, Args], list[tuple[str, JavaType]]] = {}
         self.references: dict[str, bool] = {}
+        #: Classes named by the Java streams that were read.
+        self.java_classes: set[str] = set()
 
     def known(self, name: str) -> bool:
         """Return True if values of a class can be read."""
@@ -122,6 +124,11 @@ class KryoInstance:
 
     def unknown(self, name: str) -> UnknownSerializerError:
         """Make the error for an undeclared class."""
+        error = self._unknown(name)
+        error.java_class = name
+        return error
+
+    def _unknown(self, name: str) -> UnknownSerializerError:
         custom = self.registry.serializer_of(name)
         if custom is not None and self.custom(name) is not None:
             return UnknownSerializerError(

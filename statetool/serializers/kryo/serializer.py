@@ -26,6 +26,7 @@ from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.java_hash import hash_chain, to_int32
+from statetool.serializers.java_types import renewed_serializer
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
 from statetool.serializers.kryo.instance import KryoInstance
@@ -43,7 +44,7 @@ from statetool.serializers.optional_map import OptionalEntry, read_optional_map,
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
-from statetool.types.declared import ClassDeclaration, TypeContext, skeleton, skeleton_of_steps
+from statetool.types.declared import ClassDeclaration, TypeContext, becomes_pojo, skeleton, skeleton_of_steps
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
 
 _LISTS: Final = ("java.util.List", "java.util.ArrayList", "java.util.LinkedList")
@@ -85,6 +86,7 @@ class KryoSerializer(Serializer):
     ) -> None:
         super().__init__(name, version)
         self.type_class = type_class
+        self.registrations = registrations
         self.maps = maps
         self.context = context
         self._kryo: KryoInstance | None = None
@@ -110,6 +112,16 @@ class KryoSerializer(Serializer):
         shown._view = view_of(kind, self._kryo)
         shown._program = None
         return shown
+
+    @property
+    def java_classes(self) -> set[str]:
+        """Classes named by the Java streams inside the values that were read so far."""
+        return set() if self._kryo is None else self._kryo.java_classes
+
+    @property
+    def java_type(self) -> JavaType:
+        """The type of the values, with the type arguments of its declaration."""
+        return self._kind
 
     @property
     def type_name(self) -> str:
@@ -284,6 +296,8 @@ def _read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Seriali
     type_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
     registrations = tuple((e.name, _registered_serializer(e)) for e in maps[0])
+    if (declared := becomes_pojo(reader.types, type_class)) is not None:
+        return renewed_serializer(reader, declared)
     return KryoSerializer(name, version, type_class, registrations, maps, reader.types)
 
 

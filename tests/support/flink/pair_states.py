@@ -155,9 +155,8 @@ class State:
         found: dict[str, Any] = {"name": uid, "uid": uid, "max_parallelism": self.max_parallelism}
         if self.kind in ("operator-list", "union", "broadcast"):
             mode = "list" if self.kind == "operator-list" else self.kind
-            return found | {
-                "operator_states": [{"name": self.name, "mode": mode, "type": self.element.java, "key": "STRING"}]
-            }
+            elements = {"name": self.name, "mode": mode, "type": self.element.java, "key": "STRING"}
+            return found | {"operator_states": [elements | ({"fill": self.fill} if fill else {})]}
         state = {"name": self.name, "kind": self.kind, "type": self.element.java, "ttl": self.ttl}
         if fill:
             state["fill"] = self.fill

@@ -151,6 +151,46 @@ def _hidden() -> Iterator[Pair]:
     yield Pair("class-Vehicle-in-list", _class("Vehicle", kind="list"), _class("Vehicle", kind="list"))
 
 
+#: Classes of ``evolved/Changed.java`` that are the value of a state; those of Kryo have this word in their names.
+_CHANGED: Final = (
+    "KryoLists", "KryoEmpty", "KryoDoubles", "KryoInts", "KryoNested", "KryoNestedSame", "KryoEnum", "KryoEnumFewer",
+    "KryoEnumLost", "KryoEnumMore", "KryoShapeGrown", "KryoShapeGone", "KryoShapeSame", "KryoBase", "KryoRenamedSameOrder",
+    "KryoIntToLong", "KryoLongToInt", "KryoIntToBox", "KryoBoxToInt", "KryoInnerFinal", "KryoTransient", "KryoTransientFirst",
+    "KryoArrays", "KryoInnerArray", "KryoBoxed", "KryoDays", "KryoUuid", "KryoDecimal", "KryoInstant", "KryoObjects",
+    "KryoFieldMoved", "KryoBoolAdded", "KryoByteAdded", "KryoDropFirst", "KryoStringToObject",
+    "KryoClassToRecord", "KryoOwn", "KryoOwnGrown", "NowPojo", "Plain", "Zoo:Cat", "Zoo:Dog",
+    "Zoo:Fish", "Zoo:Cow", "Zoo:Bat", "Zoo:Fox", "PojoInner", "PojoInnerGrown", "PojoInnerGrownFirst", "PojoList", "PojoMap",
+    "PojoKryoList", "PojoEnum", "PojoEnumLost", "PojoEnumFewer", "PojoToRecord", "PojoRecord", "PojoRecordGrown",
+    "PojoRecordToPojo", "PojoZooField", "PojoObject", "PojoObjectSame", "PojoObjectGone", "PojoKryoField", "PojoFieldNoPojo",
+    "PojoGrownKryo", "Fewer", "Lost", "More", "Color",
+)  # fmt: skip
+#: Classes that other kinds of states have too.
+_CHANGED_IN_ALL: Final = (
+    "KryoInts", "KryoNested", "KryoEnum", "KryoByteAdded", "KryoRenamedSameOrder", "KryoTransient", "Zoo:Cat", "Zoo:Cow",
+    "PojoInnerGrown", "PojoObjectGone", "PojoObjectSame", "PojoList",
+)  # fmt: skip
+
+
+def _changed(name: str, **more: Any) -> State:
+    """Return the state of a class of ``evolved/Changed.java``."""
+    java = f"evolved.Changed${name}"
+    declared = java.partition(":")[0]
+    element = Type("", f"KRYO<{declared}>" if name.startswith("Kryo") else declared, ())
+    return State(element=element, fill=java, **more)
+
+
+def _changed_classes() -> Iterator[Pair]:
+    for name in _CHANGED:
+        some = _changed(name)
+        yield Pair(f"changed-{name}", some, some)
+    for name in _CHANGED_IN_ALL:
+        for kind in ("list", "operator-list", "union", "broadcast"):
+            some = _changed(name, kind=kind)
+            yield Pair(f"changed-{name}-in-{kind}", some, some)
+        mapped = _changed(name, kind="map", map_key=Type("STRING", "STRING", ()))
+        yield Pair(f"changed-{name}-in-map", mapped, mapped)
+
+
 SUITES: Final = (
     Suite(name="states", pairs=PAIRS),
     Suite(name="classes", pairs=tuple(_evolved())),
@@ -158,5 +198,6 @@ SUITES: Final = (
     Suite(name="modes", pairs=MODES),
     Suite(name="described-subclasses", pairs=SUBCLASSES),
     Suite(name="hidden-subclasses", pairs=tuple(_hidden())),
+    Suite(name="changed-classes", pairs=tuple(_changed_classes())),
     Suite(name="avro", pairs=AVRO_PAIRS, avro=True),
 )

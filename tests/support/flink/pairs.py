@@ -13,7 +13,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +21,11 @@ import statetool as st
 from statetool.compatibility.verdicts import Verdict
 from tests.support.corpora.archives import unpack
 from tests.support.flink import judge
-from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.support.flink.machine import JAVA, FlinkMachine, FlinkRefusedError
 from tests.support.flink.pair_states import State
 from tests.support.flink.pair_suites import SUITES, Suite
 from tests.support.flink.zoo_cases import pack
-from tools.flink_jars import DEFAULT_VERSIONS
+from tools.flink_jars import DEFAULT_VERSIONS, compiled
 from tools.maven import maven_jars
 
 TABLE: Final = Path(__file__).with_name("pairs.tsv")
@@ -45,6 +45,8 @@ class Outcome:
     flink
         ``same``: same values. ``kept``: fields were added or removed, all others are the same. ``other``: other values. ``lost``: state was
         dropped. ``restored``: restored, but the previous values are unknown. ``refused``: Flink refused to restore.
+    with_jars, warnings_with_jars
+        Verdict and warnings if ``check`` has the jars of both jobs.
     """
 
     suite: str
@@ -55,6 +57,8 @@ class Outcome:
     flink: str
     verdict: str
     warnings: str
+    with_jars: str
+    warnings_with_jars: str
 
 
 # ---- savepoints
@@ -150,8 +154,8 @@ def restore(
         return restore(flink, Path(answer["savepoint"]), states, backend) if again else rows_of(answer)
 
 
-def _each(
-    flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, again: bool
+def restore_each(
+    flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, again: bool = False
 ) -> dict[str, Any]:
     """Restore each state. States in one job are refused or restored together, so halves are tried after a refusal."""
     rows = restore(flink, snapshot, states, backend, again=again) if states else {}
@@ -162,7 +166,7 @@ def _each(
     names = list(states)
     found: dict[str, Any] = {}
     for half in (names[: len(names) // 2], names[len(names) // 2 :]):
-        found |= _each(flink, snapshot, {n: states[n] for n in half}, backend, again=again)
+        found |= restore_each(flink, snapshot, {n: states[n] for n in half}, backend, again=again)
     return found
 
 
@@ -190,7 +194,19 @@ def word(before: Any, after: Any) -> str:
         return "refused"
     if before is None:
         return "restored"
+    before, after = _unmarked(before), _unmarked(after)
     return "same" if before == after else "kept" if _kept(before, after) else "other"
+
+
+def _unmarked(value: Any) -> Any:
+    """Return values without the mark of those of classes that Flink would leave to Kryo: the same class may become a POJO."""
+    if isinstance(value, dict):
+        return (
+            _unmarked(value["value"])
+            if value.keys() == {"$kryo", "value"}
+            else {n: _unmarked(v) for n, v in value.items()}
+        )
+    return [_unmarked(v) for v in value] if isinstance(value, list) else value
 
 
 def _kept(before: Any, after: Any) -> bool:
@@ -221,11 +237,13 @@ def outcomes(
         before = _before(flink, suite, old)
         for backend in backends(suite):
             said = verdicts(suite, snapshots, work, written_by, release, backend)
+            with_jars = verdicts(suite, snapshots, work, written_by, release, backend, with_jars=True)
             done = _restored(flink, suite, old, backend, before, {n: v for n, (v, _) in said.items()})
             for name, (verdict, warnings) in said.items():
                 yield Outcome(
                     suite=suite.name, pair=name, written_by=written_by, release=release, backend=backend,
                     flink=done[name], verdict=verdict, warnings=warnings,
+                    with_jars=with_jars[name][0], warnings_with_jars=with_jars[name][1],
                 )  # fmt: skip
 
 
@@ -245,10 +263,10 @@ def _restored(
         words = [word(before[n], rows[n]) for n in states if n in before]
         return {suite.name: next((w for w in ("other", "kept") if w in words), "same")}
     # The heap backend refuses a generic Avro record only when it is written, because it still has its old schema.
-    found = _each(flink, old, {n: s for n, s in states.items() if said[n] != "not"}, backend, again=suite.avro)
+    found = restore_each(flink, old, {n: s for n, s in states.items() if said[n] != "not"}, backend, again=suite.avro)
     for name in states:
         if said[name] == "not":
-            found |= _each(flink, old, {name: states[name]}, backend, again=suite.avro)
+            found |= restore_each(flink, old, {name: states[name]}, backend, again=suite.avro)
     return {name: word(before.get(name), found[name]) for name in states}
 
 
@@ -256,15 +274,18 @@ def _restored(
 
 
 def verdicts(
-    suite: Suite, snapshots: Path, work: Path, written_by: str, release: str, backend: str
+    suite: Suite, snapshots: Path, work: Path, written_by: str, release: str, backend: str, *, with_jars: bool = False
 ) -> dict[str, tuple[Verdict, str]]:
     """Return the result of ``check`` for each pair, or for the complete job: verdict and kinds of warnings."""
+    jars, other_jars = jars_of(suite, snapshots) if with_jars else ((), ())
     # Savepoints of 1.20 store only ids.
     found = st.check(
         st.load(str(old_savepoint(suite, snapshots, written_by, work)), uids=suite.states(new=False)),
         st.load(str(new_savepoint(suite, snapshots, release)), uids=suite.states(new=True)),
         flink=release,
         backend="heap" if backend == "hashmap" else "rocksdb",
+        jars=jars,
+        other_jars=other_jars,
     )
     each = {
         o.uid: (o.verdict, {w.kind for w in o.warnings} | {w.kind for s in o.states for w in s.warnings})
@@ -274,6 +295,24 @@ def verdicts(
     if suite.whole:
         each = {suite.name: (found.verdict, set().union(*(kinds for _, kinds in each.values())))}
     return {name: (verdict, " ".join(sorted(kinds))) for name, (verdict, kinds) in each.items()}
+
+
+def jars_of(suite: Suite, snapshots: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Return the classes of the old job and of the new one. Those of old jobs that did not run exist nowhere."""
+    old, new = (snapshots / "classes" / side for side in ("old", "new"))
+    return ((old,) if suite.by_flink else ()), (new,)
+
+
+def _keep_classes(snapshots: Path) -> None:
+    """Store the classes of both jobs with the savepoints, so that tests without Flink have them."""
+    version = min(DEFAULT_VERSIONS)
+    for side, source in (("old", BEFORE), ("new", JAVA)):
+        classes = compiled(version, source)
+        target = snapshots / "classes" / side
+        shutil.rmtree(target, ignore_errors=True)
+        for package in ("evolved", "corpus"):
+            if (classes / package).exists():
+                shutil.copytree(classes / package, target / package)
 
 
 # ---- the table
@@ -297,7 +336,9 @@ def releases_before(version: str) -> list[str]:
 def table(*, avro: bool | None = None) -> list[Outcome]:
     """Return the outcomes stored in the repository; only those of Avro, or without those."""
     with TABLE.open(newline="") as f:
-        rows = [Outcome(**row) for row in csv.DictReader(f, delimiter="\t")]
+        rows = [
+            Outcome(**{"with_jars": "", "warnings_with_jars": "", **row}) for row in csv.DictReader(f, delimiter="\t")
+        ]
     names = {s.name for s in SUITES if avro is None or s.avro == avro}
     return [row for row in rows if row.suite in names]
 
@@ -316,6 +357,7 @@ def machine(version: str, work: Path, *, before: bool = False, avro: bool = Fals
 def _run_all(snapshots: Path, work: Path, wanted: Sequence[Suite]) -> Iterator[Outcome]:
     """Take the savepoints of suites, and restore their pairs in all releases."""
     avro = wanted[0].avro
+    _keep_classes(snapshots)
     for suite in wanted:
         for side in ("old", "new"):
             shutil.rmtree(snapshots / side / suite.name, ignore_errors=True)
@@ -333,6 +375,21 @@ def _run_all(snapshots: Path, work: Path, wanted: Sequence[Suite]) -> Iterator[O
         flink.close()
 
 
+def _check_again(snapshots: Path, work: Path) -> Iterator[Outcome]:
+    """Check all pairs of the table again, and keep what Flink did with them."""
+    by_name = {s.name: s for s in SUITES}
+    checked: dict[tuple[str, ...], Any] = {}
+    for row in table():
+        job = (row.suite, row.written_by, row.release, row.backend)
+        if job not in checked:
+            arguments = (by_name[row.suite], snapshots, work, row.written_by, row.release, row.backend)
+            checked[job] = verdicts(*arguments), verdicts(*arguments, with_jars=True)
+        (verdict, warnings), (with_jars, warnings_with_jars) = (said[row.pair] for said in checked[job])
+        yield replace(
+            row, verdict=verdict, warnings=warnings, with_jars=with_jars, warnings_with_jars=warnings_with_jars
+        )
+
+
 def main() -> None:
     """Take all savepoints, restore all pairs in all releases, and rewrite the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -340,13 +397,19 @@ def main() -> None:
     parser.add_argument(
         "--suite", action="append", help="run only this suite (may be repeated), and keep all other rows"
     )
+    parser.add_argument(
+        "--verdicts", action="store_true", help="only check all pairs again, and keep what Flink did with them"
+    )
     options = parser.parse_args()
     wanted = [s for s in suites(avro=options.avro) if not options.suite or s.name in options.suite]
     names = {s.name for s in wanted}
     with tempfile.TemporaryDirectory() as folder:
         work, snapshots = Path(folder), unpack(SNAPSHOTS, Path(folder) / "snapshots")
-        rows = [*(r for r in table() if r.suite not in names), *_run_all(snapshots, work, wanted)]
-        pack(snapshots, SNAPSHOTS)
+        if options.verdicts:
+            rows = list(_check_again(snapshots, work))
+        else:
+            rows = [*(r for r in table() if r.suite not in names), *_run_all(snapshots, work, wanted)]
+            pack(snapshots, SNAPSHOTS)
     order = [s.name for s in SUITES]
     rows.sort(key=lambda r: (r.release, r.written_by, order.index(r.suite)))
     with TABLE.open("w", newline="") as f:

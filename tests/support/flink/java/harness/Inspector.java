@@ -79,6 +79,9 @@ final class Inspector extends AbstractStreamOperator<Long>
         if (s.get("mode").asText().equals("broadcast")) {
             BroadcastState<Object, Object> state = context.getOperatorStateStore().getBroadcastState(
                     new MapStateDescriptor<>(name, Types.parse(s.get("key").asText()), Types.parse(s.get("type").asText())));
+            for (int n = 1; n <= 2 && s.hasNonNull("fill"); n++) {
+                state.put("x" + n, old(s.get("fill").asText(), n));
+            }
             return Values.entries(state.entries());
         }
         ListStateDescriptor<Object> d = new ListStateDescriptor<>(name, Types.parse(s.get("type").asText()));
@@ -86,6 +89,9 @@ final class Inspector extends AbstractStreamOperator<Long>
         ListState<Object> state = union
                 ? context.getOperatorStateStore().getUnionListState(d)
                 : context.getOperatorStateStore().getListState(d);
+        for (int n = 1; n <= 2 && s.hasNonNull("fill"); n++) {
+            state.add(old(s.get("fill").asText(), n));
+        }
         List<Object> rows = Values.list(state.get());
         if (union && subtask() > 0) {
             // Every subtask got all of it: one keeps it for the next snapshot.
@@ -169,19 +175,24 @@ final class Inspector extends AbstractStreamOperator<Long>
         return keys;
     }
 
-    /** Write values that the class {@code evolved.Evolved} of an old job has of one of its classes. */
+    /** A value that a class of an old job, such as {@code evolved.Evolved}, has of one of its classes. */
+    private static Object old(String type, int n) throws Exception {
+        Method values = Class.forName(type.substring(0, type.indexOf('$'))).getMethod("of", String.class, int.class);
+        return values.invoke(null, type, n);
+    }
+
+    /** Write values of an old job. */
     @SuppressWarnings("unchecked")
     private static void fill(KeyedStateBackend<Object> backend, State state, String type) throws Exception {
-        Method values = Class.forName("evolved.Evolved").getMethod("of", String.class, int.class);
         for (int n = 1; n <= 2; n++) {
             backend.setCurrentKey((long) n);
-            Object value = values.invoke(null, type, n);
+            Object value = old(type, n);
             if (state instanceof ValueState) {
                 ((ValueState<Object>) state).update(value);
             } else if (state instanceof MapState) {
                 ((MapState<Object, Object>) state).put("x", value);
             } else {
-                ((ListState<Object>) state).update(Arrays.asList(value, values.invoke(null, type, n + 5)));
+                ((ListState<Object>) state).update(Arrays.asList(value, old(type, n + 5)));
             }
         }
     }

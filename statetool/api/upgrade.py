@@ -1,0 +1,178 @@
+"""Upgrade of a job's snapshot to new classes and a new release: check, plan, migrate, verify, and check again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from statetool.api.execution import Execution
+from statetool.api.load import classes_of, inventory_of
+from statetool.api.migrate import release_of
+from statetool.api.rewrite import RewriteOptions
+from statetool.api.savepoint import Savepoint
+from statetool.errors import OptionError
+from statetool.snapshot.inventory import Inventory
+from statetool.types.declared import ClassSource, TypeContext
+from statetool.types.options import name_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from statetool.compatibility.verdicts import Check
+    from statetool.migration.plan import MigrationPlan
+    from statetool.verification.verify import Verification
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade:
+    """Result of an upgrade.
+
+    Attributes
+    ----------
+    before
+        Check of the old snapshot against the new job.
+    plan
+        The migration that was, or in a dry run would be, carried out. ``plan.refused`` has everything that no migration mends.
+    verification, after
+        Verification of the new snapshot, and its check against the new job. ``None`` after a dry run.
+    """
+
+    before: Check
+    plan: MigrationPlan
+    verification: Verification | None = None
+    after: Check | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the new job restores the new snapshot without losses, or, after a dry run, whether nothing keeps the upgrade from being done."""
+        if self.after is None or self.verification is None:
+            return not self.plan.refused and all(row.needs == "nothing" for row in self.plan.rows)
+        return self.verification.ok and self.after.ok
+
+
+def plan_upgrade(
+    src: str | Savepoint,
+    to: str | Savepoint | None = None,
+    *,
+    other_jars: Iterable[str | os.PathLike[str]],
+    flink_version: str | None = None,
+) -> MigrationPlan:
+    """Plan the migration of an :func:`upgrade`, without the reasons against it that only a check finds. Parameters as there."""
+    new_job = None if to is None else inventory_of(to)
+    return _plan(inventory_of(src), new_job, flink_version, _new_classes(name_list("other_jars", other_jars)))
+
+
+def _plan(base: Inventory, new_job: Inventory | None, flink_version: str | None, classes: ClassSource) -> MigrationPlan:
+    from statetool.compatibility.check import with_new_classes
+    from statetool.migration.plan import plan_migration
+
+    return plan_migration(base, with_new_classes(base, new_job, flink_version, classes))
+
+
+def _new_classes(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource:
+    classes = classes_of(jars)
+    if classes is None:
+        raise OptionError("an upgrade needs the jar of the new job", hint="pass other_jars=, or --jar-b")
+    return classes
+
+
+def upgrade(
+    src: str | Savepoint,
+    dst: str,
+    *,
+    other_jars: Iterable[str | os.PathLike[str]],
+    jars: Iterable[str | os.PathLike[str]] = (),
+    to: str | Savepoint | None = None,
+    flink_version: str | None = None,
+    accept: Iterable[str] = (),
+    renames: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    progress: Callable[[int], object] | None = None,
+    on_plan: Callable[[MigrationPlan], object] | None = None,
+) -> Upgrade:
+    """Write a copy of a snapshot that a new job restores: with the classes of its jar, in its release of Flink.
+
+    Checks the snapshot, migrates the states whose values the new classes or the new release do not read as they are, verifies the copy, and
+    checks it against the new job. States that need no migration keep their bytes.
+
+    Parameters
+    ----------
+    src, dst
+        As for :func:`statetool.rescale`.
+    other_jars
+        The jars of the new job.
+    jars
+        The jars of the job that wrote the snapshot, as for :func:`statetool.load`. Defaults to those with which ``src`` was opened.
+    to
+        A savepoint of the new job. Without one, the new job has the states of the old one.
+    flink_version
+        Flink release of the new job. Defaults to that of ``to``, or of the snapshot.
+    accept, renames
+        As for :func:`statetool.migrate`.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
+        As for :func:`statetool.rescale`.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    UnsupportedError
+        Something cannot be migrated, or a step was not accepted. Nothing was written. (A dry run reports this in its plan instead.)
+    EncodeError
+        The new type cannot hold a value exactly. The error names the value's key.
+    """
+    from statetool.compatibility.check import check_inventories
+    from statetool.verification.verify import verify_inventory
+
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    base = options.open(src, dst)
+    if old_classes := classes_of(name_list("jars", jars)):
+        base = base.with_types(replace(base.types, source=old_classes))
+    classes = _new_classes(name_list("other_jars", other_jars))
+    new_job = None if to is None else inventory_of(to)
+    if new_job is not None:
+        options.check_target(new_job, dst)
+        base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
+    before = check_inventories(base, new_job, flink_version, None, classes)
+    plan = _plan(base, new_job, flink_version, classes).renaming(renames or {}).accepting(tuple(accept))
+    plan = replace(plan, refused=tuple(dict.fromkeys((*plan.refused, *_not_mended(before, plan)))))
+    if on_plan is not None:
+        on_plan(plan)
+    if dry_run:
+        return Upgrade(before=before, plan=plan)
+    plan.check()
+    options.write(base, dst, flink_version=flink_version or release_of(plan, base), changes=plan.changes)
+    written = Inventory(dst, uids=base.given_uids, types=TypeContext(source=classes))
+    return Upgrade(
+        before=before,
+        plan=plan,
+        verification=verify_inventory(written, Execution(spark).map, deep=True, allow_unread=True),
+        after=check_inventories(written, new_job, flink_version, None, classes),
+    )
+
+
+def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
+    """Yield the reasons of the check that no step of the plan mends."""
+    from statetool.compatibility.verdicts import Level
+    from statetool.types.operators import display_name
+
+    if check.causes:
+        yield check.reason
+    planned = {(s.uid, s.state) for s in plan.states}
+    for operator in check.operators:
+        name = display_name(operator.uid)
+        # The key of an operator, and its successor.
+        if any(c.level >= Level.UNKNOWN for c in operator.causes) or any(w.kind == "loses" for w in operator.warnings):
+            yield f"{name}: {operator.reason or ' '.join(w.message for w in operator.warnings)}"
+        for state in operator.states:
+            if state.verdict in ("not", "unknown") and (operator.uid, state.name) not in planned:
+                yield f"{name}.{state.name}: {state.reason}"

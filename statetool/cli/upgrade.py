@@ -1,0 +1,95 @@
+"""The command that writes a snapshot for a new release and new classes."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+import statetool
+from statetool.cli.group import Command
+from statetool.cli.migrate import report_steps
+from statetool.cli.options import WRITE, CommonOptions, common_options, jar_options, open_snapshots, pairs
+from statetool.cli.output import echo_err
+from statetool.cli.rewrite import report_target, source_and_target
+from statetool.errors import OptionError, several
+
+if TYPE_CHECKING:
+    from statetool.api.upgrade import Upgrade
+    from statetool.migration.plan import MigrationPlan, StepRow
+
+
+@click.command(cls=Command)
+@source_and_target
+@jar_options
+@click.option("--flink", metavar="RELEASE", help="Flink release of the new job, such as 2.3.  [default: that of SRC]")
+@click.option("--to", "new_job", metavar="B", help="Savepoint of the new job, if its states differ from those of SRC.")
+@click.option("--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name.")
+@click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field.")
+@common_options(*WRITE, "uids", "name_uid")
+def upgrade(
+    options: CommonOptions,
+    source: str,
+    target: str,
+    jar_a: tuple[str, ...],
+    jar_b: tuple[str, ...],
+    flink: str | None,
+    new_job: str | None,
+    accept: tuple[str, ...],
+    renames: tuple[str, ...],
+) -> None:
+    """Write a snapshot for a new release and new classes.
+
+    Checks SRC with the classes of --jar-b, converts the states that the new job would not read, writes the result to
+    DST, verifies it, and checks it again. With --dry-run, only shows the steps.
+
+    Exits 1 if a step is not possible or not accepted, or if the new job does not restore the result.
+
+    Examples:
+      statetool upgrade savepoint-1a2b upgraded \\
+        --jar-a old.jar --jar-b new.jar --flink 2.3
+      statetool upgrade savepoint-1a2b upgraded --jar-b new.jar --dry-run
+    """
+    if not jar_b:
+        raise OptionError("an upgrade needs the jar of the new job", hint="pass --jar-b FILE")
+    paths = [source] if new_job is None else [source, new_job]
+    savepoint, *jobs = open_snapshots(paths, options, jars=[jar_a, jar_b])
+    rows: list[StepRow] = []
+
+    def show(plan: MigrationPlan) -> None:
+        rows.extend(plan.rows)
+        report_steps(rows, options)
+
+    try:
+        upgraded = statetool.upgrade(
+            savepoint,
+            target,
+            other_jars=jar_b,
+            to=jobs[0] if jobs else None,
+            flink_version=flink,
+            accept=accept,
+            renames=pairs(renames, "FIELD=OLD"),
+            on_plan=show,
+            **options.write_arguments,
+        )
+    finally:
+        if options.output.is_json:
+            options.output.rows(rows)
+    _report(upgraded, target, options)
+    if not upgraded.ok:
+        sys.exit(1)
+
+
+def _report(upgraded: Upgrade, target: str, options: CommonOptions) -> None:
+    before = upgraded.before
+    echo_err(f"before: {before.verdict}" + (f": {before.reason}" if before.reason else ""))
+    echo_err(*(f"refused: {refusal}" for refusal in upgraded.plan.refused))
+    report_target(target, options)
+    if upgraded.verification is not None:
+        problems = upgraded.verification.problems
+        echo_err(f"verify: {several(len(problems), 'problem')}", *(f"  {p}" for p in problems))
+    if upgraded.after is not None:
+        after = upgraded.after
+        echo_err(f"after: {after.verdict}" + (f": {after.reason}" if after.reason else ""))
+        echo_err(*(f"warning: {warning}" for warning in after.warnings))

@@ -1,0 +1,473 @@
+"""Trial of the new job's classes: every old value is read with them, as Flink reads it.
+
+Kryo stores no fields, and no header describes a POJO subclass that the job met later: Flink reads such values with the classes that it finds.
+An error of the trial is an error of the restore. A value that becomes another one restores, and is wrong.
+
+Flink reads keyed values from their frames, so that bytes left over do not matter to it, except in the native format of the heap backend,
+where values follow one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine, migration_remedy
+from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, sentence
+from statetool.io.cursor import Cursor, LenientCursor
+from statetool.io.output import Output
+from statetool.kernels.program import Graph
+from statetool.serializers.avro import AvroSerializer
+from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.enums import EnumSerializer
+from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.pojo import PojoSerializer
+from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import Scope
+from statetool.types import ListType, LogicalType, MapType, StructType, TtlType
+from statetool.types.declared import TypeContext
+
+_REMEDY: Final = migration_remedy("Write a copy of the snapshot in which the values have the classes of the new job.")
+#: Packages of classes that no job's jar has to contain.
+_PROVIDED: Final = (
+    *("java.", "javax.", "scala.", "org.apache.flink.", "com.esotericsoftware.kryo.", "com.twitter.chill."),
+    "org.apache.avro.",
+)
+_TRY: Final = "Restore a copy of the job from this snapshot to find out."
+_MAX_SHOWN: Final = 80
+_NULL_FLAG: Final = 1
+
+
+@dataclass(slots=True)
+class _Trial:
+    """Result of reading the values of one part of a state."""
+
+    failed: str = ""
+    #: A class of a value that the new job lacks.
+    gone: str = ""
+    unknown: str = ""
+    changed: str = ""
+    uncompared: str = ""
+    #: Keys that the new classes write with other bytes.
+    rewritten: str = ""
+
+    def resolution(self) -> Resolution:
+        """Return the resolution of the values that were read."""
+        found = [Resolution(Level.AS_IS)]
+        if self.gone:
+            found.append(_gone(self.gone))
+        if self.failed:
+            found.append(Resolution.because(Level.INCOMPATIBLE, self.failed, _REMEDY))
+        if self.unknown:
+            found.append(Resolution.because(Level.UNKNOWN, self.unknown, _REMEDY))
+        if self.changed:
+            text = f"The classes of the new job read other values: {self.changed}."
+            warning = CheckWarning(kind="may_change", message=text, remedy=_REMEDY)
+            found.append(Resolution.because(Level.AS_IS, text, _REMEDY, warning))
+        if self.rewritten:
+            text = f"The new job writes a key with other bytes, so RocksDB does not find the values of old keys: {self.rewritten}."
+            warning = CheckWarning(kind="loses", message=text)
+            found.append(Resolution.because(Level.AS_IS, text, None, warning))
+        if self.uncompared:
+            text = f"The classes of the new job read all values. Whether the values are the same is unknown: {self.uncompared}."
+            remedy = "Pass the jar of the old job with --jar-a."
+            warning = CheckWarning(kind="may_change", message=f"{text} {remedy}")
+            found.append(Resolution.because(Level.AS_IS, text, remedy, warning))
+        return combine(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Serializers of one part of the entries of a state: of the old job, and of the new one, and how the part is framed."""
+
+    old: Serializer
+    new: Serializer
+    is_key: bool = False
+    is_list: bool = False
+    #: Whether bytes after the value belong to the next one.
+    unframed: bool = False
+    trial: _Trial = field(default_factory=_Trial)
+
+    def read(self, raw: bytes, new_classes: NewClasses) -> None:
+        """Read a value with both serializers."""
+        trial = self.trial
+        try:
+            after, left = _decode(self.new, raw, is_list=self.is_list)
+        except StatetoolError as error:
+            self._fail(error, new_classes)
+            return
+        if left and self.unframed:
+            trial.failed = trial.failed or f"The classes of the new job read {left} bytes less than the old ones wrote."
+        try:
+            before, _ = _decode(self.old, raw, is_list=self.is_list)
+        except StatetoolError as error:
+            trial.uncompared = trial.uncompared or _text_of(error)
+            return
+        shown = (
+            _named(before, self.old.logical, is_list=self.is_list),
+            _named(after, self.new.logical, is_list=self.is_list),
+        )
+        if shown[0] != shown[1] or left:
+            trial.changed = trial.changed or _difference(*shown)
+        if self.is_key and not trial.rewritten:
+            out = Output()
+            self.new.encode(out, after[0])
+            if bytes(out) != raw:
+                trial.rewritten = _short(shown[0])
+
+    def _fail(self, error: StatetoolError, new_classes: NewClasses) -> None:
+        if isinstance(error, UnknownSerializerError):
+            if error.java_class and new_classes.is_gone(error.java_class):
+                self.trial.gone = self.trial.gone or error.java_class
+            else:
+                self.trial.unknown = self.trial.unknown or _text_of(error)
+        else:
+            self.trial.failed = (
+                self.trial.failed or f"Flink cannot read a value with the new classes: {_text_of(error)}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class NewClasses:
+    """Classes of the old job and of the new one, from their jars."""
+
+    old: TypeContext
+    new: TypeContext
+
+    def is_gone(self, name: str) -> bool:
+        """Return True if the new job lacks a class that the jar of the old one has."""
+        return not _has(self.new, name) and self.old.source is not None and _has(self.old, name)
+
+    def resolutions(self, old: OperatorInventory) -> dict[tuple[Scope, str], Resolution]:
+        """Return the resolutions of an operator's states, by scope and name. The key has the name ``""``.
+
+        Reads the values of all states with POJOs or Kryo classes, in bounded memory.
+        """
+        types = replace(self.new, renewed=False, python=old.types.python)
+        trial = _OperatorTrial(old, old.with_types(types), self)
+        found: dict[tuple[Scope, str], list[Resolution]] = {}
+        for place, serializers in trial.serializers(old):
+            found.setdefault(place, []).extend(r for s in serializers for r in self._of_classes(s))
+        for place, serializers in trial.serializers(trial.new):
+            found.setdefault(place, []).extend(r for s in serializers for r in self._of_own_code(s))
+        for place, resolution in trial.run():
+            found.setdefault(place, []).append(resolution)
+        return {place: combine(resolutions) for place, resolutions in found.items()}
+
+    def _of_classes(self, serializer: Serializer) -> Iterator[Resolution]:
+        """Yield the resolutions of classes that a serializer names and that the new job lacks, or writes in another way."""
+        for part in _described_parts(serializer):
+            for name in _classes_of(part):
+                if self.is_gone(name):
+                    yield _gone(name)
+                elif self.old.source is None and not _has(self.new, name) and self._may_be_gone(part, name):
+                    text = f"The jar of the new job does not have the class {name}."
+                    yield Resolution.because(Level.UNKNOWN, text, "Pass all jars of the new job with --jar-b.")
+
+    def _of_own_code(self, serializer: Serializer) -> Iterator[Resolution]:
+        """Yield the resolutions of classes that write themselves, so that their values stay bytes."""
+        for part in _described_parts(serializer):
+            if not isinstance(part, KryoSerializer) or not part.missing_declaration_hint:
+                continue
+            names = [part.type_class, *(s for n, s in part.registrations if s and n == part.type_class)]
+            if self.old.kryo == self.new.kryo and all(map(self._is_same, names)):
+                continue
+            reason = part.context.reason(part.type_class) or "its fields are not known"
+            text = f"Whether the new job reads the values of {part.type_class} is unknown: {reason}."
+            warning = CheckWarning(kind="may_change", message=text, in_reason=True)
+            yield Resolution.because(Level.UNKNOWN, text, _TRY, warning)
+
+    def with_java_classes(self, reader: _Reader) -> Resolution:
+        """Return the resolution of values, and of the classes that Java serialization wrote in them."""
+        parts = (p for s in (reader.old, reader.new) for p in all_parts(s) if isinstance(p, KryoSerializer))
+        names = sorted({n.lstrip("[").removeprefix("L").removesuffix(";") for p in parts for n in p.java_classes})
+        found = [reader.trial.resolution()]
+        for name in names:
+            if self.is_gone(name):
+                found.append(_gone(name))
+            elif _has(self.new, name) and not self._is_same(name):
+                text = f"Java serialization wrote {name}, whose class differs: its values are read only with the same serialVersionUID."
+                warning = CheckWarning(kind="may_change", message=text, in_reason=True)
+                found.append(Resolution.because(Level.UNKNOWN, text, _TRY, warning))
+        return combine(found)
+
+    def _is_same(self, name: str) -> bool:
+        """Return True if both jars have the same class, or neither has to."""
+        if name.startswith(_PROVIDED) or len(name) < 2:
+            return True
+        old, new = self.old.source, self.new.source
+        return old is not None and new is not None and old.is_same(name, new)
+
+    def _may_be_gone(self, part: Serializer, name: str) -> bool:
+        """Return True unless the snapshot of the new job shows that it has a class."""
+        return self.new.renewed or (isinstance(part, KryoSerializer) and name != part.type_class)
+
+
+def _has(types: TypeContext, name: str) -> bool:
+    name = name.lstrip("[")
+    if name.endswith(";"):
+        name = name[1:-1]
+    if len(name) < 2 or name.startswith(_PROVIDED):
+        return True
+    return types.source is None or types.source.has(name) or any(c.name == name for c in types.classes)
+
+
+def _gone(name: str) -> Resolution:
+    text = f"The new job does not have the class {name}."
+    return Resolution.because(Level.INCOMPATIBLE, text, f"Keep {name} in the job's jar.")
+
+
+def _described_parts(serializer: Serializer) -> Iterator[Serializer]:
+    """Yield a serializer and its parts, without the subclasses that the snapshot does not describe: no value may be one."""
+    yield serializer
+    undescribed = serializer.undescribed if isinstance(serializer, PojoSerializer) else ()
+    for step, child in serializer.children():
+        if step not in undescribed:
+            yield from _described_parts(child)
+
+
+def _classes_of(part: Serializer) -> Iterable[str]:
+    match part:
+        case PojoSerializer():
+            described = [n for n, _ in (*part.registered, *part.others) if n not in part.undescribed]
+            return (part.pojo_class, *described)
+        case EnumSerializer():
+            return (part.enum_class,)
+        case AvroSerializer():
+            return (part.runtime_class,) if part.runtime_class else ()
+        case KryoSerializer():
+            return dict.fromkeys((part.type_class, *(n for pair in part.registrations for n in pair if n is not None)))
+    return ()
+
+
+class _OperatorTrial:
+    """Trial of one operator, read with the old classes and with the new ones."""
+
+    def __init__(self, old: OperatorInventory, new: OperatorInventory, classes: NewClasses) -> None:
+        self._old = old
+        self.new = new
+        self._classes = classes
+
+    def serializers(self, operator: OperatorInventory) -> Iterator[tuple[tuple[Scope, str], tuple[Serializer, ...]]]:
+        """Yield the serializers of each state, and of the key."""
+        for name, (_, meta) in operator.listed_keyed.items():
+            yield ("keyed", name), tuple(meta.serializers.values())
+        for name, meta in operator.listed_elements.items():
+            yield ("operator", name), tuple(meta.serializers.values())
+        if operator.listed_keyed and operator.keyed.key is not None:
+            yield ("keyed", ""), (operator.keyed.key,)
+
+    def run(self) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
+        """Read all values, and yield the resolution of each state."""
+        places = {place: s for place, s in self.serializers(self._old) if any(map(_needs_trial, s))}
+        keyed = {name for scope, name in places if scope == "keyed"}
+        for scope, names, read in (
+            ("keyed", keyed, self._keyed),
+            ("operator", {name for scope, name in places if scope == "operator"}, self._elements),
+        ):
+            if not names:
+                continue
+            try:
+                yield from read(names)
+            except NO_FINDING:
+                raise
+            except StatetoolError as error:
+                text = f"Not all values can be read: {_text_of(error)}."
+                resolution = Resolution.because(Level.UNKNOWN, text, sentence(error.hint))
+                yield from (((scope, name), resolution) for name in sorted(names))  # type: ignore[misc]
+
+    def _keyed(self, names: set[str]) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
+        from statetool.entries.selection import StateSelection
+        from statetool.entries.sizes import TARGET_BYTES
+
+        readers: dict[tuple[str, str], _Reader] = {}
+        for stored_old, stored_new in zip(self._old.keyed.managed, self.new.keyed.managed, strict=True):
+            unframed = not stored_old.canonical and not stored_old.database
+            sources = stored_old.sources(self._old.keyed.context, groups=None, target_bytes=TARGET_BYTES)
+            others = stored_new.sources(self.new.keyed.context, groups=None, target_bytes=TARGET_BYTES)
+            for source, other in zip(sources, others, strict=True):
+                old, new = source.header(), other.header()
+                selection = StateSelection(old, None if "" in names else names)
+                for batch in source.batches():
+                    for number, meta in selection.metas.items():
+                        if meta.kind == "timers":
+                            continue
+                        entries, keys = selection.split(batch, number)
+                        parts = _parts_of(meta, new.states[number], old.key, new.key, entries, keys)
+                        for role, (before, after, start, end, is_list) in parts.items():
+                            place = ("", "key") if role == "key" else (meta.name, role)
+                            if place[0] in names and (_needs_trial(before)):
+                                reader = readers.get(place)
+                                if reader is None:
+                                    reader = readers[place] = _Reader(
+                                        before, after, role != "value", is_list, unframed and role == "value"
+                                    )
+                                _read_many(reader, entries.data, start, end, self._classes)
+        for (name, role), reader in readers.items():
+            resolution = self._classes.with_java_classes(reader)
+            yield ("keyed", name), resolution if role in ("value", "key") else resolution.inside(role)
+
+    def _elements(self, names: set[str]) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
+        from statetool.tables.elements import raw_elements
+        from statetool.tables.request import ScanRequest
+        from statetool.tables.scan import scan_table
+        from statetool.tables.splits import ElementSplit
+
+        tables = {name: table for table, (scope, name) in self._old.state_tables.items() if scope == "operator"}
+        for name in sorted(names):
+            old, new = self._old.listed_elements[name], self.new.listed_elements[name]
+            reader = _Reader(old.value, new.value)
+            for split in scan_table(self._old, ScanRequest.of(tables[name])).splits:
+                assert isinstance(split, ElementSplit)
+                for raw in raw_elements(split):
+                    if old.kind == "broadcast":
+                        key = _Reader(old.serializers["KEY_SERIALIZER"], new.serializers["KEY_SERIALIZER"])
+                        _read_broadcast(key, reader, raw, self._classes)
+                    else:
+                        reader.read(raw, self._classes)
+            yield ("operator", name), self._classes.with_java_classes(reader)
+
+
+def _needs_trial(serializer: Serializer) -> bool:
+    return any(isinstance(part, KryoSerializer | PojoSerializer) for part in all_parts(serializer))
+
+
+def _is_settled(old: Serializer, new: Serializer) -> bool:
+    """Return True if both jobs have the same classes for all values that can occur."""
+    parts = list(zip(all_parts(old), all_parts(new), strict=False))
+    return old.declarations() == new.declarations() and all(
+        (
+            isinstance(a, KryoSerializer)
+            and isinstance(b, KryoSerializer)
+            and a.context.kryo == b.context.kryo
+            and isinstance(a.program(), Graph)
+        )
+        or not isinstance(a, KryoSerializer | PojoSerializer)
+        for a, b in parts
+    )
+
+
+def _parts_of(
+    meta: Any, new_meta: Any, key: Serializer, new_key: Serializer, entries: Any, keys: Any
+) -> dict[str, Any]:
+    """Return the parts of entries: both serializers, and the bounds of each part."""
+    from statetool.columns.values import StateLayout
+
+    old, new = StateLayout(meta), StateLayout(new_meta)
+    start, end = entries.value, entries.value_end
+    if old.kind == "map" and old.user_key is not None:
+        present = entries.data[start] != _NULL_FLAG
+        start, end = start[present] + 1, end[present]
+    parts = {
+        "key": (key, new_key, keys.key, keys.key_end, False),
+        "value": (old.element, new.element, start, end, old.kind == "list" and not old.framed_bytes),
+    }
+    if old.user_key is not None and new.user_key is not None:
+        parts["map key"] = (old.user_key, new.user_key, keys.user_key, entries.key_end, False)
+    return parts
+
+
+def _read_many(reader: _Reader, data: Any, start: Any, end: Any, classes: NewClasses) -> None:
+    """Read values: all at once, or one by one if some differ."""
+    if record := _unreadable_record(reader.new):
+        reader.trial.failed = (
+            f"Flink cannot read values with the new classes: Kryo 2 has no serializer for the record {record}."
+        )
+    if reader.trial.failed or _is_settled(reader.old, reader.new):
+        return
+    if not reader.is_key and not reader.is_list and _all_equal(reader, data, start, end):
+        return
+    for first, stop in zip(start.tolist(), end.tolist(), strict=True):
+        reader.read(bytes(data[first:stop]), classes)
+        if reader.trial.failed:
+            return
+
+
+def _all_equal(reader: _Reader, data: Any, start: Any, end: Any) -> bool:
+    from statetool.columns.values import decode_framed
+    from statetool.verification.entry_check import EXACT
+
+    with suppress(StatetoolError):
+        before = decode_framed(reader.old, data, start, end, EXACT)
+        after = decode_framed(reader.new, data, start, end, EXACT)
+        return bool(before.type == after.type and before.equals(after))
+    return False
+
+
+def _read_broadcast(key: _Reader, value: _Reader, raw: bytes, classes: NewClasses) -> None:
+    """Read the entries of a broadcast state: i4 count, keys and values. A value that is not read to its end makes the next key fail."""
+    c = Cursor(raw)
+    for _ in range(c.i4()):
+        for part in (key, value):
+            start = c.pos
+            part.old.skip(c)
+            _Reader(part.old, part.new, unframed=True, trial=value.trial).read(raw[start : c.pos], classes)
+
+
+def _decode(serializer: Serializer, raw: bytes, *, is_list: bool) -> tuple[list[Any], int]:
+    """Return a value, or the elements of a list, and the number of bytes left over, read as leniently as in Java."""
+    hint = serializer.missing_declaration_hint
+    if hint:
+        kryo = next(p for p in all_parts(serializer) if isinstance(p, KryoSerializer) and p.missing_declaration_hint)
+        reason = kryo.context.reason(kryo.type_class) or "its fields are not known"
+        error = UnknownSerializerError(f"values of {kryo.type_class} cannot be read: {reason}")
+        error.java_class = kryo.type_class
+        raise error
+    c = LenientCursor(raw)
+    values = [serializer.decode(c)]
+    while is_list and c.left:
+        # Flink does not check the separator.
+        c.u1()
+        values.append(serializer.decode(c))
+    return values, c.left
+
+
+def _unreadable_record(serializer: Serializer) -> str:
+    """Return a record that Kryo 2 would have to read, empty if there is none."""
+    kryo_2 = (p for p in all_parts(serializer) if isinstance(p, KryoSerializer) and p.context.kryo == 2)
+    return next((d.name for part in kryo_2 for d in part.declarations() if d.record), "")
+
+
+def _named(values: list[Any], logical: LogicalType, *, is_list: bool) -> Any:
+    """Return values with the names of their fields."""
+    shown = [_by_name(value, logical) for value in values]
+    return shown if is_list else shown[0]
+
+
+def _by_name(value: Any, logical: LogicalType) -> Any:
+    if value is None:
+        return None
+    match logical:
+        case StructType():
+            pairs = zip(logical.fields, value, strict=False)
+            return {f.name: _by_name(v, f.type) for f, v in pairs if v is not None}
+        case ListType():
+            return [_by_name(v, logical.element) for v in value]
+        case MapType():
+            return [(_by_name(k, logical.key), _by_name(v, logical.value)) for k, v in value]
+        case TtlType():
+            return value[0], _by_name(value[1], logical.value)
+    # NaN is equal to itself here.
+    return "NaN" if value != value else value
+
+
+def _difference(before: Any, after: Any, path: str = "") -> str:
+    """Return the first difference of two values, as text."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in dict.fromkeys((*before, *after)):
+            if before.get(name) != after.get(name):
+                return _difference(before.get(name), after.get(name), f"{path}.{name}" if path else name)
+    place = f"{path}: " if path else ""
+    return f"{place}{_short(before)} becomes {_short(after)}"
+
+
+def _short(value: Any) -> str:
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+
+
+def _text_of(error: StatetoolError) -> str:
+    path = error.where.type_path
+    return f"{path}: {error.message}" if path else error.message

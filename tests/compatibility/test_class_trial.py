@@ -1,0 +1,156 @@
+"""Checks and upgrades with the classes of the new job: values of real jobs, read with changed classes."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Final
+
+import pytest
+from click.testing import CliRunner
+
+import statetool as st
+from statetool.cli.main import cli
+from statetool.compatibility.verdicts import OperatorVerdict
+from statetool.errors import OptionError, UnsupportedError
+from tests.support.corpora.archives import unpack
+from tests.support.flink import pairs
+from tests.support.flink.pair_suites import SUITES
+from tests.support.snapshots import build
+from tests.support.snapshots import canonical as canonical_state
+
+SUITE: Final = next(s for s in SUITES if s.name == "changed-classes")
+UIDS: Final = sorted(SUITE.states(new=False))
+
+
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(pairs.SNAPSHOTS, tmp_path_factory.mktemp("pairs"))
+
+
+@pytest.fixture(scope="module")
+def old_jar(snapshots: Path) -> str:
+    return str(snapshots / "classes" / "old")
+
+
+@pytest.fixture(scope="module")
+def new_jar(snapshots: Path) -> str:
+    return str(snapshots / "classes" / "new")
+
+
+def old_savepoint(snapshots: Path, release: str = "1.20") -> st.Savepoint:
+    return st.load(str(snapshots / "old" / SUITE.name / release), uids=UIDS)
+
+
+def only(snapshots: Path, folder: Path, *names: str) -> str:
+    """Write a savepoint of Flink 1.20 with some of the operators."""
+    uids = [f"changed-{name}" for name in names]
+    st.drop(old_savepoint(snapshots), str(folder), [uid for uid in UIDS if uid not in uids])
+    return str(folder)
+
+
+def by_name(check: object) -> dict[str, OperatorVerdict]:
+    assert hasattr(check, "operators")
+    return {o.uid.removeprefix("changed-"): o for o in check.operators}
+
+
+def test_without_a_savepoint_of_the_new_job_its_jar_decides(snapshots: Path, old_jar: str, new_jar: str) -> None:
+    check = by_name(st.check(old_savepoint(snapshots), jars=[old_jar], other_jars=[new_jar]))
+    reasons = {
+        "KryoByteAdded": "expected 1 more bytes",
+        "KryoShapeGone": "The new job does not have the class evolved.Changed$Square.",
+        "NowPojo": "The type Kryo evolved.Changed$NowPojo became POJO evolved.Changed$NowPojo.",
+        "PojoEnumLost": "lost the constants RED, GREEN",
+        "PojoFieldNoPojo": "The type POJO evolved.Changed$Chain became Kryo evolved.Changed$Chain.",
+        "Zoo:Bat": "The new job does not have the class evolved.Changed$Bat.",
+    }
+    for name, reason in reasons.items():
+        assert check[name].verdict == "not", name
+        assert reason in check[name].states[0].reason, (name, check[name].states[0].reason)
+    assert check["PojoRecordGrown"].verdict == "after_migration"
+    for name in ("KryoInts", "KryoLists", "KryoNestedSame", "KryoEnumFewer", "Zoo:Cow", "PojoToRecord"):
+        assert (check[name].verdict, check[name].states[0].warnings) == ("fully", ()), name
+
+
+def test_a_class_that_writes_itself_is_known_only_if_it_stays_the_same(
+    snapshots: Path, old_jar: str, new_jar: str
+) -> None:
+    old = old_savepoint(snapshots)
+    check = by_name(st.check(old, jars=[old_jar], other_jars=[new_jar]))
+    assert check["KryoOwn"].verdict == "fully"
+    assert check["KryoOwnGrown"].verdict == "unknown"
+    assert (
+        "it has" in check["KryoOwnGrown"].states[0].reason or "has a method" in check["KryoOwnGrown"].states[0].reason
+    )
+    # Kryo 5 may read what Kryo 2 wrote, or not.
+    upgraded = by_name(st.check(old, jars=[old_jar], other_jars=[new_jar], flink="2.3"))
+    assert upgraded["KryoOwn"].verdict == "unknown"
+
+
+def test_without_the_old_jar_values_are_not_compared(snapshots: Path, new_jar: str) -> None:
+    check = by_name(st.check(old_savepoint(snapshots), other_jars=[new_jar]))
+    assert check["KryoByteAdded"].verdict == "not"
+    ints = check["KryoInts"]
+    assert (ints.verdict, [w.kind for w in ints.states[0].warnings]) == ("fully", ["may_change"])
+    assert "--jar-a" in ints.states[0].warnings[0].text
+
+
+def test_values_that_become_others_are_shown(snapshots: Path, old_jar: str, new_jar: str) -> None:
+    check = by_name(st.check(old_savepoint(snapshots), jars=[old_jar], other_jars=[new_jar]))
+    (warning,) = check["KryoEnum"].states[0].warnings
+    assert warning.kind == "may_change"
+    assert "color: 'RED' becomes 'NEW'" in warning.message or "becomes" in warning.message
+
+
+def test_the_suggested_upgrade_makes_the_job_restore(
+    snapshots: Path, old_jar: str, new_jar: str, tmp_path: Path
+) -> None:
+    old = only(snapshots, tmp_path / "old", "KryoByteAdded", "KryoLists", "KryoEnum", "PojoList")
+    options = ["--jar-a", old_jar, "--jar-b", new_jar, "--flink", "2.3"]
+    checked = CliRunner().invoke(cli, ["check", old, *options])
+    assert checked.exit_code == 1, checked.output
+    commands = {line.strip() for line in checked.stdout.splitlines() if line.strip().startswith("statetool upgrade")}
+    (command,) = commands
+    assert "--dry-run" not in command
+    target = str(tmp_path / "upgraded")
+    words = [target if word == "NEW" else word for word in shlex.split(command)[1:]]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    assert "after: fully" in done.stderr
+    again = CliRunner().invoke(cli, ["check", target, "--jar-a", new_jar, "--jar-b", new_jar, "--flink", "2.3"])
+    assert again.exit_code == 0, again.output
+
+
+def test_an_upgrade_names_what_it_cannot_do(snapshots: Path, old_jar: str, new_jar: str, tmp_path: Path) -> None:
+    old = only(snapshots, tmp_path / "old", "KryoOwn", "KryoShapeGone")
+    options = {"jars": [old_jar], "other_jars": [new_jar], "flink_version": "2.3"}
+    planned = st.upgrade(old, str(tmp_path / "new"), dry_run=True, **options)  # type: ignore[arg-type]
+    assert not planned.ok
+    assert any("KryoOwn" in text for text in (*planned.plan.refused, *(row.text for row in planned.plan.rows)))
+    with pytest.raises(UnsupportedError):
+        st.upgrade(old, str(tmp_path / "new"), **options)  # type: ignore[arg-type]
+    assert not (tmp_path / "new").exists()
+
+
+def test_keys_that_kryo_wrote_are_refused(tmp_path: Path, new_jar: str) -> None:
+    subtask = canonical_state.Subtask(
+        key=build.kryo("java.util.UUID"),
+        states=[canonical_state.keyed("v", "value", build.INT)],
+        entries=[],
+    )
+    (tmp_path / "old").mkdir()
+    canonical_state.savepoint(tmp_path / "old", [subtask])
+    options = {"other_jars": [new_jar], "flink_version": "2.3"}
+    planned = st.upgrade(str(tmp_path / "old"), str(tmp_path / "new"), dry_run=True, **options)  # type: ignore[arg-type]
+    assert planned.plan.refused or planned.before.verdict == "fully"
+
+
+def test_a_jar_is_needed(snapshots: Path, tmp_path: Path) -> None:
+    old = str(snapshots / "old" / SUITE.name / "1.20")
+    with pytest.raises(OptionError, match="jar of the new job"):
+        st.upgrade(old, str(tmp_path / "new"), other_jars=[])
+    with pytest.raises(OptionError, match="nothing to check against"):
+        st.check(old)
+    failed = CliRunner().invoke(cli, ["upgrade", old, str(tmp_path / "new")])
+    assert failed.exit_code == 2
+    assert "pass --jar-b FILE" in failed.stderr
