@@ -18,7 +18,7 @@ from statetool.columns.infer import infer_type
 from statetool.declaring.job_code import java_info
 from statetool.errors import OptionError
 from statetool.hashing.possible_keys import check_key_type
-from statetool.serializers.table import FAMILIES
+from statetool.serializers.table import FAMILIES, snapshot_classes
 from tests.support.corpora.archives import HERE, unpack
 
 COLUMNS: Final = ("read", "written", "kernel", "versions")
@@ -69,8 +69,8 @@ def support_table() -> str:
     """Return the table of serializers as Markdown."""
     facts = verified()
     lines = ["| family | snapshot class | read | written | kernel | verified on Flink |", "|---|---|---|---|---|---|"]
-    for family, readers in FAMILIES.items():
-        for name in sorted(readers):
+    for family in FAMILIES:
+        for name in sorted(snapshot_classes(family)):
             cells = [facts[name][c] for c in COLUMNS] if name in facts else ["unproved", "unproved", "", ""]
             lines.append(f"| {family} | `{name}` | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -21,7 +21,6 @@ from statetool.io import files, small_files
 from statetool.io.deletion import noticing_deletion
 from statetool.snapshot.locate import Locator, find_metadata
 from statetool.snapshot.operator import OperatorInventory
-from statetool.snapshot.uid_search import uids_in
 from statetool.snapshot.uids import find_operator, unique_digits
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.operators import OperatorLabel
@@ -165,6 +164,8 @@ class Inventory:
 
     def with_uids_in(self, paths: Iterable[str | os.PathLike[str]]) -> Inventory:
         """Return the inventory with the uids that occur in jars and other files (:func:`statetool.uids_in`)."""
+        from statetool.snapshot.uid_search import uids_in  # opening a snapshot without a jar needs no class files
+
         unnamed = [label.operator_id for label in self.labels if not label.uid]
         if not unnamed:
             return self
