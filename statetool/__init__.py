@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from statetool.api.catalog import Catalog, Database, catalog
     from statetool.api.changes import fold_into, folded, read_folded
+    from statetool.api.cleanup import delete_checkpoint, delete_orphans, restore_deleted
     from statetool.api.connectors import (
         convert_consumer,
         convert_source,
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
         to_kafka_source,
     )
     from statetool.api.erase import erase, keep, sample
-    from statetool.api.inspect import check, growth, verify
+    from statetool.api.inspect import check, growth, metrics, verify
     from statetool.api.load import load, register
+    from statetool.api.merge import graft, merge, move_state, split
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
     from statetool.api.operator import Operator
     from statetool.api.rewrite import change_uids, convert, copy, drop, rename_states, rescale
@@ -81,6 +83,8 @@ __all__ = [
     "declare_from",
     "declare_protobuf",
     "declare_thrift",
+    "delete_checkpoint",
+    "delete_orphans",
     "drop",
     "drop_transactions",
     "edit_source",
@@ -89,6 +93,7 @@ __all__ = [
     "fold_into",
     "folded",
     "forget_transactions",
+    "graft",
     "growth",
     "kafka_end_offsets",
     "kafka_ends",
@@ -98,7 +103,10 @@ __all__ = [
     "list_snapshots",
     "load",
     "map_of",
+    "merge",
+    "metrics",
     "migrate",
+    "move_state",
     "orphans",
     "plan_migration",
     "purge",
@@ -110,8 +118,10 @@ __all__ = [
     "register",
     "rename_states",
     "rescale",
+    "restore_deleted",
     "sample",
     "set_values",
+    "split",
     "to_kafka_consumer",
     "to_kafka_source",
     "uids_in",
@@ -135,6 +145,7 @@ _NAMES: Final = {
     ),
     "statetool.api.catalog": ("Catalog", "Database", "catalog"),
     "statetool.api.changes": ("fold_into", "folded", "read_folded"),
+    "statetool.api.cleanup": ("delete_checkpoint", "delete_orphans", "restore_deleted"),
     "statetool.api.connectors": (
         "convert_consumer",
         "convert_source",
@@ -147,9 +158,10 @@ _NAMES: Final = {
         "to_kafka_source",
     ),
     "statetool.api.erase": ("erase", "keep", "sample"),
-    "statetool.api.inspect": ("check", "growth", "verify"),
+    "statetool.api.inspect": ("check", "growth", "metrics", "verify"),
     "statetool.api.load": ("load", "register"),
     "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
+    "statetool.api.merge": ("graft", "merge", "move_state", "split"),
     "statetool.api.operator": ("Operator",),
     "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rename_states", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),

@@ -172,6 +172,10 @@ class WriteFailedError(StatetoolError, OSError):
     __str__ = StatetoolError.__str__
 
 
+class DirectoryInUseError(StatetoolError):
+    """A job may be writing to a directory that is to be cleaned up."""
+
+
 class ConnectionFailedError(StatetoolError, ConnectionError):
     """An external system that did not answer, or refused the connection."""
 

@@ -35,6 +35,10 @@ GIVEN: Final = {
     "buildah": "--buildah",
     "avro_flink": "--maven",
     "state_processor": "--maven",
+    "lombok_classes": "--maven",
+    "kotlin_classes": "--maven",
+    "commons_classes": "--maven",
+    "message_flink": "--maven",
     "lakes": "--lakes",
 }
 #: Files that take minutes in the full run: an image and clusters of Spark, restores in Flink, notebooks.

@@ -37,6 +37,7 @@ REFUSED: Final = {
     ("mcp", SAVEPOINT): "pip install 'statetool[mcp]'",
     ("info", "s3://bucket/savepoint"): "pip install 'statetool[s3]'",
     ("info", "gs://bucket/savepoint"): "pip install 'statetool[gcs]'",
+    ("info", "k8s://namespace/deployment"): "pip install 'statetool[k8s]'",
 }
 
 

@@ -50,6 +50,10 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "uid": f"statetool uid {_DEMO} renamed timers=alarms --dry-run",
         "state rename": f"statetool state rename {_DEMO} renamed --uid timers --state registered --to fired --dry-run",
         "drop": f"statetool drop {_DEMO} smaller --uid by-short --dry-run",
+        "graft": f"statetool graft {_DEMO} {_DEMO} grafted --uid timers=alarms --dry-run",
+        "merge": f"statetool merge {_DEMO} {_SINK} merged --dry-run",
+        "split": f"statetool split {_DEMO} first second --uid timers --dry-run | tail -n 3",
+        "move-state": f"statetool move-state {_DEMO} moved --from collections-by-string --to timers --state total --dry-run",
         "convert": "statetool convert checkpoints/chk-43 converted --dry-run | head -n 6",
         "set": f"statetool set {_DEMO} fixed --uid collections-by-string --key '\"\"' --set mean.f0=12 --dry-run",
         "purge": f"statetool purge {_DEMO} purged --ttl ttl-list=7d --now 1900000000000 --dry-run",
@@ -80,6 +84,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Checkpoints": {
         "chain": "statetool chain checkpoints",
         "orphans": "statetool orphans checkpoints",
+        "metrics": "statetool metrics checkpoints | grep win-count",
         "advise": "statetool advise checkpoints --rest checkpoints.json --config config.yaml",
         "lint": "statetool lint config.yaml",
     },

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from statetool.advice.configuration import parse_duration, parse_size, read_configuration
 from statetool.advice.history import Advice, Aims, History
+from statetool.advice.live_job import LiveJob
 from statetool.advice.statistics import CheckpointStatistics, SubtaskTimes, read_json, statistics_of, subtasks_of
 from statetool.advice.suggestions import SUGGESTIONS
+from statetool.cluster.paths import is_job
 from statetool.directories.chain import chain
 from statetool.errors import OptionError, SnapshotNotFoundError
 from statetool.formats.metadata import parse_metadata
@@ -31,7 +33,8 @@ def advise(
     Parameters
     ----------
     root
-        Directory of the job's checkpoints. Reads their metadata, and a few megabytes of keyed state of the newest one.
+        Directory of the job's checkpoints. Reads their metadata, and a few megabytes of keyed state of the newest one. Or the URL of the
+        job: Flink's REST API names the directory, and provides ``rest`` and ``config`` unless they are given.
     rest
         Files with the responses of ``/jobs/<id>/checkpoints`` and ``.../checkpoints/details/<id>/subtasks/<vertex>``.
     config
@@ -58,6 +61,12 @@ def advise(
     if not checkpoint_chain.checkpoints:
         raise SnapshotNotFoundError(f"no readable snapshot below {root}", hint="run statetool ls to see its snapshots")
     statistics, subtasks = _read_rest([rest] if isinstance(rest, str) else rest)
+    configuration = None if config is None else read_configuration(config)
+    if is_job(root):
+        job = LiveJob.open(root, job_needed=True)
+        if statistics is None:
+            statistics, subtasks = job.statistics(), subtasks or job.subtasks()
+        configuration = configuration or job.configuration()
     aims = Aims(
         overhead=max_overhead,
         recovery_ms=parse_duration(max_recovery),
@@ -68,7 +77,7 @@ def advise(
         chain=checkpoint_chain,
         statistics=statistics,
         subtasks=subtasks,
-        configuration=None if config is None else read_configuration(config),
+        configuration=configuration,
         aims=aims,
         parallelism=parallelism or _parallelism(checkpoint_chain.checkpoints[-1].path),
     )

@@ -10,12 +10,13 @@ from statetool.advice.configuration import (
     Configuration,
     flink_options,
     parse_duration,
-    read_configuration,
     wrong_values,
 )
 from statetool.advice.findings import CONFIG, Finding, Level
+from statetool.advice.live_job import LiveJob, configuration_of
 from statetool.advice.rules import RULES, Known
 from statetool.advice.statistics import read_json, statistics_of
+from statetool.cluster.paths import is_job
 
 #: Under these prefixes Flink has only the options of ``options.tsv``. Under others, a connector or a factory may add options.
 _CLOSED: Final = ("execution.checkpointing.", "execution.state-recovery.", "state.changelog.", "restart-strategy.")
@@ -26,14 +27,16 @@ _LEVELS: Final = get_args(Level)
 def lint(path: str, *, rest: str | None = None, transaction_timeout: str | None = None) -> list[Finding]:
     """Return conflicts in a Flink configuration, errors first, then advice.
 
-    Settings that the job's code overrides are not known.
+    Settings in a job's code that override those of the file are not known.
 
     Parameters
     ----------
     path
-        A ``flink-conf.yaml``, or a ``config.yaml`` (Flink 1.19 and later), local or by URI.
+        A ``flink-conf.yaml``, or a ``config.yaml`` (Flink 1.19 and later), local or by URI. Or the URL of a job or a JobManager, for the
+        settings that Flink's REST API names. A job's settings for checkpoints include those that its code sets.
     rest
-        Checkpoint statistics of a job, from ``/jobs/<id>/checkpoints``. Time-outs are compared with checkpoint durations.
+        Checkpoint statistics of a job, from ``/jobs/<id>/checkpoints``. Time-outs are compared with checkpoint durations. For the URL of a
+        job, statetool asks for them.
     transaction_timeout
         Transaction time-out of the job's exactly-once sinks (``"15 min"``; ``transaction.timeout.ms`` of Kafka).
 
@@ -46,8 +49,10 @@ def lint(path: str, *, rest: str | None = None, transaction_timeout: str | None 
     OptionError
         ``transaction_timeout`` is not a valid duration.
     """
-    configuration = read_configuration(path)
     statistics = None if rest is None else statistics_of(read_json(rest), rest)
+    if statistics is None and is_job(path):
+        statistics = LiveJob.open(path, job_needed=False).statistics()
+    configuration = configuration_of(path)
     known = Known(
         configuration=configuration,
         transaction_timeout_ms=None if transaction_timeout is None else parse_duration(transaction_timeout),

@@ -6,7 +6,8 @@ job that will read the state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from statetool.saving.bootstrap.states import plan_table, python_states
 from statetool.saving.bootstrap.tables import element_metas
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import PYTHON_STATE
+from statetool.types.options import name_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def bootstrap_keyed_state(
     namespace_type: str | Serializer | None = None,
     key_group: str | None = None,
     hashes: Mapping[str, str] | None = None,
+    jars: Iterable[str | os.PathLike[str]] = (),
     last_access_ms: int | None = None,
 ) -> KeyedState:
     """Declare keyed state from a table with one row per key (and namespace).
@@ -117,7 +120,9 @@ def bootstrap_keyed_state(
         Column with key groups, for keys that were read with ``key_group=True``. They are checked if the hash code of the keys is known.
     hashes
         Hash formulas of key classes whose ``hashCode()`` is user code, as in ``{"com.acme.Key": "Objects.hash(a, b)"}``
-        (:mod:`statetool.hashing.formulas` lists the words). With ``like``, that operator's keys and their key groups prove the formula.
+        (:mod:`statetool.types.conventions` lists the words). With ``like``, that operator's keys and their key groups prove the formula.
+    jars
+        The job's jars. They give the hash formulas of key classes, without ``hashes``.
     last_access_ms
         With ``like``: last access of all values with a TTL. Their columns then hold only values.
     """
@@ -132,6 +137,7 @@ def bootstrap_keyed_state(
         like=None if like is None else like.inventory,
         key_group=key_group,
         hashes=hashes or {},
+        jars=name_list("jars", jars),
         last_access_ms=last_access_ms,
     )
     return KeyedState(bootstrap)
@@ -149,6 +155,7 @@ def bootstrap_state(
     namespace_type: str | Serializer | None = None,
     key_group: str | None = None,
     hashes: Mapping[str, str] | None = None,
+    jars: Iterable[str | os.PathLike[str]] = (),
     last_access_ms: int | None = None,
 ) -> KeyedState:
     """Declare one keyed state from a table in the long form of ``op.state(name)`` and ``op.windows(name)``.
@@ -177,6 +184,7 @@ def bootstrap_state(
         like=None if like is None else like.inventory,
         key_group=key_group,
         hashes=hashes or {},
+        jars=name_list("jars", jars),
         last_access_ms=last_access_ms,
         long=True,
     )

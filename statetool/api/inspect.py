@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Literal
 from statetool.api.execution import Execution
 from statetool.api.load import classes_of, inventory_of
 from statetool.api.savepoint import Savepoint
+from statetool.errors import OptionError
 from statetool.types.options import name_list, whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statetool.compatibility.verdicts import Check
+    from statetool.openmetrics.collect import Read
     from statetool.statistics.records import GrowthRow
     from statetool.verification.verify import Verification
 
@@ -150,7 +152,8 @@ def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int |
     Parameters
     ----------
     root
-        A directory with checkpoints: a local path or any URI that fsspec can list.
+        A directory with checkpoints: a local path or any URI that fsspec can list. Or the URL of a job, for the
+        directory of its checkpoints.
     rebase
         ``{old prefix: new prefix}`` for absolute paths of files that were moved.
     threads
@@ -166,3 +169,61 @@ def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int |
     from statetool.statistics.growth import growth_rows
 
     return growth_rows(root, tuple((rebase or {}).items()), Execution(threads=threads).map)
+
+
+def metrics(
+    path: str,
+    *,
+    read: Iterable[Read] = (),
+    ends: Mapping[str, int | str] | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    threads: int | None = None,
+) -> str:
+    """Return the sizes of state as metrics, in the OpenMetrics text format.
+
+    By default only the metadata is read.
+
+    Parameters
+    ----------
+    path
+        A snapshot, a directory of checkpoints, or the URL of a job or JobManager. For a directory or JobManager, the newest checkpoint of
+        each job is described.
+    read
+        State to read as well. ``keyed``: bytes, entries, keys, largest value and timers of keyed state. ``connectors``: splits and
+        uncommitted transactions of sources and sinks.
+    ends
+        End offsets, as for :meth:`Operator.lag`, for the lag of sources.
+    uids, rebase
+        As for :func:`load`.
+    threads
+        Threads that read keyed state, by default one per core.
+
+    Raises
+    ------
+    OptionError
+        ``read`` has an unknown name.
+    SnapshotNotFoundError
+        There is no snapshot.
+    FormatError, DecodeError
+        Bytes are damaged.
+    """
+    from statetool.connectors.positions import positions_in
+    from statetool.openmetrics.collect import READS
+    from statetool.openmetrics.exporter import Exporter
+    from statetool.openmetrics.targets import targets_of
+
+    chosen = name_list("read", read)
+    if unknown := [name for name in chosen if name not in READS]:
+        raise OptionError(f"read={unknown[0]!r} is not valid", hint=f"pass {' or '.join(map(repr, READS))}")
+    given = None if ends is None else positions_in(ends)
+    exporter = Exporter(
+        targets_of(path, tuple((rebase or {}).items())),
+        lambda snapshot: inventory_of(snapshot, uids, rebase),
+        [name for name in READS if name in chosen or (name == "connectors" and given is not None)],
+        None if given is None else lambda source: given,
+        Execution(threads=threads).map,
+    )
+    if errors := exporter.refresh():
+        raise errors[0]
+    return exporter.text

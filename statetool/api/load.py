@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from statetool.api.execution import Execution
 from statetool.api.operator import Access, Operator
 from statetool.api.savepoint import Savepoint
-from statetool.cluster.paths import resolve_path
+from statetool.cluster.paths import operator_names, resolve_path
 from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
 from statetool.snapshot.inventory import Inventory
 from statetool.types.declared import ClassSource, TypeContext
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
     from statetool.api.writer import SavepointWriter
     from statetool.serializers.base import Serializer
+
+
+#: Version of the metadata that first has names and uids of operators.
+_NAMES_SINCE: Final = 5
 
 
 def load(
@@ -71,7 +75,8 @@ def load(
         of a read takes precedence. Reading an operator that the plan does not fit raises an error.
     jars
         The jars of the job that wrote the snapshot, folders of classes, or class files, local or by any URI that fsspec can open. Classes
-        that the snapshot does not describe are read from their class files when a value needs them. No code runs.
+        that the snapshot does not describe are read from their class files when a value needs them, and so are the ``hashCode()`` methods
+        of keys. Strings of the classes name operators whose uid the snapshot does not store. No code runs.
     driver_read_limit
         DataFrame methods read tables of up to this many bytes on disk at once, on the driver, so that queries need no Python worker
         (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB. ``local_bytes`` is its earlier name.
@@ -104,10 +109,24 @@ def load(
         types=types,
         columns_from_plan=columns_from_plan,
     )
+    inventory = inventory.with_uids_in(name_list("jars", jars))
     limit = driver_read_limit if local_bytes is None else local_bytes
     access = Access(execution=Execution(spark), driver_read_limit=limit, edit=_edit)
     access.execution.prepare_session(sources=True)
-    return Savepoint(inventory, access)
+    return name_operators(Savepoint(inventory, access), path)
+
+
+def name_operators(savepoint: Savepoint[SavepointWriter], url: str) -> Savepoint[SavepointWriter]:
+    """Return a snapshot of a job with the names of the job's vertices, if its metadata stores no names (before Flink 2.0).
+
+    Parameters
+    ----------
+    url
+        The URL of the job. For other paths, the snapshot is returned unchanged.
+    """
+    if savepoint.metadata_version >= _NAMES_SINCE or not (names := operator_names(url)):
+        return savepoint
+    return savepoint.with_names(names)
 
 
 def classes_of(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource | None:

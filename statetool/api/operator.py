@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from statetool.declaring.states import StateType
+    from statetool.saving.composition import SourceOperator
     from statetool.serializers.base import Serializer
     from statetool.spark.frames import SparkTable
     from statetool.statistics.statistics import Statistics
@@ -114,6 +115,13 @@ class Operator(Generic[Writer]):
     def inventory(self) -> OperatorInventory:
         """Everything known about the operator without reading its state: serializers, files, key groups."""
         return self._operator
+
+    @property
+    def source(self) -> SourceOperator:
+        """The operator with its snapshot, from which another snapshot takes its bytes."""
+        from statetool.saving.composition import SourceOperator
+
+        return SourceOperator(self._inventory, self._operator)
 
     @property
     def execution(self) -> Execution:

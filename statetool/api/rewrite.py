@@ -125,7 +125,7 @@ def rescale(
     parallelism
         Number of subtasks, in the same form. Defaults to the old parallelism, up to the new max parallelism.
     hashes
-        ``{Java class: "Objects.hash(a, b)"}`` if keys do not prove their ``hashCode()`` (words: :mod:`statetool.hashing.formulas`).
+        ``{Java class: "Objects.hash(a, b)"}`` if keys do not prove their ``hashCode()`` (words: :mod:`statetool.types.conventions`).
     spark
         Session to run on. Without one, threads of this process are used.
     uids, rebase

@@ -87,7 +87,7 @@ class SavepointWriter:
     def with_operator(
         self,
         uid: str,
-        *states: KeyedState | OperatorState,
+        *states: KeyedState | OperatorState | Operator,
         max_parallelism: int | None = None,
         parallelism: int | None = None,
         new: bool | None = None,
@@ -101,7 +101,9 @@ class SavepointWriter:
         uid
             The job's ``.uid("...")``, or the 32 hex digits of the operator id for jobs without uids, such as SQL jobs.
         states
-            Results of :func:`statetool.bootstrap_keyed_state` and the other bootstrap functions.
+            Results of :func:`statetool.bootstrap_keyed_state` and the other bootstrap functions. Or an operator of another snapshot
+            (``other["orders"]``), which is added with its states, timers and operator state. Its bytes stay the same unless
+            ``max_parallelism`` moves its keys to other key groups. The new savepoint gets the highest checkpoint id of all snapshots.
         max_parallelism
             Max parallelism of a new operator. Defaults to that of the writer.
         parallelism
@@ -124,10 +126,20 @@ class SavepointWriter:
             )
         if max_parallelism is not None:
             check_max_parallelism(max_parallelism, parallelism or 1)
-        bootstraps = tuple(s.bootstrap for s in states)
+        bootstraps = tuple(s.bootstrap for s in states if not isinstance(s, Operator))
+        grafts = [s.source for s in states if isinstance(s, Operator)]
+        if len(grafts) > 1 or (grafts and change.graft is not None):
+            raise OptionError(f"operator {uid!r} is taken from two operators", hint="pass one operator")
         return self._with_change(
             uid,
-            replace(change, bootstraps=bootstraps, max_parallelism=max_parallelism, parallelism=parallelism, new=new),
+            replace(
+                change,
+                bootstraps=bootstraps,
+                max_parallelism=max_parallelism,
+                parallelism=parallelism,
+                new=new,
+                graft=next(iter(grafts), None),
+            ),
         )
 
     def remove_operator(self, uid: str) -> SavepointWriter:
@@ -342,7 +354,8 @@ class SavepointWriter:
         UserWarning
             An operator of a sink commits by checkpoint id, and the savepoint's id is 0 or lower than the ids in its state.
         """
-        default = WIDEST if self.base is None else self.base.metadata_version
+        versions = (c.graft.inventory.metadata.version for c in self.changes.values() if c.graft is not None)
+        default = max(versions, default=WIDEST) if self.base is None else self.base.metadata_version
         release = parse_release(flink_version, default=default)
         self._check_numbers()
         composition = Composition(
@@ -392,7 +405,7 @@ class SavepointWriter:
             return
         removed = {self.base[name].operator_id for name in self.removed if name in self.base}
         for uid, change in self.changes.items():
-            if uid not in self.base or self.base[uid].operator_id in removed:
+            if change.graft is not None or uid not in self.base or self.base[uid].operator_id in removed:
                 continue
             old = self.base[uid]
             for number, wanted, existing in (

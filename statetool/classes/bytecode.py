@@ -101,7 +101,7 @@ def enum_constants(cls: ClassFile) -> EnumConstants | None:
                 found[target.name] = created.name, created.ordinal, created.cls
             created = None
         elif created is not None:
-            created.take(_constant(operation, operands, cls.constants))
+            created.take(constant(operation, operands, cls.constants))
     ordered = sorted(found.values(), key=lambda constant: constant[1])
     names = tuple(name for name, _, _ in ordered)
     if (
@@ -128,7 +128,7 @@ class _Created:
             self.ordinal = constant
 
 
-def _constant(operation: int, operands: Cursor, constants: Constants) -> str | int | None:
+def constant(operation: int, operands: Cursor, constants: Constants) -> str | int | None:
     """Return the text or int that an instruction pushes, ``None`` if it pushes none."""
     if _ICONST_M1 <= operation <= _ICONST_5:
         return operation - _ICONST_M1 - 1
@@ -137,5 +137,6 @@ def _constant(operation: int, operands: Cursor, constants: Constants) -> str | i
     if operation == _SIPUSH:
         return operands.i2()
     if operation in (_LDC, _LDC_W):
-        return constants.loaded(operands.u1() if operation == _LDC else operands.u2())
+        loaded = constants.loaded(operands.u1() if operation == _LDC else operands.u2())
+        return loaded if isinstance(loaded, str | int) else None
     return None

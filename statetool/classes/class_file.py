@@ -32,10 +32,15 @@ MODULE: Final = 0x8000
 _OLDEST: Final = 45
 _TEXT: Final = 1
 _INTEGER: Final = 3
+_FLOAT: Final = 4
+_LONG: Final = 5
+_DOUBLE: Final = 6
 _CLASS: Final = 7
 _STRING: Final = 8
 _MEMBERS: Final = (9, 10, 11)
 _NAME_AND_TYPE: Final = 12
+_METHOD_HANDLE: Final = 15
+_INVOKE_DYNAMIC: Final = 18
 _TWO_ENTRIES: Final = (5, 6)  # long and double count as two constants
 #: Bytes after the tag of a constant, for all tags except that of texts.
 CONSTANT_BYTES: Final = {
@@ -43,6 +48,17 @@ CONSTANT_BYTES: Final = {
 }  # fmt: skip
 #: Maximum depth of annotations in annotations.
 _MAX_DEPTH: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """The name of an annotation, and the class that it names as its value, empty if it names none."""
+
+    name: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        return f"@{self.name.rpartition('.')[2]}({self.value})" if self.value else f"@{self.name.rpartition('.')[2]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +72,7 @@ class Member:
     signature
         Type with type arguments, empty if it has none: ``Ljava/util/List<TT;>;``.
     annotations
-        Names of the annotations that are visible at run time.
+        Annotations that are visible at run time.
     code
         Instructions of a method, empty if it has none.
     """
@@ -65,7 +81,7 @@ class Member:
     name: str
     descriptor: str
     signature: str = ""
-    annotations: tuple[str, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
     code: bytes = b""
 
     @property
@@ -81,6 +97,21 @@ class MemberReference:
     owner: str
     name: str
     descriptor: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassConstant:
+    """A class that instructions load: ``Order.class``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """A method that links ``invokedynamic`` instructions, and the indexes of its constant arguments."""
+
+    method: MemberReference
+    arguments: tuple[int, ...]
 
 
 class Constants:
@@ -138,12 +169,29 @@ class Constants:
         owner, described = self.class_name(c.u2()), self._find(c.u2(), _NAME_AND_TYPE)
         return MemberReference(owner, self.text(described.u2()), self.text(described.u2()))
 
-    def loaded(self, index: int) -> str | int | None:
-        """Return the text or int that ``ldc`` loads, ``None`` for constants of other kinds."""
+    def loaded(self, index: int) -> str | int | float | ClassConstant | None:
+        """Return the constant that ``ldc`` loads, ``None`` for method handles and types."""
         tag = self._at.get(index, (0, 0))[0]
         if tag == _STRING:
             return self.text(self._find(index, _STRING).u2())
-        return self._find(index, _INTEGER).i4() if tag == _INTEGER else None
+        if tag == _CLASS:
+            return ClassConstant(self.class_name(index))
+        if tag in (_INTEGER, _FLOAT, _LONG, _DOUBLE):
+            c = self._find(index, tag)
+            return {_INTEGER: c.i4, _FLOAT: c.f4, _LONG: c.i8, _DOUBLE: c.f8}[tag]()
+        return None
+
+    def dynamic(self, index: int) -> tuple[int, str, str]:
+        """Return the index of the bootstrap method of an ``invokedynamic``, and its name and descriptor."""
+        c = self._find(index, _INVOKE_DYNAMIC)
+        bootstrap, described = c.u2(), self._find(c.u2(), _NAME_AND_TYPE)
+        return bootstrap, self.text(described.u2()), self.text(described.u2())
+
+    def method_handle(self, index: int) -> MemberReference:
+        """Return the field or method of a method handle."""
+        c = self._find(index, _METHOD_HANDLE)
+        c.skip(1)
+        return self.member(c.u2())
 
     def strings(self) -> Iterator[str]:
         """Yield the string constants of the code."""
@@ -166,6 +214,8 @@ class ClassFile:
         Type parameters, superclass and interfaces with type arguments, empty if there are none.
     is_record
         Whether it is a Java record.
+    bootstraps
+        Methods that link ``invokedynamic`` instructions.
     """
 
     name: str
@@ -173,11 +223,12 @@ class ClassFile:
     superclass: str
     interfaces: tuple[str, ...]
     signature: str
-    annotations: tuple[str, ...]
+    annotations: tuple[Annotation, ...]
     is_record: bool
     fields: tuple[Member, ...]
     methods: tuple[Member, ...]
     constants: Constants
+    bootstraps: tuple[Bootstrap, ...] = ()
 
     @property
     def is_enum(self) -> bool:
@@ -237,11 +288,14 @@ def _parse(c: Cursor) -> ClassFile:
     fields = tuple(_read_member(c, constants) for _ in range(c.u2()))
     methods = tuple(_read_member(c, constants) for _ in range(c.u2()))
     signature, is_record = "", False
-    annotations: tuple[str, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    bootstraps: tuple[Bootstrap, ...] = ()
     for kind, body in _attributes(c, constants):
         match kind:
             case "Signature":
                 signature = constants.text(body.u2())
+            case "BootstrapMethods":
+                bootstraps = tuple(_read_bootstrap(body, constants) for _ in range(body.u2()))
             case "Record":
                 is_record = superclass == "java.lang.Record"
             case "RuntimeVisibleAnnotations":
@@ -260,7 +314,13 @@ def _parse(c: Cursor) -> ClassFile:
         fields=fields,
         methods=methods,
         constants=constants,
+        bootstraps=bootstraps,
     )
+
+
+def _read_bootstrap(c: Cursor, constants: Constants) -> Bootstrap:
+    method = constants.method_handle(c.u2())
+    return Bootstrap(method, tuple(c.u2() for _ in range(c.u2())))
 
 
 def _attributes(c: Cursor, constants: Constants) -> Iterator[tuple[str, Cursor]]:
@@ -273,7 +333,7 @@ def _attributes(c: Cursor, constants: Constants) -> Iterator[tuple[str, Cursor]]
 def _read_member(c: Cursor, constants: Constants) -> Member:
     access, name, descriptor = c.u2(), constants.text(c.u2()), constants.text(c.u2())
     signature, code = "", b""
-    annotations: tuple[str, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
     for kind, body in _attributes(c, constants):
         match kind:
             case "Signature":
@@ -299,17 +359,23 @@ def _nested_access(c: Cursor, constants: Constants, name: str, access: int) -> i
     return access
 
 
-def _read_annotations(c: Cursor, constants: Constants) -> tuple[str, ...]:
+def _read_annotations(c: Cursor, constants: Constants) -> tuple[Annotation, ...]:
     return tuple(_read_annotation(c, constants, 0) for _ in range(c.u2()))
 
 
-def _read_annotation(c: Cursor, constants: Constants, depth: int) -> str:
-    """Return the name of an annotation and step over its values."""
-    name = constants.text(c.u2())
+def _read_annotation(c: Cursor, constants: Constants, depth: int) -> Annotation:
+    """Return an annotation and step over its other values."""
+    name, value = constants.text(c.u2()), ""
     for _ in range(c.u2()):
-        c.skip(2)
+        member, start = constants.text(c.u2()), c.pos
         _skip_value(c, constants, depth)
-    return name.removeprefix("L").removesuffix(";").replace("/", ".")
+        if member == "value" and c.data[start] == ord("c"):
+            value = _class_of(constants.text(int.from_bytes(c.data[start + 1 : start + 3], "big")))
+    return Annotation(_class_of(name), value)
+
+
+def _class_of(descriptor: str) -> str:
+    return descriptor.removeprefix("L").removesuffix(";").replace("/", ".")
 
 
 def _skip_value(c: Cursor, constants: Constants, depth: int) -> None:

@@ -14,18 +14,16 @@ import json
 import mmap
 import os
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from statetool.classes.class_file import CONSTANT_BYTES, MAGIC, ClassFile, parse_class
 from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
 from statetool.io import files
-from statetool.io.cache import cache_folders, writable
+from statetool.io.cache import cache_folders, keep_newest, writable
 
 DEFAULT_RELEASE: Final = 21
 _MAX_CLASS_BYTES: Final = 16 << 20
@@ -41,9 +39,11 @@ _END: Final = b"PK\5\6"
 _END_BYTES: Final = 22
 _MAX_COMMENT: Final = 0xFFFF
 _VERSIONS: Final = "META-INF/versions/"
-_ARCHIVES: Final = (".jar", ".war", ".zip")
+ARCHIVES: Final = (".jar", ".war", ".zip")
 #: Part of the key of cached indexes.
-_INDEX_FORM: Final = "2"
+_INDEX_FORM: Final = "3"
+#: Part of the names of methods that register serializers.
+_REGISTERS: Final = b"KryoSerializer"
 #: No name of a class has it.
 _SEPARATOR: Final = ";"
 _MOST_CACHED: Final = 50
@@ -75,6 +75,8 @@ class _Index:
     entries: list[list[Any]] = field(default_factory=list)
     #: Nested archives. Archive 0 is the file.
     archives: list[list[Any]] = field(default_factory=list)
+    #: Classes that may register serializers with Kryo.
+    registering: list[str] = field(default_factory=list)
 
     def entry(self, row: int) -> _Entry:
         return _Entry(*(column[row] for column in self.entries))
@@ -146,6 +148,8 @@ class ClassPath:
         self._parents: dict[str, str] = {}
         self._children: dict[str, list[str]] | None = None
         self._parsed: dict[str, ClassFile] = {}
+        #: Classes that may register serializers with Kryo.
+        self.registering: list[str] = []
         for path in self.paths:
             for file in files_of(path):
                 if file.endswith(".class"):
@@ -154,8 +158,10 @@ class ClassPath:
                     self._add_jar(_Jar(file, release))
 
     def _add_class(self, file: str) -> None:
-        cls = parse_class(_read_class_file(file), file)
+        data = _read_class_file(file)
+        cls = parse_class(data, file)
         if cls.name not in self._at:
+            self.registering += [cls.name] if _REGISTERS in data else []
             self._at[cls.name] = file
             self._parents[cls.name] = _SEPARATOR.join(filter(None, (cls.superclass, *cls.interfaces)))
 
@@ -163,6 +169,7 @@ class ClassPath:
         index = jar.index
         added = {name: (jar, row) for row, name in enumerate(index.names)}
         parents = dict(zip(index.names, index.parents, strict=True))
+        self.registering += [name for name in index.registering if name not in self._at]
         self._at = {**added, **self._at}
         self._parents = {**parents, **self._parents}
 
@@ -247,7 +254,7 @@ def files_of(path: str) -> list[str]:
     found = []
     for folder, inner, names in os.walk(local):
         inner.sort()
-        found += [os.path.join(folder, n) for n in sorted(names) if n.endswith((".class", *_ARCHIVES))]
+        found += [os.path.join(folder, n) for n in sorted(names) if n.endswith((".class", *ARCHIVES))]
         if len(found) > _MAX_ENTRIES:
             raise UnsupportedError(f"{path} has more than {_MAX_ENTRIES} classes", hint="pass the job's jar")
     return [f for f in found if not _is_no_class(f)]
@@ -317,10 +324,11 @@ class _Indexer:
         self._count = 0
         self._archives: list[_Entry] = []
         self._found: dict[str, tuple[int, str, _Entry]] = {}
+        self._registering: set[str] = set()
 
     def build(self, data: Buffer) -> _Index:
         self._add(data, 0, self._path, 0)
-        index = _Index(archives=[list(_columns(e)) for e in self._archives])
+        index = _Index(archives=[list(_columns(e)) for e in self._archives], registering=sorted(self._registering))
         index.names = list(self._found)
         index.parents = [parents for _, parents, _ in self._found.values()]
         rows = [_columns(entry) for _, _, entry in self._found.values()]
@@ -352,13 +360,13 @@ class _Indexer:
 
     def _version(self, name: str, is_multi_release: bool) -> int | None:
         """Return the Java release of an entry, 0 for all releases, ``None`` if it is left out."""
-        if not name.endswith((".class", *_ARCHIVES)) or _is_no_class(name):
+        if not name.endswith((".class", *ARCHIVES)) or _is_no_class(name):
             return None
         if not name.startswith("META-INF/"):
             return 0
         number = name.removeprefix(_VERSIONS).partition("/")[0]
         if not name.startswith(_VERSIONS) or not number.isascii() or not number.isdigit() or len(number) > 4:
-            return 0 if name.endswith(_ARCHIVES) else None
+            return 0 if name.endswith(ARCHIVES) else None
         return int(number) if is_multi_release and int(number) <= self._release else None
 
     def _extract(self, data: Buffer, entry: _Entry, label: str, most: int) -> Buffer:
@@ -377,6 +385,8 @@ class _Indexer:
         # In one archive a later release of a class wins; otherwise the first class of a name wins.
         if known is None or (known[2].archive == entry.archive and version > known[0]):
             self._found[head[0]] = version, _SEPARATOR.join(head[1:]), entry
+            if _REGISTERS in raw:
+                self._registering.add(head[0])
 
 
 def _columns(entry: _Entry) -> tuple[Any, ...]:
@@ -387,7 +397,7 @@ def _directory(data: Buffer, archive: int, label: str) -> tuple[list[_Entry], bo
     """Return the classes and archives in an archive, and whether it is a multi-release jar."""
     try:
         with zipfile.ZipFile(io.BytesIO(data) if isinstance(data, bytes) else _Stream(data)) as opened:
-            members = [m for m in opened.infolist() if m.filename.endswith((".class", *_ARCHIVES))]
+            members = [m for m in opened.infolist() if m.filename.endswith((".class", *ARCHIVES))]
             entries = [
                 _Entry(archive, m.filename, m.header_offset, m.compress_size, m.file_size, m.compress_type, m.CRC)
                 for m in members
@@ -490,7 +500,8 @@ def _cached_index(jar: _Jar, release: int) -> _Index:
             continue
     index = _Indexer(jar, release).build(data)
     if folders:
-        _keep(folders[0], name, index)
+        text = json.dumps([index.names, index.parents, index.entries, index.archives, index.registering])
+        keep_newest(folders[0], name, text, most=_MOST_CACHED)
     return index
 
 
@@ -505,17 +516,3 @@ def _content_key(data: Buffer, release: int) -> str:
     digest = hashlib.sha256(f"{_INDEX_FORM} {release} {len(data)} ".encode())
     digest.update(memoryview(data)[start:])
     return digest.hexdigest()
-
-
-def _keep(folder: Path, name: str, index: _Index) -> None:
-    """Store an index, and remove the oldest ones. Failures only cost time."""
-    text = json.dumps([index.names, index.parents, index.entries, index.archives])
-    try:
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(stream.name, folder / name)
-        cached = sorted(folder.glob("*.json"), key=lambda f: f.stat().st_mtime)
-        for old in cached[: max(0, len(cached) - _MOST_CACHED)]:
-            old.unlink()
-    except OSError:
-        return

@@ -17,6 +17,17 @@ from typing import Final, Literal
 from statetool.classes.bytecode import enum_constants
 from statetool.classes.class_file import ABSTRACT, FINAL, MODULE, PUBLIC, STATIC, SYNTHETIC, ClassFile, Member
 from statetool.classes.class_path import ClassPath
+from statetool.classes.hash_codes import find_convention
+from statetool.classes.messages import (
+    ALL_MESSAGES,
+    MESSAGES,
+    PROTOBUF,
+    THRIFT,
+    NoDescriptorError,
+    protobuf_descriptor,
+    thrift_fields,
+)
+from statetool.classes.registrations import Registration, find_registrations
 from statetool.classes.signatures import (
     OBJECT_TYPE,
     ClassSignature,
@@ -74,11 +85,6 @@ _OWN_CODE: Final = {
     "java.io.Externalizable": "it writes itself (Externalizable)",
     "org.apache.flink.types.Value": "its method write() decides the order of the fields (Value)",
     "org.apache.hadoop.io.Writable": "its method write() decides the order of the fields (Writable)",
-    "com.google.protobuf.MessageLite": "it is a Protobuf message: use statetool.declare_protobuf",
-    "com.google.protobuf.Message": "it is a Protobuf message: use statetool.declare_protobuf",
-    "com.google.protobuf.GeneratedMessageV3": "it is a Protobuf message: use statetool.declare_protobuf",
-    "com.google.protobuf.GeneratedMessage": "it is a Protobuf message: use statetool.declare_protobuf",
-    "org.apache.thrift.TBase": "it is a Thrift struct: use statetool.declare_thrift",
 }
 #: Supertypes of Scala for which Flink 1.x registers serializers with Kryo, if the job has flink-scala.
 _SCALA_OWN: Final = ("scala.collection.", "scala.Enumeration$")
@@ -130,11 +136,26 @@ def declare_classes(
         A class file is damaged.
     """
     names = [n for n in class_path if not patterns or any(fnmatch.fnmatchcase(n, p) for p in patterns)]
+    registrations = [r for r in find_registrations(class_path) if r.serializer in class_path]
     found = [c for c in (declare_class(class_path, name, kryo=kryo) for name in names) if c is not None]
+    found = [_with_registration(class_path, c, registrations) for c in found]
     return JarDeclarations(
         tuple(c for c in found if isinstance(c, ClassDeclaration)),
         tuple(c for c in found if isinstance(c, UndeclaredClass)),
     )
+
+
+def _with_registration(
+    class_path: ClassPath, found: ClassDeclaration | UndeclaredClass, registrations: Sequence[Registration]
+) -> ClassDeclaration | UndeclaredClass:
+    """Return the reason instead of the declaration of a class if the job registers a serializer of its own for it."""
+    if isinstance(found, UndeclaredClass) or found.kind in ("protobuf", "thrift"):
+        return found
+    supertypes = class_path.supertypes(found.name)
+    for registered in registrations:
+        if registered.java_class == found.name or (registered.is_default and registered.java_class in supertypes):
+            return UndeclaredClass(found.name, f"{registered.job} registers {registered.serializer} for it with Kryo")
+    return found
 
 
 def is_known_without_jar(name: str) -> bool:
@@ -195,6 +216,8 @@ class _ClassReader:
         self._own = dict(self._signature.parameters)
 
     def declare(self) -> ClassDeclaration:
+        if message := self._message():
+            return message
         levels = self._levels()
         self._refuse_own_code(levels)
         # The names by which fields refer to the class. Interfaces of the JDK say nothing about its fields.
@@ -211,7 +234,7 @@ class _ClassReader:
                     continue
                 if field.name in fields:
                     raise _UndeclarableError(f"it has two fields {field.name!r}, one of them in a superclass")
-                if annotation := next((a for a in field.annotations if a.startswith(_KRYO)), None):
+                if annotation := next((a for a in field.annotations if a.name.startswith(_KRYO)), None):
                     raise _UndeclarableError(f"field {field.name!r} is annotated with {annotation}")
                 fields[field.name] = self._field_type(field, level, is_pojo)
         return ClassDeclaration(
@@ -222,6 +245,40 @@ class _ClassReader:
             record=self._cls.is_record,
             generic=not is_pojo,
             parameters=tuple(self._own),
+            hash_code=self._hash_code(),
+        )
+
+    def _hash_code(self) -> str:
+        found = find_convention(self._path, self._cls)
+        return "" if isinstance(found, str) else str(found)
+
+    def _message(self) -> ClassDeclaration | None:
+        """Return the declaration of a Protobuf message or Thrift struct, which chill's serializers write."""
+        name, is_final = self._cls.name, bool(self._cls.access & FINAL)
+        # A job registers serializers for superclasses in libraries too.
+        extends = tuple(s for s in self._supertypes if not is_known_without_jar(s))
+        if THRIFT in self._supertypes:
+            fields = thrift_fields(self._cls)
+            return ClassDeclaration(name=name, kind="thrift", constants=fields, extends=extends, final=is_final)
+        if not any(s in MESSAGES for s in self._supertypes):
+            return None
+        if not any(s in PROTOBUF for s in self._supertypes):
+            raise _UndeclarableError(
+                "it is a Protobuf message without a descriptor (lite): use statetool.declare_protobuf"
+            )
+        try:
+            found = protobuf_descriptor(self._path, self._cls)
+        except NoDescriptorError as reason:
+            raise _UndeclarableError(
+                f"it is a Protobuf message, but {reason}: use statetool.declare_protobuf"
+            ) from None
+        return ClassDeclaration(
+            name=name,
+            kind="protobuf",
+            descriptor=found.files,
+            message=found.message,
+            extends=tuple(dict.fromkeys((*extends, *ALL_MESSAGES))),
+            final=is_final,
         )
 
     def _levels(self) -> list[_Level]:
@@ -252,12 +309,8 @@ class _ClassReader:
         interfaces = [c for s in self._supertypes if (c := self._path.read(s)) is not None and c.is_interface]
         for cls in (*(level.cls for level in levels), *interfaces):
             for annotation in cls.annotations:
-                if annotation == _TYPE_INFO:
-                    raise _UndeclarableError(f"@TypeInfo of {cls.name} gives it its own serializer")
-                if annotation.startswith(_KRYO):
-                    raise _UndeclarableError(
-                        f"@{annotation.rpartition('.')[2]} of {cls.name} gives it its own serializer"
-                    )
+                if annotation.name == _TYPE_INFO or annotation.name.startswith(_KRYO):
+                    raise _UndeclarableError(f"{annotation} of {cls.name} gives it its own serializer")
             for method in cls.methods:
                 if not is_avro and _STREAMS.get(method.name) == method.descriptor:
                     raise _UndeclarableError(f"{cls.name} has a method {method.name}")
@@ -315,8 +368,11 @@ class _ClassReader:
         if not _has_variable(declared):
             return self._java_type(declared)
         bound = _substitute(declared, level.variables)
-        if self._kryo == 5 or not (self._has_final(bound) or _has_variable(bound)):
+        if not (self._has_final(bound) or _has_variable(bound)):
             return self._java_type(bound)
+        if self._kryo == 5:
+            # The type argument of a superclass is known by its class, without its own type arguments.
+            return self._java_type(_substitute(declared, {n: _raw(t) for n, t in level.variables.items()}))
         names = set(_variables(declared))
         if names & set(self._own):
             if all(level.variables.get(n) == GenericType("variable", n) for n in names):
@@ -326,6 +382,11 @@ class _ClassReader:
             raise _UndeclarableError(
                 f"its type is {_shown(bound)} only by a type argument for a superclass, which Kryo 2.24 does not know"
             )
+        if any(_has_variable(element) for element in _array_elements(declared)):
+            raise _UndeclarableError("it is an array of a type variable of a superclass")
+        if declared.kind == "variable":
+            # A field has the class of the variable's bound; as a type argument, the variable says nothing.
+            return self._java_type(_erased(declared, dict(_signature(level.cls).parameters)))
         erased = _substitute(declared, dict.fromkeys(names, OBJECT_TYPE))
         return self._java_type(erased)
 
@@ -430,6 +491,28 @@ def _substitute(given: GenericType, variables: dict[str, GenericType]) -> Generi
     if not given.args:
         return given
     return GenericType(given.kind, given.name, tuple(_substitute(a, variables) for a in given.args))
+
+
+def _array_elements(given: GenericType) -> Iterator[GenericType]:
+    """Yield the types of the elements of arrays in a type."""
+    if given.kind == "array":
+        yield given.args[0]
+    for arg in given.args:
+        yield from _array_elements(arg)
+
+
+def _raw(given: GenericType) -> GenericType:
+    """Return a class without its type arguments; type variables and arrays stay."""
+    return GenericType("class", given.name) if given.kind == "class" else given
+
+
+def _erased(given: GenericType, bounds: dict[str, GenericType]) -> GenericType:
+    """Return the class of a field whose type is a type variable."""
+    seen: set[str] = set()
+    while given.kind == "variable" and given.name not in seen:
+        seen.add(given.name)
+        given = bounds.get(given.name, OBJECT_TYPE)
+    return OBJECT_TYPE if given.kind == "variable" else _raw(given)
 
 
 def _variables(given: GenericType) -> Iterator[str]:

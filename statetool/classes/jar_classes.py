@@ -9,9 +9,11 @@ from typing import Any, Literal
 from statetool.classes.class_file import ABSTRACT
 from statetool.classes.class_path import ClassPath
 from statetool.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar, names_in
+from statetool.classes.hash_codes import find_convention
 from statetool.classes.line_numbers import without_line_numbers
 from statetool.classes.signatures import GenericType, parse_type
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
+from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, ClassSource
 from statetool.types.java import PRIMITIVES
 
@@ -37,6 +39,7 @@ class JarClasses(ClassSource):
         self._class_path: ClassPath | None = None
         self._found: dict[tuple[str, int | None], _Found] = {}
         self._below: dict[tuple[str, int | None], tuple[ClassDeclaration, ...]] = {}
+        self._hash_codes: dict[str, Convention | str] = {}
 
     def open(self) -> JarClasses:
         """Index the jars, so that errors in them are reported at once.
@@ -58,6 +61,22 @@ class JarClasses(ClassSource):
     def reason(self, name: str, kryo: Literal[2, 5] | None) -> str:
         found = self._find(name, kryo)
         return found.reason if isinstance(found, UndeclaredClass) else ""
+
+    def hash_code(self, name: str) -> Convention | None:
+        found = self._hash_code(name)
+        return found if isinstance(found, Convention) else None
+
+    def hash_reason(self, name: str) -> str:
+        found = self._hash_code(name)
+        return "" if isinstance(found, Convention) else found
+
+    def _hash_code(self, name: str) -> Convention | str:
+        """Return the convention, or the reason against it; empty for classes outside of the jars."""
+        if name not in self._hash_codes:
+            path = self._opened(name)
+            cls = None if is_known_without_jar(name) else path.read(name)
+            self._hash_codes[name] = "" if cls is None else find_convention(path, cls)
+        return self._hash_codes[name]
 
     def has(self, name: str) -> bool:
         return name in self._opened(name)

@@ -49,9 +49,11 @@ def advise(
 ) -> None:
     """Suggest checkpoint settings from a job's checkpoints.
 
-    ROOT is the directory of the job's checkpoints. Shows how each suggestion was calculated.
+    ROOT is the directory of the job's checkpoints, or the URL of the job. With a URL, Flink's REST API provides the
+    statistics and the configuration (--rest, --config). Shows how each suggestion was calculated.
 
     Examples:
+      statetool advise flink://jobmanager:8081/orders
       statetool advise s3://bucket/checkpoints/1a2b --config flink-conf.yaml
     """
     suggestions = statetool.advise(
@@ -79,13 +81,14 @@ def advise(
 def lint(options: CommonOptions, config: str, rest: str | None, transaction_timeout: str | None) -> None:
     """Check a Flink configuration for conflicting settings.
 
-    CONFIG is a flink-conf.yaml or config.yaml. Settings that Flink refuses, that lose state or data, or that have no
+    CONFIG is a flink-conf.yaml or config.yaml, or the URL of a job or JobManager. Settings that Flink refuses, that lose state or data, or that have no
     effect are reported as error or warning. Advice names a safer setting.
 
     Exits 1 for errors and warnings. Advice alone exits 0.
 
     Examples:
       statetool lint conf/config.yaml
+      statetool lint flink://jobmanager:8081/orders
     """
     findings = statetool.lint(config, rest=rest, transaction_timeout=transaction_timeout)
     if options.output.is_json:

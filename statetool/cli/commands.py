@@ -33,6 +33,10 @@ COMMANDS: Final = {
         "uid": ("statetool.cli.rewrite:uid", "Change uids of operators"),
         "drop": ("statetool.cli.rewrite:drop", "Remove operators, or single states"),
         "state": ("statetool.cli.rewrite:state", "Rename states of an operator"),
+        "graft": ("statetool.cli.merge:graft", "Add operators of another snapshot"),
+        "merge": ("statetool.cli.merge:merge", "Merge two snapshots into one"),
+        "split": ("statetool.cli.merge:split", "Split a snapshot into those of two jobs"),
+        "move-state": ("statetool.cli.merge:move_state", "Move keyed states to another operator"),
         "set": ("statetool.cli.values:set_values", "Set values and timers of one key"),
         "purge": ("statetool.cli.values:purge", "Remove expired values and overdue timers"),
         "erase": ("statetool.cli.erase:erase", "Remove all state of some keys"),
@@ -55,6 +59,7 @@ COMMANDS: Final = {
         "lint": ("statetool.cli.checkpoints:lint", "Check a Flink configuration for conflicting settings"),
         "chain": ("statetool.cli.directories:chain", "Show which files retained checkpoints share"),
         "orphans": ("statetool.cli.directories:orphans", "Find files that no retained snapshot needs"),
+        "metrics": ("statetool.cli.metrics:metrics", "Print or serve state sizes as metrics for Prometheus"),
     },
     "Setup": {
         "demo": ("statetool.cli.installation:demo", "Query and edit a bundled savepoint"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from statetool.connectors.commit_ids import CommitIdRow
     from statetool.connectors.conversion import ConvertedConsumer, ConvertedSource
     from statetool.connectors.edits import EditedSource
+    from statetool.connectors.sources import Source
     from statetool.snapshot.operator import OperatorInventory
 
 _SOURCE_COLUMNS = (
@@ -59,6 +60,50 @@ def _read_options(command: Callable[..., None]) -> Callable[..., None]:
 
 _path_argument: Final = click.argument("path", shell_complete=complete_path)
 _ends_option: Final = click.option("--ends", metavar="CSV", help=_ENDS_HELP)
+
+
+def end_offset_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--ends``, ``--bootstrap-servers`` and ``--kafka``, for :func:`end_offsets`."""
+    servers = click.option(
+        "--bootstrap-servers",
+        metavar="HOST:PORT,...",
+        help="Kafka servers to ask for end offsets (needs the extra statetool[kafka]).",
+    )
+    settings = click.option(
+        "--kafka",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Setting of kafka-python, such as security_protocol=SSL.",
+    )
+    return _ends_option(servers(settings(command)))
+
+
+def end_offsets(
+    ends: str | None, bootstrap_servers: str | None, settings: tuple[str, ...]
+) -> Callable[[Source], Mapping[str, Any] | None] | None:
+    """Return a function that reads the current end offsets of a source, ``None`` without the options.
+
+    The function returns ``None`` for a source that is not Kafka's, if Kafka is asked.
+
+    Raises
+    ------
+    OptionError
+        The options contradict each other.
+    """
+    from statetool.connectors.kafka_ends import kafka_ends, reads_kafka
+
+    if ends is not None and bootstrap_servers is not None:
+        raise OptionError(
+            "end offsets come from one place", hint="pass either --ends FILE or --bootstrap-servers HOST:PORT"
+        )
+    if bootstrap_servers is None:
+        if settings:
+            without = "with --ends" if ends is not None else "without --bootstrap-servers"
+            raise OptionError(f"--kafka cannot be used {without}", hint="add --bootstrap-servers HOST:PORT")
+        return None if ends is None else lambda source: _from_csv(ends)
+    typed = {name: _setting(value) for name, value in pairs(settings, "--kafka NAME=VALUE").items()}
+    return lambda source: kafka_ends(source, bootstrap_servers, typed) if reads_kafka(source) else None
 
 
 def _open(path: str, options: CommonOptions, only: str | None) -> statetool.Savepoint:
@@ -162,19 +207,7 @@ def check(options: CommonOptions, path: str, only: str | None) -> None:
 
 @sources.command()
 @_path_argument
-@_ends_option
-@click.option(
-    "--bootstrap-servers",
-    metavar="HOST:PORT,...",
-    help="Kafka servers to ask for end offsets (needs the extra statetool[kafka]).",
-)
-@click.option(
-    "--kafka",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Setting of kafka-python, such as security_protocol=SSL.",
-)
+@end_offset_options
 @_read_options
 def lag(
     options: CommonOptions,
@@ -192,25 +225,22 @@ def lag(
       statetool sources lag savepoint-1a2b --bootstrap-servers kafka:9092
       statetool sources lag savepoint-1a2b --uid orders --ends ends.csv
     """
-    from statetool.connectors.kafka_ends import kafka_ends
     from statetool.connectors.lag import lag_rows
     from statetool.connectors.sources import source_of
 
-    if (ends is None) == (bootstrap_servers is None):
-        raise OptionError(
-            "the lag needs end offsets from one place", hint="pass either --ends FILE or --bootstrap-servers HOST:PORT"
-        )
+    offsets = end_offsets(ends, bootstrap_servers, settings)
+    if offsets is None:
+        raise OptionError("the lag needs end offsets", hint="pass --ends FILE or --bootstrap-servers HOST:PORT")
     operators = _operators(_open(path, options, only), only)
     candidates = [source for operator in operators if (source := source_of(operator)) is not None]
     if len(candidates) != 1:
         raise OptionError(f"the snapshot has {several(len(candidates), 'source')}", hint="choose one with --uid UID")
-    if bootstrap_servers is None:
-        if settings:
-            raise OptionError("--kafka cannot be used with --ends", hint="pass --bootstrap-servers instead of --ends")
-        next_positions: dict[str, Any] = _from_csv(ends or "")
-    else:
-        typed_settings = {name: _setting(value) for name, value in pairs(settings, "--kafka NAME=VALUE").items()}
-        next_positions = kafka_ends(candidates[0], bootstrap_servers, typed_settings)
+    next_positions = offsets(candidates[0])
+    if next_positions is None:
+        raise OptionError(
+            f"source {candidates[0].label!r} is {candidates[0].name}, not Kafka's",
+            hint="pass the end offsets as a file",
+        )
     rows = lag_rows(candidates[0], next_positions)
     options.output.rows(rows, columns=_LAG_COLUMNS)
     lags = [r.lag for r in rows if r.lag is not None]
@@ -479,5 +509,7 @@ def _from_csv(path: str) -> dict[str, str]:
     try:
         with open(path, newline="", encoding="utf-8") as f:
             return positions_of(csv.DictReader(f))
+    except OSError as e:
+        raise FormatError(f"{path} cannot be read: {e.strerror}", hint="check the path of the CSV file") from e
     except (UnicodeDecodeError, csv.Error) as e:
         raise FormatError(f"{path} is not a valid UTF-8 CSV file: {e}") from e

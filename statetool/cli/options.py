@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, TypedDict
@@ -18,13 +19,15 @@ from statetool.cli.output import Output, echo_err
 from statetool.cli.progress import expect, progress
 from statetool.cli.resolve_path import add_choices, is_snapshot, newest_snapshot, was_deleted
 from statetool.cluster.paths import resolve_path as resolve_url
-from statetool.errors import OptionError, SnapshotNotFoundError
+from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Maximum number of snapshots that may be deleted while a command reads the newest.
 _MOST_DELETED: Final = 5
+#: Reads that take less than this many seconds are not compared with the retention of the job.
+_LEAST_CHECKED_S: Final = 1.0
 
 
 class WriteArguments(TypedDict):
@@ -39,7 +42,8 @@ class WriteArguments(TypedDict):
 class CommonOptions:
     """Values of the options that commands share.
 
-    Options that a command does not have keep the defaults. ``chosen`` collects the snapshots that ``--latest`` chose.
+    Options that a command does not have keep the defaults. ``chosen`` collects the snapshots that ``--latest`` or the URL of a job chose,
+    and ``jobs`` these URLs.
     """
 
     latest: bool = False
@@ -58,6 +62,7 @@ class CommonOptions:
     threads: int | None = None
     output: Output = field(default_factory=Output)
     chosen: list[str] = field(default_factory=list)
+    jobs: list[str] = field(default_factory=list)
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> CommonOptions:
@@ -176,6 +181,7 @@ def resolve_path(path: str, options: CommonOptions) -> str:
     resolved = resolve_url(path, tuple(options.rebase.items()))
     if resolved != path:
         options.chosen.append(resolved)
+        options.jobs.append(path)
         return resolved
     if not options.latest or is_snapshot(path):
         return path
@@ -184,9 +190,11 @@ def resolve_path(path: str, options: CommonOptions) -> str:
 
 
 def _load(path: str, options: CommonOptions, spark: SparkSession | None) -> statetool.Savepoint:
-    path = resolve_path(path, options)
+    from statetool.api.load import name_operators
+
+    given, path = path, resolve_path(path, options)
     try:
-        savepoint = load_snapshot(path, options)
+        savepoint = name_operators(load_snapshot(path, options), given)
     except SnapshotNotFoundError as error:
         raise add_choices(error, path, options.rebase) from error
     return savepoint if spark is None else savepoint.with_session(spark)
@@ -324,15 +332,29 @@ def common_options(
 
 def _run_on_latest(command: Callable[[CommonOptions], None], options: CommonOptions) -> None:
     for _ in range(_MOST_DELETED - 1):
-        tried = replace(options, chosen=[])
+        tried = replace(options, chosen=[], jobs=[])
+        start = time.monotonic()
         try:
             command(tried)
+            _check_retention(tried.jobs, time.monotonic() - start)
             return
         except SnapshotNotFoundError as error:
             if options.output.has_printed or not any(map(was_deleted, tried.chosen)):
                 raise
             echo_err(f"{error.message}; reading the next one")
     command(options)
+
+
+def _check_retention(jobs: Sequence[str], read_s: float) -> None:
+    """Warn if the command took longer than a job keeps a checkpoint."""
+    if not jobs or read_s < _LEAST_CHECKED_S:
+        return
+    from statetool.cluster.retention import retention_advice
+
+    for url in dict.fromkeys(jobs):
+        with suppress(StatetoolError):  # the command has succeeded
+            if (advice := retention_advice(url, read_s)) is not None:
+                echo_err(f"warning: {advice}")
 
 
 def operator_option(help: str, *name: str, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:

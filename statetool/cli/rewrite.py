@@ -24,6 +24,7 @@ from statetool.cli.options import (
 from statetool.cli.output import echo_err
 from statetool.cli.progress import expect
 from statetool.errors import OptionError, several
+from statetool.types.operators import describe_operators
 
 if TYPE_CHECKING:
     from statetool.saving.rescale import RescaleRow
@@ -60,6 +61,14 @@ def _numbers(arguments: tuple[str, ...], option: str) -> dict[str, int]:
     metavar="UID=N",
     help="Max parallelism of one operator, by uid, name or operator id.",
 )
+@click.option(
+    "--except",
+    "excepted",
+    multiple=True,
+    shell_complete=complete_operator,
+    metavar="UID",
+    help="Operator that keeps its max parallelism.",
+)
 @click.option("--parallelism", type=int, help="Number of subtasks of rescaled operators.  [default: unchanged]")
 @click.option(
     "--hash", "hashes", multiple=True, metavar="CLASS=FORMULA", help="Hash code of a key class: 'Objects.hash(a, b)'."
@@ -71,6 +80,7 @@ def rescale(
     target: str,
     max_parallelism: int | None,
     by_uid: tuple[str, ...],
+    excepted: tuple[str, ...],
     parallelism: int | None,
     hashes: tuple[str, ...],
 ) -> None:
@@ -78,11 +88,14 @@ def rescale(
 
     Writes a copy of SRC to DST in which each key is in its new key group. Values are copied without decoding them.
 
+    Operators in one chain of the job need the same max parallelism.
+
     Exits 1 if some operator cannot be rescaled.
 
     Examples:
       statetool rescale savepoint-1a2b rescaled --max-parallelism 1024 --dry-run
       statetool rescale savepoint-1a2b rescaled --uid orders=1024
+      statetool rescale sp-1a2b rescaled --max-parallelism 1024 --except sink
     """
     named = _numbers(by_uid, "--uid")
     if max_parallelism is None and not named:
@@ -90,9 +103,13 @@ def rescale(
     output = options.output
     savepoint = open_snapshot(source, options)
     new_numbers: Any = named or max_parallelism
-    if max_parallelism is not None and named:
+    if excepted and max_parallelism is None:
+        raise OptionError("--except needs --max-parallelism", hint="pass --max-parallelism N for all other operators")
+    if max_parallelism is not None and (named or excepted):
         ids = {savepoint[name].operator_id: number for name, number in named.items()}
-        new_numbers = {o.operator_id: ids.get(o.operator_id, max_parallelism) for o in savepoint.operators.values()}
+        kept = {savepoint[name].operator_id for name in excepted}
+        others = (i for o in savepoint.operators.values() if (i := o.operator_id) not in kept)
+        new_numbers = {i: ids.get(i, max_parallelism) for i in others}
     plan = statetool.rescale(
         savepoint,
         target,
@@ -104,6 +121,11 @@ def rescale(
         **options.write_arguments,
     )
     echo_err(*(f"refused: {refusal}" for refusal in plan.refusals))
+    if plan.parted:
+        echo_err(
+            f"warning: {describe_operators(plan.parted)} {'keeps' if len(plan.parted) == 1 else 'keep'} the old max parallelism: "
+            "operators in one chain of the job need the same"
+        )
     report_target(target, options, sum(o.size_bytes for o in plan.operators if o.keys_move not in ("no", "refused")))
     if plan.refusals:
         sys.exit(1)

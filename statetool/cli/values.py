@@ -50,9 +50,9 @@ def set_values(
     a string. Everything else keeps its bytes. Needs no Spark.
 
     Examples:
-      statetool set savepoint-1a2b fixed --uid orders --key a --set account.balance=1
-      statetool set savepoint-1a2b fixed --uid orders --key a --set 'prices["EUR"]=1.5'
-      statetool set savepoint-1a2b fixed --uid orders --key a --add-timer event=1700000000000
+      statetool set sp new --uid orders --key a --set account.balance=1
+      statetool set sp new --uid orders --key a --set 'rates["EUR"]=2'
+      statetool set sp new --uid orders --key a --add-timer event=17
     """
     keys = OPTIONS["keys"].parse(key if key.lstrip().startswith(("[", '"')) else _key_text(key))
     if len(keys) != 1:

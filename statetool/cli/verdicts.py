@@ -96,10 +96,10 @@ def show_source_checks(checks: Sequence[SourceCheck], sources: Sequence[str], fo
 
 def show_lint(found: Sequence[ConfigurationFinding], config: str, form: str) -> None:
     """Print the verdict of ``lint``."""
-    from statetool.advice.configuration import read_configuration
+    from statetool.advice.live_job import configuration_of
     from statetool.verdicts.lint import lint_findings
 
-    print_findings(lint_findings(found, len(read_configuration(config).values)), form)
+    print_findings(lint_findings(found, len(configuration_of(config).values)), form)
 
 
 def show_advice(advice: Sequence[Advice], form: str) -> None:

@@ -1,7 +1,8 @@
 """URLs of jobs, and of the servers that know them: a JobManager, or the HistoryServer.
 
 ``flink://host:8081/JOB`` and ``flinks://host:8081/JOB`` (TLS) name a job by its id, a prefix of it, or its name. URLs of the REST API and
-of the web interface name it by its id. ``?checkpoint=42`` and ``?savepoint=latest`` choose one of its snapshots.
+of the web interface name it by its id. ``k8s://NAMESPACE/NAME`` names a cluster or job by its resource in Kubernetes.
+``?checkpoint=42`` and ``?savepoint=latest`` choose one of its snapshots.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from statetool.errors import OptionError
 
 _SCHEMES: Final = {"flink": "http", "flinks": "https", "http": "http", "https": "https"}
+_KUBERNETES: Final = "k8s"
+#: Kinds of resources that a URL may name: ``k8s://NAMESPACE/KIND/NAME``.
+KINDS: Final = ("flinkdeployment", "flinksessionjob", "flinkstatesnapshot", "service")
 _FLINK_PORT: Final = 8081
+#: Names of namespaces and resources: they become part of URLs.
+_RESOURCE_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _CHOICES: Final = ("checkpoint", "savepoint")
 _LATEST: Final = "latest"
 #: Routes of the web interface, after ``#``: ``/job/running/ID/overview``, ``/job/completed/ID/...``, ``/jobs/ID`` before Flink 1.6.
@@ -32,11 +38,13 @@ class JobAddress:
     Attributes
     ----------
     server
-        URL of the REST API, without a slash at the end.
+        URL of the REST API, without a slash at the end. For a resource in Kubernetes, its URL ``k8s://NAMESPACE/NAME``.
     job
         Id, prefix of an id, or name. Empty if the URL names only the server.
     checkpoint, savepoint
         Id of a checkpoint or savepoint, or ``latest``.
+    kind
+        Kind of the resource in Kubernetes, one of :data:`KINDS`. Empty if the URL names none.
     certain
         False for ``http://host/NAME``, which may also be a snapshot on a web server.
     """
@@ -45,7 +53,15 @@ class JobAddress:
     job: str = ""
     checkpoint: str | None = None
     savepoint: str | None = None
+    kind: str = ""
     certain: bool = True
+
+    @property
+    def resource(self) -> tuple[str, str] | None:
+        """Namespace and name of the resource in Kubernetes, ``None`` for other servers."""
+        scheme, _, rest = self.server.partition("://")
+        namespace, _, name = rest.partition("/")
+        return (namespace, name) if scheme == _KUBERNETES else None
 
     @classmethod
     def parse(cls, url: str) -> JobAddress | None:
@@ -57,6 +73,8 @@ class JobAddress:
             The URL is malformed, or contains a password.
         """
         scheme = url.partition("://")[0].lower()
+        if scheme == _KUBERNETES:
+            return _kubernetes_address(url)
         if scheme not in _SCHEMES or "://" not in url:
             return None
         try:
@@ -87,6 +105,29 @@ class JobAddress:
             savepoint=chosen.get("savepoint"),
             certain=certain,
         )
+
+
+def _kubernetes_address(url: str) -> JobAddress:
+    parts = urlsplit(url)
+    names = [unquote(name) for name in parts.path.strip("/").split("/")]
+    kind = names.pop(0) if len(names) > 1 and names[0] in KINDS else ""
+    name, job = names[0], "/".join(names[1:])
+    valid = all(_RESOURCE_NAME.fullmatch(part) for part in (parts.netloc, name))
+    if not valid or (job and kind in ("flinksessionjob", "flinkstatesnapshot")):
+        raise OptionError(
+            "the URL does not name a resource in Kubernetes",
+            hint="write k8s://NAMESPACE/DEPLOYMENT or .../DEPLOYMENT/JOB",
+        )
+    chosen = _choice(parts.query)
+    if chosen and kind == "flinkstatesnapshot":
+        raise OptionError("a FlinkStateSnapshot is one snapshot", hint=f"remove ?{parts.query}")
+    return JobAddress(
+        server=f"{_KUBERNETES}://{parts.netloc}/{name}",
+        job=job,
+        checkpoint=chosen.get("checkpoint"),
+        savepoint=chosen.get("savepoint"),
+        kind=kind,
+    )
 
 
 def _form() -> str:

@@ -29,9 +29,11 @@ class NotFlinkError(ConnectionFailedError):
 
 
 class RestError(ConnectionFailedError):
-    """An answer with an error of Flink. ``status`` is the HTTP status."""
+    """An answer with an error of Flink, or of a proxy before it. ``status`` is the HTTP status."""
 
-    status: int = 0
+    def __init__(self, message: str, *, status: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +69,20 @@ class RestClient:
     def __repr__(self) -> str:
         return f"RestClient({self.server!r})"
 
-    def get(self, path: str) -> Any:
+    def get(self, path: str, kind: type = dict) -> Any:
         """Return the JSON answer to a GET request.
+
+        Parameters
+        ----------
+        kind
+            ``dict`` or ``list``: the type of the answer.
 
         Raises
         ------
         ConnectionFailedError
             The server does not answer, refuses the request (:class:`RestError`), or is not Flink's (:class:`NotFlinkError`).
         """
-        return self._send(path, None)
+        return self._send(path, None, kind)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """Return the JSON answer to a POST request with a JSON body.
@@ -85,13 +92,13 @@ class RestClient:
         ConnectionFailedError
             As for :meth:`get`.
         """
-        return self._send(path, body)
+        return self._send(path, body, dict)
 
     def hide(self, text: str) -> str:
         """Return text of the server without secrets, which it may repeat."""
         return self._credentials.hide(text)
 
-    def _send(self, path: str, body: dict[str, Any] | None) -> Any:
+    def _send(self, path: str, body: dict[str, Any] | None, kind: type) -> Any:
         found = self._attempt(path, body)
         for pause in _PAUSES_S:
             if not isinstance(found, _Failure) or not found.retry:
@@ -101,7 +108,7 @@ class RestClient:
         if isinstance(found, _Failure):
             # Raised outside of the handler, so that no traceback has the frames of urllib, with the headers.
             raise found.error
-        return self._parse(path, found)
+        return self._parse(path, found, kind)
 
     def _attempt(self, path: str, body: dict[str, Any] | None) -> bytes | _Failure:
         try:
@@ -128,14 +135,15 @@ class RestClient:
             request.add_unredirected_header(name, value)
         return request
 
-    def _parse(self, path: str, data: bytes) -> Any:
+    def _parse(self, path: str, data: bytes, kind: type) -> Any:
         try:
             tree = json.loads(data)
         except ValueError:
             tree = None
-        if not isinstance(tree, dict):
+        if not isinstance(tree, kind):
+            what = "object" if kind is dict else "array"
             raise NotFlinkError(
-                f"{self.server} is not Flink's REST API: {path} is not a JSON object", hint="check host, port and path"
+                f"{self.server} is not Flink's REST API: {path} is not a JSON {what}", hint="check host, port and path"
             )
         return tree
 
@@ -145,7 +153,8 @@ class RestClient:
         if 300 <= error.code < 400:
             return _Failure(error=self._redirect(error), retry=False)
         if error.code in (401, 403):
-            return _Failure(error=RestError(f"{self.server} answers {status}", hint=self._access_hint()), retry=False)
+            refused = RestError(f"{self.server} answers {status}", status=error.code, hint=self._access_hint())
+            return _Failure(error=refused, retry=False)
         try:
             reasons = json.loads(error.read(_MOST_BYTES))["errors"]
             text = shorten_reason(self._credentials.hide(" ".join(map(str, reasons))))
@@ -153,16 +162,12 @@ class RestClient:
             text = ""
         if error.code == _BUSY:
             said = f": {text}" if text else ""
-            return _Failure(
-                error=RestError(f"{self.server} answers {status}{said}", hint="try again when the JobManager is up"),
-                retry=True,
-            )
+            problem, hint = f"{self.server} answers {status}{said}", "try again when the JobManager is up"
+            return _Failure(error=RestError(problem, status=error.code, hint=hint), retry=True)
         if not text:
             problem = f"{self.server} is not Flink's REST API: {path} is answered with {status}"
             return _Failure(error=NotFlinkError(problem, hint="check host, port and path"), retry=False)
-        failed = RestError(f"{self.server} answers {status}: {text}")
-        failed.status = error.code
-        return _Failure(error=failed, retry=False)
+        return _Failure(error=RestError(f"{self.server} answers {status}: {text}", status=error.code), retry=False)
 
     def _redirect(self, error: urllib.error.HTTPError) -> ConnectionFailedError:
         target = self._credentials.hide(str(error.headers.get("Location", "nowhere"))).partition("?")[0]

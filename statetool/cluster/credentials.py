@@ -41,7 +41,11 @@ class Credentials:
     Attributes
     ----------
     source
-        The variables that set credentials, for messages. Empty without credentials.
+        Where the credentials come from, for messages: the variables that set them. Empty without credentials.
+    key
+        File with the key of ``certificate``, if it is not in the same file.
+    verify
+        Whether the certificate of the server is verified.
     timeout_s
         Seconds to wait for a connection, and for each part of an answer.
     """
@@ -51,6 +55,8 @@ class Credentials:
     source: str = ""
     ca: str | None = None
     certificate: str | None = None
+    key: str | None = None
+    verify: bool = True
     timeout_s: float = _SECONDS
 
     @classmethod
@@ -108,9 +114,11 @@ class Credentials:
             context = ssl.create_default_context(cafile=self.ca)
         except OSError as error:
             raise OptionError(f"{CA}={self.ca}: not a readable PEM file of certificates ({error})") from None
+        if not self.verify:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if self.certificate is not None:
             try:
-                context.load_cert_chain(self.certificate, password="")  # an empty password prevents a prompt
+                context.load_cert_chain(self.certificate, self.key, password="")  # an empty password prevents a prompt
             except (OSError, ValueError) as error:
                 raise OptionError(
                     f"{CERTIFICATE}={self.certificate}: not a readable PEM file ({error})",

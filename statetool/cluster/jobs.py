@@ -177,7 +177,7 @@ def read_history(client: RestClient, job: Job) -> CheckpointHistory:
         The answer is not that of Flink.
     """
     path = f"/jobs/{job.job_id}/checkpoints"
-    tree = _get_if_found(client, path)
+    tree = get_if_found(client, path)
     if tree is None:
         return NO_CHECKPOINTS
     try:
@@ -205,7 +205,7 @@ def read_checkpoint(client: RestClient, job: Job, number: int) -> Checkpoint | N
         The answer is not that of Flink.
     """
     path = f"/jobs/{job.job_id}/checkpoints/details/{number}"
-    tree = _get_if_found(client, path)
+    tree = get_if_found(client, path)
     if tree is None:
         return None
     try:
@@ -214,10 +214,21 @@ def read_checkpoint(client: RestClient, job: Job, number: int) -> Checkpoint | N
         raise malformed(f"{client.server}{path}", error) from None
 
 
-def _get_if_found(client: RestClient, path: str) -> Any:
-    """Return the JSON answer to a GET request, ``None`` if Flink answers with status 404."""
+def get_if_found(client: RestClient, path: str, kind: type = dict) -> Any:
+    """Return the JSON answer to a GET request, ``None`` if Flink answers with status 404.
+
+    Parameters
+    ----------
+    kind
+        As for :meth:`statetool.cluster.client.RestClient.get`.
+
+    Raises
+    ------
+    ConnectionFailedError
+        The server does not answer.
+    """
     try:
-        return client.get(path)
+        return client.get(path, kind)
     except RestError as error:
         if error.status != _NOT_FOUND:
             raise

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from statetool.cluster.address import JobAddress
 from statetool.cluster.client import RestClient
 from statetool.cluster.jobs import Checkpoint, CheckpointHistory, Job, find_job, list_jobs, read_history
+from statetool.cluster.servers import open_server
 from statetool.errors import OptionError
 
 
@@ -101,7 +102,7 @@ def connect(url: str) -> tuple[RestClient, list[Job], JobAddress]:
     address = JobAddress.parse(url)
     if address is None:
         raise OptionError(f"{url!r} is not the URL of a job or a JobManager", hint="write flink://HOST:8081/JOB")
-    client = RestClient(address.server)
+    client, address = open_server(address)
     return client, list_jobs(client), address
 
 

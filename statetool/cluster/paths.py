@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from statetool.cluster.address import JobAddress
-from statetool.errors import OptionError
+from statetool.errors import ConnectionFailedError, OptionError
 from statetool.io import files
 
 
@@ -60,19 +60,28 @@ def resolve_path(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
     address = JobAddress.parse(path)
     if address is None:
         return path
-    from statetool.cluster.client import NotFlinkError
+    if address.resource is not None:
+        from statetool.cluster.resources import find_resource_snapshot
+
+        return find_resource_snapshot(address, rebase)
+    from statetool.cluster.client import NotFlinkError, RestClient
     from statetool.cluster.snapshots import find_snapshot
 
     try:
-        return find_snapshot(address, rebase)
+        return find_snapshot(RestClient(address.server), address, rebase)
     except NotFlinkError:
         if address.certain:
             raise
         return path
 
 
-def resolve_directory(path: str) -> str:
+def resolve_directory(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
     """Return the directory of a job's checkpoints for the URL of a job. Return other paths unchanged.
+
+    Parameters
+    ----------
+    rebase
+        As for :func:`resolve_path`.
 
     Raises
     ------
@@ -84,5 +93,27 @@ def resolve_directory(path: str) -> str:
     address = JobAddress.parse(path)
     if address is not None and (address.checkpoint or address.savepoint):
         raise OptionError("this URL names one snapshot, not a directory of snapshots", hint="remove what follows the ?")
-    found = resolve_path(path)
+    found = resolve_path(path, rebase)
     return path if found == path else files.parent(found)
+
+
+def operator_names(path: str) -> dict[str, str]:
+    """Return the names of operators of a job by operator id, for the URL of a job. Empty for other paths, and without a JobManager.
+
+    Raises
+    ------
+    StatetoolError
+        As :func:`resolve_path`.
+    """
+    address = JobAddress.parse(path)
+    if address is None:
+        return {}
+    from statetool.cluster.job_settings import read_vertices
+    from statetool.cluster.jobs import find_job
+    from statetool.cluster.overview import connect
+
+    try:
+        client, jobs, address = connect(path)
+        return read_vertices(client, find_job(jobs, address.job, address.server))
+    except ConnectionFailedError:
+        return {}

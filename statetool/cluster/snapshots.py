@@ -17,7 +17,7 @@ from statetool.cluster.jobs import (
     read_checkpoint,
     read_history,
 )
-from statetool.errors import FormatError, SnapshotNotFoundError, UnknownNameError, several
+from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError, UnknownNameError, several
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME, rebase_path
 
@@ -28,16 +28,44 @@ _STEP_S: Final = 0.1
 _MOST_NAMED: Final = 10
 
 
-def find_snapshot(address: JobAddress, rebase: Sequence[tuple[str, str]] = ()) -> str:
+def find_snapshot(client: RestClient, address: JobAddress, rebase: Sequence[tuple[str, str]] = ()) -> str:
     """Return the path of the snapshot that an address names, by default the newest complete checkpoint.
+
+    Parameters
+    ----------
+    client
+        A client for the server of the address, of :func:`statetool.cluster.servers.open_server`.
 
     Raises
     ------
     StatetoolError
         As :func:`statetool.cluster.paths.resolve_path`.
     """
-    client = RestClient(address.server)
-    job = find_job(list_jobs(client), address.job, address.server)
+    return _find(client, find_job(list_jobs(client), address.job, address.server), address, rebase)
+
+
+def find_snapshots(
+    client: RestClient, address: JobAddress, rebase: Sequence[tuple[str, str]] = ()
+) -> list[tuple[Job, str | StatetoolError]]:
+    """Return the job that an address names, or all jobs that have not ended, each with the path of its snapshot or the error.
+
+    Raises
+    ------
+    StatetoolError
+        As :func:`statetool.cluster.jobs.find_job` and :func:`statetool.cluster.jobs.list_jobs`.
+    """
+    jobs = list_jobs(client)
+    chosen = [find_job(jobs, address.job, address.server)] if address.job else [j for j in jobs if not j.has_ended]
+    found: list[tuple[Job, str | StatetoolError]] = []
+    for job in chosen:
+        try:
+            found.append((job, _find(client, job, address, rebase)))
+        except StatetoolError as error:
+            found.append((job, error))
+    return found
+
+
+def _find(client: RestClient, job: Job, address: JobAddress, rebase: Sequence[tuple[str, str]]) -> str:
     end = time.monotonic() + _PATIENCE_S
     while True:
         chosen = _choose(client, job, address)
@@ -50,22 +78,53 @@ def find_snapshot(address: JobAddress, rebase: Sequence[tuple[str, str]] = ()) -
         time.sleep(_STEP_S)
 
 
-def _candidates(checkpoint: Checkpoint, rebase: Sequence[tuple[str, str]]) -> list[str]:
-    path = checkpoint.path or ""
-    return [*rebase_path(path, rebase), path]
+def existing_path(path: str, rebase: Sequence[tuple[str, str]], source: str) -> str:
+    """Return the location of a snapshot here.
+
+    Parameters
+    ----------
+    path
+        The path as Flink knows it.
+    source
+        What names the path, for messages.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        It does not exist here.
+    FormatError
+        It is not a path of files.
+    """
+    if JobAddress.parse(path) is not None:  # opening it would send credentials to the server in it
+        raise FormatError(f"{source} names {path!r}, which is not a path of files")
+    found = next((c for c in _candidates(path, rebase) if files.exists(files.join(c, METADATA_NAME))), None)
+    if found is None:
+        raise _absent(path, source)
+    return found
+
+
+def _absent(path: str | None, source: str) -> SnapshotNotFoundError:
+    return SnapshotNotFoundError(
+        f"{path}, which {source} names, does not exist here",
+        hint="if the path is that of another machine or container, mount it and pass --rebase OLD=NEW, rebase={old: new}",
+    )
+
+
+def _candidates(path: str | None, rebase: Sequence[tuple[str, str]]) -> list[str]:
+    return [*rebase_path(path or "", rebase), path or ""]
 
 
 def _existing(checkpoint: Checkpoint, rebase: Sequence[tuple[str, str]]) -> str | None:
     """Return the location of a snapshot, ``None`` if it was deleted or does not exist here."""
     if checkpoint.deleted:
         return None
-    candidates = _candidates(checkpoint, rebase)
+    candidates = _candidates(checkpoint.path, rebase)
     return next((c for c in candidates if files.exists(files.join(c, METADATA_NAME))), None)
 
 
 def _may_be_replaced(checkpoint: Checkpoint, rebase: Sequence[tuple[str, str]]) -> bool:
     """Return True if a newer checkpoint has replaced this one, and Flink will name it."""
-    return checkpoint.deleted or any(files.is_dir(files.parent(c)) for c in _candidates(checkpoint, rebase))
+    return checkpoint.deleted or any(files.is_dir(files.parent(c)) for c in _candidates(checkpoint.path, rebase))
 
 
 def _missing(
@@ -76,10 +135,7 @@ def _missing(
             f"{checkpoint.kind} {checkpoint.checkpoint_id} of {job} was deleted by Flink",
             hint=_newer_hint(history, checkpoint),
         )
-    return SnapshotNotFoundError(
-        f"{checkpoint.path}, which {address.server} names, does not exist here",
-        hint="if the path is that of another machine or container, mount it and pass --rebase OLD=NEW, rebase={old: new}",
-    )
+    return _absent(checkpoint.path, address.server)
 
 
 def _choose(client: RestClient, job: Job, address: JobAddress) -> Checkpoint:

@@ -15,6 +15,11 @@ from statetool.errors import ConnectionFailedError, MissingDependencyError, Opti
 TIMEOUT_MS: Final = 30_000
 
 
+def reads_kafka(source: Source) -> bool:
+    """Return True if a source reads Kafka."""
+    return isinstance(source.connector, KafkaSource | KafkaConsumer)
+
+
 def kafka_ends(
     source: Source,
     bootstrap_servers: str,
@@ -41,7 +46,7 @@ def kafka_ends(
     MissingDependencyError
         ``kafka-python`` is not installed.
     """
-    if not isinstance(source.connector, KafkaSource | KafkaConsumer):
+    if not reads_kafka(source):
         raise OptionError(
             f"source {source.label!r} is {source.name}, not Kafka's", hint="pass the end offsets as a file"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from statetool.errors import OptionError
@@ -38,6 +39,7 @@ def declare(
     generic: bool = False,
     parameters: Sequence[str] = (),
     serializer: str = "",
+    hash_code: str = "",
 ) -> ClassDeclaration:
     """Declare a class that snapshots do not describe; every :func:`statetool.load` after it knows the class.
 
@@ -63,6 +65,8 @@ def declare(
     serializer
         Class of the job's Kryo serializer that writes it. The schema then lists the calls of the serializer's ``write`` method, in
         their order: ``{"cents": "writeLong", "count": "writeInt(true)", "owner": "writeObject(com.acme.Person)"}``.
+    hash_code
+        Formula of its ``hashCode()``, such as ``Objects.hash(a, b)`` (:mod:`statetool.types.conventions`), if it is the class of a key.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def declare(
     Raises
     ------
     OptionError
-        The type of a field is not valid.
+        The type of a field or the formula is not valid.
     """
     described = _json(schema, f"the schema of {name}") if isinstance(schema, str) else schema
     if isinstance(described, Mapping) and described.get("type") in _AVRO_TYPES:
@@ -85,7 +89,7 @@ def declare(
         declared = class_of_fields(
             name, described, extends=extends, final=final, record=record, generic=generic, parameters=parameters
         )
-    return _remember([declared])[name]
+    return _remember([replace(declared, hash_code=hash_code)])[name]
 
 
 def _remember(classes: Iterable[ClassDeclaration]) -> dict[str, ClassDeclaration]:

@@ -69,7 +69,8 @@ def chain(root: str, *, rebase: Mapping[str, str] | None = None) -> Chain:
     Parameters
     ----------
     root
-        A directory: a local path or any URI that fsspec can list.
+        A directory: a local path or any URI that fsspec can list. Or the URL of a job, for the
+        directory of its checkpoints.
     rebase
         ``{old prefix: new prefix}`` for absolute paths of files that were moved.
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from statetool.directories.survey import CHECKPOINT, SAVEPOINT, job_of
+from statetool.directories.survey import CHECKPOINT, job_of, kind_by_name
 from statetool.errors import StatetoolError, StorageError
 from statetool.formats.metadata.model import MAGIC, VERSIONS
 from statetool.io import files
@@ -137,7 +137,7 @@ def _read(file: FoundFile) -> SnapshotHead | None:
         database=name_in_sql(name),
         path=directory,
         job=job_of(directory),
-        kind="savepoint" if SAVEPOINT.fullmatch(name) else "checkpoint" if CHECKPOINT.fullmatch(name) else "unknown",
+        kind=kind_by_name(name),
         checkpoint_id=checkpoint_id,
         metadata_version=version,
         modified_ms=file.modified_ms,

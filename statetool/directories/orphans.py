@@ -1,10 +1,10 @@
-"""Files that no retained metadata references. They are reported, never deleted."""
+"""Files that no retained metadata references. :mod:`statetool.directories.cleanup` deletes them."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,7 +62,8 @@ def orphans(
     Parameters
     ----------
     root
-        A directory: a local path or any URI that fsspec can list.
+        A directory: a local path or any URI that fsspec can list. Or the URL of a job, for the
+        directory of its checkpoints.
     min_age
         Leave out younger files (``"7d"``, ``"12h"``, seconds): a running job writes files before the metadata that references them.
     retained
@@ -85,27 +86,39 @@ def orphans(
     """
     seconds = age_seconds(min_age)
     tree = survey([root, *retained], rebase=tuple((rebase or {}).items()))
-    _refuse(tree, root, ignore_unreadable)
+    check_known(tree, root, ignore_unreadable=ignore_unreadable)
     newest = (int(time.time() * 1000) if now_ms is None else now_ms) - int(seconds * 1000)
+    rows = []
+    for row in find_orphans(tree):
+        if seconds and row.modified_ms is None:
+            raise OptionError(
+                f"the file system does not report the age of {row.path}",
+                hint="pass min_age=0 (--min-age 0s) to ignore ages",
+            )
+        if not seconds or (row.modified_ms or 0) <= newest:
+            rows.append(row)
+    return sorted(rows, key=lambda r: r.path)
+
+
+def find_orphans(tree: Survey) -> Iterator[OrphanFile]:
+    """Yield the files below the first directory of a survey, of any age, that no metadata in the survey references."""
     named = {name for s in tree.snapshots for name in s.named}
     needed = {name for s in tree.snapshots for name in s.needed}
     unfinished = {files.canonical(s.directory): s.problem for s in tree.snapshots if s.metadata is None}
     base = tree.roots[0].rstrip("/")
-    rows = []
     for uri, file in tree.files.items():
         name = uri.rpartition("/")[2]
-        if not uri.startswith(f"{base}/") or name == METADATA_NAME or name in named or uri in needed:
-            continue
-        if seconds and file.modified_ms is None:
-            raise OptionError(
-                f"the file system does not report the age of {uri}", hint="pass min_age=0 (--min-age 0s) to ignore ages"
-            )
-        if not seconds or (file.modified_ms or 0) <= newest:
-            rows.append(_row(file, unfinished))
-    return sorted(rows, key=lambda r: r.path)
+        if uri.startswith(f"{base}/") and name != METADATA_NAME and name not in named and uri not in needed:
+            yield _row(file, unfinished)
 
 
-def _refuse(tree: Survey, root: str, ignore_unreadable: bool) -> None:
+def check_known(tree: Survey, root: str, *, ignore_unreadable: bool = False) -> None:
+    """Refuse a survey without snapshots, or with metadata that cannot be read: the files that they need are unknown.
+
+    Raises
+    ------
+    SnapshotNotFoundError, FormatError
+    """
     if not any(s.metadata_file is not None for s in tree.snapshots):
         raise SnapshotNotFoundError(
             f"no snapshot below {root}: the needed files are unknown",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeAlias
 
+from statetool.cluster.paths import resolve_directory
 from statetool.errors import SnapshotNotFoundError, StatetoolError, several
 from statetool.formats.metadata import SnapshotMetadata
 from statetool.formats.metadata.handles import FileHandle, RelativeFileHandle, SegmentHandle
@@ -54,10 +55,7 @@ class FoundSnapshot:
     @property
     def kind_by_name(self) -> str:
         """``checkpoint`` or ``savepoint`` if its directory has a name in Flink's form, else ``unknown``."""
-        name = self.directory.rpartition("/")[2]
-        if CHECKPOINT.fullmatch(name):
-            return "checkpoint"
-        return "savepoint" if SAVEPOINT.fullmatch(name) else "unknown"
+        return kind_by_name(self.directory.rpartition("/")[2])
 
     @property
     def job(self) -> str:
@@ -78,6 +76,13 @@ def join_ranges(ranges: Ranges | None, others: Ranges) -> Ranges:
         return max(ranges, others)
     first, second = ([(0, r)] if isinstance(r, int) else r for r in (ranges, others))
     return first + second
+
+
+def kind_by_name(name: str) -> str:
+    """Return ``checkpoint`` or ``savepoint`` for a directory's name in Flink's form, else ``unknown``."""
+    if CHECKPOINT.fullmatch(name):
+        return "checkpoint"
+    return "savepoint" if SAVEPOINT.fullmatch(name) else "unknown"
 
 
 def count_covered_bytes(ranges: list[tuple[int, int]]) -> int:
@@ -139,12 +144,17 @@ class Survey:
 def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) -> Survey:
     """List directories and read the metadata of every snapshot in them. Snapshots deleted in the meantime are left out.
 
+    Parameters
+    ----------
+    roots
+        Directories, or URLs of jobs for the directories of their checkpoints.
+
     Raises
     ------
     SnapshotNotFoundError
         A directory does not exist, is a file or cannot be listed.
     """
-    roots = list(roots)
+    roots = [resolve_directory(root, rebase) for root in roots]
     for _ in range(MOST_LISTINGS):
         tree = list_tree(roots)
         directories = sorted(tree.directories())

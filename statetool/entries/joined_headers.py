@@ -19,7 +19,14 @@ from statetool.types.declared import TypeContext
 _HINT: Final = "restore the job with its present parallelism and take a new savepoint, in which all subtasks agree"
 
 
-def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without: Collection[str] = ()) -> KeyedHeader:
+def join_headers(
+    headers: Sequence[KeyedHeader],
+    types: TypeContext,
+    *,
+    without: Collection[str] = (),
+    of: str = "two subtasks",
+    hint: str = _HINT,
+) -> KeyedHeader:
     """Return a header of the current version with all states of the headers, serializer snapshots byte for byte.
 
     If subtasks have seen different subclasses of a POJO, the result has all of them.
@@ -30,6 +37,8 @@ def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without:
         At least one; each gets the subclasses of the others.
     without
         Names of states to leave out.
+    of, hint
+        Words for the errors about different metadata.
 
     Raises
     ------
@@ -47,14 +56,14 @@ def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without:
     key = _key_bytes(first.key)
     for header in headers:
         if _key_bytes(header.key) != key:
-            raise UnsupportedError("two subtasks describe the key differently", hint=_HINT)
+            raise UnsupportedError(f"{of} describe the key differently", hint=hint)
         for meta in header.states:
             if meta.name in without:
                 continue
             raw = meta_bytes(meta)
             states.setdefault(meta.name, meta)
             if described.setdefault(meta.name, raw) != raw:
-                raise UnsupportedError("two subtasks describe this state differently", hint=_HINT).at(state=meta.name)
+                raise UnsupportedError(f"{of} describe this state differently", hint=hint).at(state=meta.name)
     joined = replace(first, compressed=any(h.compressed for h in headers), states=tuple(states.values()))
     return replace(joined, version=CURRENT_VERSION, size_bytes=len(_write(joined, types)))
 

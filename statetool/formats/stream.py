@@ -17,6 +17,7 @@ class Stream:
 
     ``file`` names it in messages (the metadata file for inline bytes); ``start`` is the offset of its first byte there.
     ``metadata_file`` is that of the snapshot, empty if there is none. If that file is gone, the snapshot was deleted.
+    ``file_bytes`` is the size of the file if it is known.
     """
 
     file: str
@@ -24,6 +25,7 @@ class Stream:
     size_bytes: int
     inline: bytes | None = None
     metadata_file: str = field(default="", compare=False)
+    file_bytes: int | None = field(default=None, compare=False)
 
     @property
     def is_far(self) -> bool:

@@ -14,12 +14,13 @@ from typing import Final
 import numpy as np
 
 from statetool.formats.keyed.entries import Int64s
-from statetool.hashing.formulas import Convention, Style, class_fields
+from statetool.hashing.formulas import class_fields
 from statetool.hashing.key_hash import key_groups
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
 from statetool.serializers.enums import EnumSerializer
 from statetool.serializers.tuples import CaseClassSerializer
+from statetool.types.conventions import Convention, Style
 
 #: Most common first: if formulas give equal hash codes for all keys, the first is named.
 STARTS: Final = (1, 0, 17, 7, 3, 5, 2, 11, 13, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)

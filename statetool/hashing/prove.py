@@ -22,10 +22,7 @@ from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.distinct import distinct
 from statetool.hashing.candidates import Polynomials, few_conventions, field_orders, other_conventions
 from statetool.hashing.formulas import (
-    STYLES,
-    Convention,
     HashFormula,
-    Style,
     class_fields,
     formula_hash,
     hash_serializer,
@@ -36,6 +33,7 @@ from statetool.hashing.formulas import (
 from statetool.hashing.keys import KeyHasher, decode_key
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
+from statetool.types.conventions import STYLES, Convention, Style
 
 MOST_CHANCE: Final = 1e-9
 _MOST_KEYS: Final = 4096
@@ -81,6 +79,8 @@ def prove_hashes(sources: Sequence[KeyGroupReader], key: Serializer, declared: H
     ------
     UnsupportedError
         No formula fits, several fit, or there are too few keys to prove one.
+    OptionError
+        The declared formula, or that of the job's jar, does not fit.
     """
     classes = user_classes(key)
     if not sources:
@@ -100,9 +100,10 @@ def prove_hashes(sources: Sequence[KeyGroupReader], key: Serializer, declared: H
             f"keys of type {key.type_name} cannot be taken apart, so their hash code cannot be found",
             hint=_declaration_hint(sources, classes),
         )
+    declared = declared.with_types(classes, sources[0].context.types)
     sample = sample_keys(sources, key)
     if not sample.values:
-        return KeyProof()
+        return KeyProof(formula=declared if declared.knows(classes) else None)
     return find_formula(key, declared, sample, _declaration_hint(sources, classes))
 
 
@@ -165,8 +166,10 @@ def _declaration_hint(sources: Sequence[KeyGroupReader], classes: dict[str, Seri
     fields = ", ".join(class_fields(serializer))
     example = "avro[1, 10]()" if isinstance(serializer, AvroSerializer) else f"Objects.hash({fields})"
     old = sources[0].context.max_parallelism
+    reason = sources[0].context.types.hash_reason(name)
     return (
-        f"declare it, for example hashes={{{name!r}: '{example}'}} (--hash '{name}={example}') with the "
+        (f"the jar gives no formula for {name}: {reason}; " if reason else "")
+        + f"declare it, for example hashes={{{name!r}: '{example}'}} (--hash '{name}={example}') with the "
         f"fields in the order in which hashCode() takes them, or choose a divisor of {old} as max parallelism, which needs none"
     )
 
@@ -181,7 +184,7 @@ def _declared_proof(key: Serializer, formula: HashFormula, sample: Sample) -> Ke
             raise OptionError(
                 f"the declared hash code ({formula}) puts {value!r} into key group "
                 f"{key_group_for(code, sample.max_parallelism)}, it is stored in {group}",
-                hint="correct the declaration, or remove it to search for the formula",
+                hint="correct the declaration, pass the jar of the job that wrote the snapshot, or pass neither to search for the formula",
             )
     return KeyProof(formula=formula, keys_tested=len(hashes), chance=_chance(1, len(hashes), sample))
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from statetool.formats.keyed.entries import Int64s
-from statetool.hashing.formulas import BOOLEANS, ZEROS, HashedSerializer, Style, null_hash
+from statetool.hashing.formulas import HashedSerializer
 from statetool.hashing.key_hash import hash_keys
 from statetool.kernels.arrays import Bytes
 from statetool.kernels.codes import OK
@@ -20,6 +20,7 @@ from statetool.kernels.skip_program import compile_skip
 from statetool.serializers.base import Serializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.simple import SimpleSerializer
+from statetool.types.conventions import BOOLEANS, ZEROS, Style, null_hash
 
 _EXACT: Final = 2
 _TYPES: Final = ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "Char", "String")
@@ -38,8 +39,11 @@ def hash_pojos(hashed: Serializer, data: Bytes, start: Int64s, end: Int64s) -> I
     pojo = hashed.serializer
     if not isinstance(pojo, PojoSerializer) or pojo.open or not len(start) or (data[start] != _EXACT).any():
         return None
-    wanted = dict(zip(hashed.places, hashed.parts, strict=True))
-    columns = _columns(pojo, wanted, hashed.convention.style, data, start, end)
+    styles = hashed.convention.field_styles
+    if len(set(hashed.places)) < len(styles):
+        return None
+    wanted = {place: (part, style) for place, part, style in zip(hashed.places, hashed.parts, styles, strict=True)}
+    columns = _columns(pojo, wanted, data, start, end)
     if columns is None:
         return None
     codes = np.full(len(start), hashed.convention.start, dtype=np.int64)
@@ -49,7 +53,7 @@ def hash_pojos(hashed: Serializer, data: Bytes, start: Int64s, end: Int64s) -> I
 
 
 def _columns(
-    pojo: PojoSerializer, wanted: Mapping[int, Serializer], style: Style, data: Bytes, start: Int64s, end: Int64s
+    pojo: PojoSerializer, wanted: Mapping[int, tuple[Serializer, Style]], data: Bytes, start: Int64s, end: Int64s
 ) -> dict[int, Int64s] | None:
     """Return the hash codes of the wanted fields by their index."""
     columns: dict[int, Int64s] = {}
@@ -64,7 +68,8 @@ def _columns(
         if skip_many(data, program, starts, stops, ends)[0] != OK:
             return None  # decoding raises the error
         if place in wanted:
-            hashes = _part_hashes(wanted[place], style, data, starts, ends)
+            hashed, style = wanted[place]
+            hashes = _part_hashes(hashed, style, data, starts, ends)
             if hashes is None:
                 return None
             columns[place] = np.full(len(start), null_hash(style), dtype=np.int64)

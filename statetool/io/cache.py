@@ -27,6 +27,19 @@ def writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
+def keep_newest(folder: Path, name: str, text: str, *, most: int) -> None:
+    """Store a text, and remove the oldest files (``*.json``) above a number. Failures only cost time."""
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as stream:
+            stream.write(text)
+        os.replace(stream.name, folder / name)
+        cached = sorted(folder.glob("*.json"), key=lambda f: f.stat().st_mtime)
+        for old in cached[: max(0, len(cached) - most)]:
+            old.unlink()
+    except OSError:
+        return
+
+
 def _is_private(folder: Path) -> bool:
     """Make a folder, and return True if nobody else can write to it."""
     try:

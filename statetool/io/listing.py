@@ -13,6 +13,8 @@ from statetool.errors import SnapshotNotFoundError, StatetoolError
 from statetool.io.files import NO_FILE, canonical, file_system, forget_listing, is_local, join, list_dir, reading
 from statetool.io.storage import storage_error
 
+#: Folder of files that were deleted and can be restored (:mod:`statetool.directories.trash`). Listings leave it out.
+TRASH_NAME: Final = ".statetool-trash"
 #: Names of the modification time in fsspec's file systems. An object is never changed, only created again.
 _TIME_NAMES: Final = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 
@@ -27,7 +29,7 @@ class FoundFile:
 
 
 def list_files(root: str) -> Iterator[FoundFile]:
-    """Yield every file below a directory, at any depth.
+    """Yield every file below a directory, at any depth, except those in a trash folder.
 
     Raises
     ------
@@ -86,6 +88,8 @@ def _listing(root: str) -> Iterator[None]:
 def _local_files(root: str) -> Iterator[FoundFile]:
     with os.scandir(root) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
+            if entry.name == TRASH_NAME:
+                continue
             if entry.is_dir(follow_symlinks=False):
                 # A running job deletes checkpoints that it no longer retains during the listing.
                 with contextlib.suppress(FileNotFoundError):
@@ -121,6 +125,8 @@ def _remote_files(root: str) -> Iterator[FoundFile]:
     for name in sorted(infos):
         if infos[name].get("type") != "directory":
             relative = name.lstrip("/").removeprefix(path.strip("/")).lstrip("/")
+            if TRASH_NAME in relative.split("/"):
+                continue
             yield _from_info(join(root, relative) if relative else root, infos[name])
 
 

@@ -24,6 +24,8 @@ from statetool.io.files import BYTES_WRITTEN, NO_FILE, exists, file_system, is_l
 _RENAMING: Final = frozenset(
     {"hdfs", "viewfs", "webhdfs", "webHDFS", "arrow_hdfs", "sftp", "ssh", "smb", "ftp", "dbfs"}
 )
+#: Object stores that copy objects themselves.
+_COPYING: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 _GONE: Final = -1
 #: Bytes of a local file that are flushed to disk at once.
 _WINDOW_BYTES: Final = 16 << 20
@@ -109,6 +111,27 @@ class NewFile:
         remove(self.uri)
 
 
+def copy_in_store(source: str, uri: str) -> bool:
+    """Let an object store copy an object to a new one, and return True if it did.
+
+    Otherwise nothing is left behind: the two are not in the same store, or the store refuses the copy.
+    """
+    if is_local(source) or is_local(uri):
+        return False
+    fs, old = file_system(source)
+    target, new = file_system(uri)
+    names = {fs.protocol} if isinstance(fs.protocol, str) else {*fs.protocol}
+    if fs != target or not names & _COPYING:
+        return False
+    try:
+        fs.cp_file(old, new)
+    except (OSError, ValueError, NotImplementedError):  # no permission to copy, or a server without copies
+        with contextlib.suppress(OSError):
+            remove(uri)
+        return False
+    return True
+
+
 def make_dir(uri: str) -> bool:
     """Make a directory with its parents; return True if it did not exist. Object stores have no directories."""
     existed = exists(uri)
@@ -119,6 +142,49 @@ def make_dir(uri: str) -> bool:
             fs, path = file_system(uri)
             fs.makedirs(path, exist_ok=True)
     return not existed
+
+
+def move(source: str, target: str) -> bool:
+    """Move a file to a new name in the same file system; return False if it does not exist.
+
+    At every moment, one of the two names has the complete file: the old name is removed last.
+
+    Raises
+    ------
+    TargetExistsError
+        The new name is taken.
+    WriteFailedError
+        The file system refuses the move.
+    """
+    make_dir(parent(target))
+    with writing(target):
+        if is_local(source):
+            try:
+                os.link(local_path(source), local_path(target))
+            except FileExistsError as e:
+                raise _already_there(target) from e
+            except FileNotFoundError:
+                return False
+            _sync_dir(local_path(parent(target)))
+        else:
+            fs, path = file_system(source)
+            new = file_system(target)[1]
+            fs.invalidate_cache()
+            if fs.exists(new):
+                raise _already_there(target)
+            try:
+                size = int(fs.size(path))
+                if _protocols(fs) & _RENAMING:
+                    fs.mv(path, new)
+                    return True
+                fs.cp_file(path, new)
+            except FileNotFoundError:
+                return False
+            fs.invalidate_cache()
+            if int(fs.size(new)) != size:
+                raise WriteFailedError(f"the copy has not the size of {source}", hint="try again").at(file=target)
+        remove(source)
+    return True
 
 
 def remove(uri: str) -> None:
@@ -247,8 +313,7 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
     fs.invalidate_cache()
     if fs.exists(path):
         raise _already_there(uri)
-    names = {fs.protocol} if isinstance(fs.protocol, str) else {*fs.protocol}
-    if names & _RENAMING:
+    if _protocols(fs) & _RENAMING:
         _write_whole(staged, data)
         try:
             fs.mv(file_system(staged)[1], path)
@@ -261,6 +326,10 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
             pool.submit(_upload_new, fs, path, uri, data).result()
     else:
         _upload_new(fs, path, uri, data)
+
+
+def _protocols(fs: Any) -> set[str]:
+    return {fs.protocol} if isinstance(fs.protocol, str) else {*fs.protocol}
 
 
 def _upload_new(fs: Any, path: str, uri: str, data: bytes) -> None:

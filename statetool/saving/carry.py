@@ -77,14 +77,14 @@ class FileCarrier:
         size = self._sizes[place.file]
         if is_log:
             # The handle of a compressed change log counts uncompressed bytes.
-            return replace(place, size_bytes=size)
+            return replace(place, size_bytes=size, file_bytes=size)
         if size < place.start + place.size_bytes:
             check_deletion(place.metadata_file)
             raise FormatError(
                 f"the file has {size} bytes, the metadata says {place.start + place.size_bytes}",
                 hint="run statetool verify to find the damage",
             ).at(file=place.file)
-        return place
+        return replace(place, file_bytes=size)
 
     def copy(self, operators: Iterable[OperatorState], copy_all: CopyAll) -> None:
         """Copy the files of operators."""

@@ -6,8 +6,9 @@ The whole composition is planned and checked before the target is touched. Then 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from statetool.errors import OptionError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.header import KeyedHeader
@@ -15,9 +16,10 @@ from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskS
 from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.formats.operator_id import operator_id_for_uid
-from statetool.saving.available import check_available, check_proxy
+from statetool.saving.available import check_available
 from statetool.saving.carry import FileCarrier, find_references
-from statetool.saving.composition import Composition, Runner
+from statetool.saving.composition import Composition, Runner, SourceOperator
+from statetool.saving.grafts import check_readable
 from statetool.saving.overlap import check_outside
 from statetool.saving.plan import PlannedOperator, plan_composition
 from statetool.saving.publish import Publication, StagedFile, Staging
@@ -48,8 +50,8 @@ def write_composition(
         A value does not fit its type, or a key is duplicated.
     """
     Publication.check(target, take_over=take_over)
-    if composition.base is not None:
-        check_outside(target, composition.base)
+    for snapshot in composition.snapshots:
+        check_outside(target, snapshot)
     unchanged, planned = plan_composition(composition, runner, release)
     _check_ids(composition, unchanged, planned)
     skeleton = _metadata(composition, [*unchanged, *(p.old for p in planned if p.old is not None)])
@@ -58,7 +60,8 @@ def write_composition(
     with Publication(target, take_over=take_over) as publication:
         staging = publication.staging
         staged: list[StagedFile] = []
-        carried = {o.operator_id: o for o in _carry(composition, skeleton.operators, runner, staging, staged)}
+        grafts = {p.old.operator_id: p.graft for p in planned if p.graft is not None and p.old is not None}
+        carried = {o.operator_id: o for o in _carry(composition, skeleton.operators, grafts, runner, staging, staged)}
         results = iter(runner.run([job for p in planned for job in p.jobs], staging))
         for p in planned:
             # Finished subtasks hold no state: they have neither keys nor tables.
@@ -96,14 +99,14 @@ def _warn_of_commit_ids(composition: Composition, target: str, metadata: Snapsho
 
 def _metadata(composition: Composition, operators: Sequence[OperatorState]) -> SnapshotMetadata:
     base = None if composition.base is None else composition.base.metadata
+    checkpoint_id = composition.new_checkpoint_id
     if base is None:
-        return SnapshotMetadata(version=3, checkpoint_id=composition.checkpoint_id or 0, operators=tuple(operators))
+        return SnapshotMetadata(version=3, checkpoint_id=checkpoint_id, operators=tuple(operators))
     order = {o.operator_id: i for i, o in enumerate(base.operators)}
     ordered = sorted(operators, key=lambda o: order.get(o.operator_id, len(order)))
     properties = base.properties
-    if properties and _native(base.operators):
+    if properties and (_native(base.operators) or _native(operators)):
         properties = savepoint_properties("native" if _native(operators) else "canonical")
-    checkpoint_id = base.checkpoint_id if composition.checkpoint_id is None else composition.checkpoint_id
     return replace(base, operators=tuple(ordered), checkpoint_id=checkpoint_id, properties=properties)
 
 
@@ -124,11 +127,11 @@ def _check_ids(
     composition: Composition, unchanged: Sequence[OperatorState], planned: Sequence[PlannedOperator]
 ) -> None:
     """Refuse two operators with the same id after uids were changed."""
-    olds = [*unchanged, *(p.old for p in planned if p.old is not None)]
+    olds = [*unchanged, *(p.old for p in planned if p.old is not None and p.graft is None)]
     after = _with_uids(composition, _metadata(composition, olds)).operators
     taken = {o.operator_id: o.uid or o.operator_id for o in after}
     for p in planned:
-        if p.old is None and id_and_uid(p.uid)[0] in taken:
+        if (p.old is None or p.graft is not None) and id_and_uid(p.uid)[0] in taken:
             raise OptionError(
                 f"cannot add operator {p.uid!r}: another operator has or gets its id",
                 hint="remove that one, or give it another uid",
@@ -142,17 +145,9 @@ def _check_serializers(
     if release.release is None:
         return
     by_id = {} if composition.base is None else {o.state.operator_id: o for o in composition.base.operators.values()}
+    by_id |= {p.old.operator_id: p.graft.operator for p in planned if p.graft is not None and p.old is not None}
     for state in skeleton.operators:
-        operator = by_id[state.operator_id]
-        try:
-            if any(s.managed_keyed is not None for s in state.subtasks):
-                for header, meta in operator.keyed_states.values():
-                    check_proxy(header.version, release)
-                    check_available(header.key, (meta,), release)
-            if any(s.managed_operator is not None for s in state.subtasks):
-                check_available(None, operator.operator_states.values(), release)
-        except UnsupportedError as error:
-            raise error.at(operator=operator.label) from None
+        check_readable(by_id[state.operator_id], state, release)
     for p in planned:
         try:
             for job in p.jobs:
@@ -165,19 +160,28 @@ def _check_serializers(
 def _carry(
     composition: Composition,
     operators: Sequence[OperatorState],
+    grafts: Mapping[str, SourceOperator],
     runner: Runner,
     staging: Staging,
     staged: list[StagedFile],
 ) -> list[OperatorState]:
-    """Return the carried operators of the base, with handles for the target."""
-    if composition.base is None:
-        return list(operators)
-    if composition.reference:
-        return [find_references(o, composition.base.resolve) for o in operators]
-    carrier = FileCarrier(composition.base.resolve, staging.target)
-    carrier.copy(operators, lambda streams: runner.copy_all(streams, staging))
-    staged += carrier.staged.values()
-    return [carrier.carried(o) for o in operators]
+    """Return the carried operators of the base and of other snapshots, with handles for the target."""
+    carried: list[OperatorState] = []
+    by_snapshot: dict[Inventory | None, list[OperatorState]] = {}
+    for operator in operators:
+        graft = grafts.get(operator.operator_id)
+        by_snapshot.setdefault(composition.base if graft is None else graft.inventory, []).append(operator)
+    for snapshot, own in by_snapshot.items():
+        if snapshot is None:
+            carried += own
+        elif composition.reference:
+            carried += [find_references(o, snapshot.resolve) for o in own]
+        else:
+            carrier = FileCarrier(snapshot.resolve, staging.target)
+            carrier.copy(own, partial(runner.copy_all, staging=staging))
+            staged += carrier.staged.values()
+            carried += map(carrier.carried, own)
+    return carried
 
 
 def _write(planned: PlannedOperator, old: OperatorState | None, streams: Sequence[NewStream]) -> OperatorState:

@@ -20,8 +20,34 @@ if TYPE_CHECKING:
     from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
     from statetool.saving.streams.output import NewStream
     from statetool.snapshot.inventory import Inventory
+    from statetool.snapshot.operator import OperatorInventory
 
     Streams: TypeAlias = KeyedStreams | ElementStreams
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOperator:
+    """An operator whose bytes are taken, with its snapshot."""
+
+    inventory: Inventory
+    operator: OperatorInventory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedState:
+    """Keyed state of another operator that is added to an operator.
+
+    Attributes
+    ----------
+    names
+        New state names (of timers too) by old names. Other states are left out.
+    declared
+        Hash functions of keys that the user declares, in case keys move to other key groups.
+    """
+
+    source: SourceOperator
+    names: Mapping[str, str]
+    declared: HashFormula | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +75,12 @@ class OperatorChange:
         New coordinator state, empty to remove it; ``None`` keeps that of the base.
     conversions
         Type conversions of states of the base, by old state name.
+    graft
+        The operator of another snapshot that is added with its bytes. All other changes apply to it as to an operator of the base.
+    added
+        Keyed state of other operators that is added. Keys move to the key groups of this operator.
+    elements_from
+        Operator whose operator state replaces that of the base.
     filter
         Chooses the entries of keyed state that stay.
     """
@@ -64,6 +96,9 @@ class OperatorChange:
     elements: Mapping[str, Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)
     coordinator: bytes | None = None
     conversions: Mapping[str, StateConversion] = field(default_factory=dict)
+    graft: SourceOperator | None = None
+    added: tuple[AddedState, ...] = ()
+    elements_from: OperatorInventory | None = None
     filter: EntryFilter | None = None
 
 
@@ -82,7 +117,7 @@ class Composition:
     uids
         New uids of the other operators of the base, by old uid.
     checkpoint_id
-        ``None`` keeps that of the base, or uses 0 without a base.
+        ``None`` uses the highest one of all snapshots, or 0 without any.
     max_parallelism
         Default for new operators.
     reference
@@ -103,6 +138,25 @@ class Composition:
     def __post_init__(self) -> None:
         if self.checkpoint_id is not None:
             whole_number("checkpoint_id", self.checkpoint_id, least=0)
+
+    @property
+    def grafts(self) -> tuple[SourceOperator, ...]:
+        """The grafted operators."""
+        return tuple(change.graft for change in self.changes.values() if change.graft is not None)
+
+    @property
+    def snapshots(self) -> tuple[Inventory, ...]:
+        """All snapshots whose bytes become part of the new one."""
+        base = () if self.base is None else (self.base,)
+        added = (a.source.inventory for change in self.changes.values() for a in change.added)
+        return tuple(dict.fromkeys((*base, *(g.inventory for g in self.grafts), *added)))
+
+    @property
+    def new_checkpoint_id(self) -> int:
+        """The checkpoint id of the new snapshot."""
+        if self.checkpoint_id is not None:
+            return self.checkpoint_id
+        return max((snapshot.metadata.checkpoint_id for snapshot in self.snapshots), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,12 +152,12 @@ class KeyChoice:
         return cls(keys=listed, where=where, keep=keep)
 
     def filter(self, operator: OperatorInventory) -> EntryFilter:
-        """Return the filter of an operator's entries.
+        """Return the filter of the entries of an operator that the user named.
 
         Raises
         ------
         EncodeError
-            No key has the type of the operator's keys.
+            A key does not have the type of the operator's keys.
         OptionError
             The condition does not fit the keys.
         UnsupportedError
@@ -173,11 +173,20 @@ class KeyChoice:
             check_predicate(self.where, serializer)
             return PredicateFilter(where=self.where, keep=self.keep)
         assert self.keys is not None
-        fitting = [key for key in self.keys if _fits(operator, key)]
-        if not fitting:
-            raise EncodeError(f"keys are of type {serializer.type_name}, and none of the given keys is")
-        encoded, groups = encode_keys(operator, serializer, fitting)
+        for key in self.keys:
+            if not _fits(operator, key):
+                raise EncodeError(f"keys are of type {serializer.type_name}, and {key!r} is not")
+        encoded, groups = encode_keys(operator, serializer, self.keys)
         return KeyFilter(keys=frozenset(encoded), groups=groups, keep=self.keep)
+
+    def fitting(self, operator: OperatorInventory) -> KeyChoice:
+        """Return the choice without the keys that no operator of this key type can have, and the same choice if none is left."""
+        if self.keys is None:
+            return self
+        serializer = operator.keyed.needed_key()
+        if isinstance(serializer, OpaqueSerializer) or serializer.needs_frame:
+            return self
+        return replace(self, keys=tuple(key for key in self.keys if _fits(operator, key)) or self.keys)
 
 
 def _fits(operator: OperatorInventory, key: Key) -> bool:
@@ -206,9 +215,9 @@ def plan_erase(
     Raises
     ------
     OptionError
-        No operator can have the keys.
+        No operator can have one of the keys.
     EncodeError
-        A given operator has keys of another type.
+        A given operator has keys of another type than one of the keys.
     UnsupportedError
         The keys of an operator, or raw keyed state, cannot be decoded.
     """
@@ -217,6 +226,7 @@ def plan_erase(
     searched: list[ErasedOperator] = []
     filters: dict[str, EntryFilter] = {}
     changes: dict[str, OperatorChange] = {}
+    used: set[int] = set()
     for operator in chosen:
         operator.check_listed("keyed")
         _refuse_own_raw(operator)
@@ -225,7 +235,9 @@ def plan_erase(
                 operator.keyed.needed_key()
             continue
         try:
-            entry_filter = choice.filter(operator)
+            fitting = choice if operators else choice.fitting(operator)
+            entry_filter = fitting.filter(operator)
+            used.update(map(id, fitting.keys or ()))
         except (EncodeError, OptionError) as error:
             if operators:
                 raise error.at(operator=operator.label) from error.__cause__
@@ -245,6 +257,10 @@ def plan_erase(
         reasons = "; ".join(f"{o.operator_name or o.operator}: {o.skipped}" for o in searched)
         raise OptionError(
             f"no operator can have these keys{': ' if reasons else ''}{reasons}", hint="run: statetool states SRC"
+        )
+    if unused := [key for key in choice.keys or () if id(key) not in used]:
+        raise OptionError(
+            f"no operator has keys of the type of {unused[0]!r}", hint="leave it out, or name the operators with --uid"
         )
     return ErasePlan(
         verb="keep" if choice.keep else "erase",

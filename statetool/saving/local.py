@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from statetool.saving.streams.elements import ElementStreams
 
 MEMORY_BYTES: Final = 64 << 20
+#: Portions of files to copy per thread: enough that all threads end at about the same time.
+_PORTIONS: Final = 4
+#: Maximum number of files that are copied before the write is checked to be still going on.
+_MOST_COPIES: Final = 16
 Progress: TypeAlias = Callable[[int], object]
 _Recipe: TypeAlias = RowEncoder | ElementEncoder
 #: Work that runs concurrently: a function that makes batches of entries, and the stored bytes that it reads.
@@ -153,13 +157,15 @@ class LocalRunner:
 
     def copy_all(self, streams: Sequence[Stream], staging: Staging) -> list[StagedFile]:
         """Copy streams into the target."""
+        portions = copy_portions(streams, _PORTIONS * self.threads)
+        copied = in_threads(lambda portion: staging.copy(portion, self._progress), portions, self.threads)
+        return [file for portion in copied for file in portion]
 
-        def copy(stream: Stream) -> StagedFile:
-            staged = staging.copy(stream)
-            self._progress(stream.size_bytes)
-            return staged
 
-        return list(in_threads(copy, streams, self.threads))
+def copy_portions(streams: Sequence[Stream], portions: int) -> list[Sequence[Stream]]:
+    """Cut streams to copy into about this many portions, for one thread or task each, of a limited number of files."""
+    size = max(1, min(_MOST_COPIES, len(streams) // portions))
+    return [streams[i : i + size] for i in range(0, len(streams), size)]
 
 
 def write_empty(streams: Streams, subtasks: Sequence[int], staging: Staging) -> list[NewStream]:

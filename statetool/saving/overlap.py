@@ -81,3 +81,14 @@ def _plain(uri: str) -> str:
         if uri.startswith(alias):
             uri = f"s3://{uri.removeprefix(alias)}"
     return uri.rstrip("/")
+
+
+def check_different(first: str, second: str) -> None:
+    """Refuse two targets of which one is, or is inside, the other.
+
+    Raises
+    ------
+    OptionError
+    """
+    if _is_inside(first, second) or _is_inside(second, first):
+        raise OptionError(f"{first} and {second} overlap", hint="choose two separate directories")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from statetool.classes.jar_classes import JarClasses
+from statetool.declaring.classes import declared_classes
+from statetool.entries.joined_headers import join_headers
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, nearest, suggest
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.keyed.header import KeyedHeader
@@ -13,12 +16,19 @@ from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.metadata.handles import ByteStreamHandle
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.formulas import HashFormula, user_classes
-from statetool.hashing.prove import prove_hashes
+from statetool.hashing.prove import KeyProof, prove_hashes
 from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, TableSchema
 from statetool.saving.bootstrap.release import for_release
 from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
-from statetool.saving.composition import Composition, OperatorChange, Runner, StreamWriteTask
+from statetool.saving.composition import (
+    Composition,
+    OperatorChange,
+    Runner,
+    SourceOperator,
+    StreamWriteTask,
+)
+from statetool.saving.grafts import check_added, check_source, grafted_state, max_parallelism_of
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.filtered import filtered_streams
@@ -47,6 +57,8 @@ class PlannedOperator:
         The part that is carried over, if the base has the operator.
     keyed, elements
         New streams of its keyed state and its operator state.
+    graft
+        The operator of another snapshot whose files ``old`` names.
     """
 
     uid: str
@@ -55,6 +67,7 @@ class PlannedOperator:
     old: OperatorState | None
     keyed: StreamWriteTask | None
     elements: StreamWriteTask | None
+    graft: SourceOperator | None = None
 
     @property
     def jobs(self) -> tuple[StreamWriteTask, ...]:
@@ -82,8 +95,14 @@ def plan_composition(
             change = replace(requested, bootstraps=tuple(for_release(b, release) for b in requested.bootstraps))
             tables = [(b, runner.describe(b)) for b in change.bootstraps]
             old = _find(remaining, name)
+            for added in change.added:
+                if added.source.inventory is not composition.base:
+                    check_source(added.source, release)
             if requested.new and old is not None:
                 raise OptionError(f"operator {name!r} already exists", hint="omit new=True to change it")
+            if change.graft is not None:
+                planned.append(_plan_graft(name, old, change, change.graft, tables, composition, release))
+                continue
             if old is None:
                 if _find(base, name) is None:
                     existing = {} if composition.base is None else composition.base.operators
@@ -93,7 +112,9 @@ def plan_composition(
             if old.operator_id in changed:
                 raise OptionError(f"operator {name!r} is changed twice, under two names")
             changed.add(old.operator_id)
-            planned.append(_plan_change(name, old, change, tables, composition))
+            assert composition.base is not None
+            source = SourceOperator(composition.base, composition.base.operator(name))
+            planned.append(_plan_change(source.operator.label, old, change, tables, composition, source))
         except StatetoolError as error:
             raise error.at(operator=name) from error.__cause__
     return [o for o in remaining if o.operator_id not in changed], planned
@@ -143,16 +164,67 @@ def _plan_new(
     return layout.planned(None, keyed.job(None), elements.job(None))
 
 
-def _plan_change(
-    name: str, old: OperatorState, change: OperatorChange, tables: DescribedTables, composition: Composition
+def _plan_graft(
+    name: str,
+    old: OperatorState | None,
+    change: OperatorChange,
+    graft: SourceOperator,
+    tables: DescribedTables,
+    composition: Composition,
+    release: Target,
 ) -> PlannedOperator:
-    assert composition.base is not None
-    operator = composition.base.operator(name)
+    """Plan an operator of another snapshot, which keeps its bytes if its key groups stay."""
+    if old is not None:
+        raise OptionError(
+            f"operator {name!r} already exists",
+            hint="remove it first, graft the other one under another uid, or merge the two snapshots",
+        )
+    check_source(graft, release)
+    number = max_parallelism_of(composition, change, graft)
+    parallelism = change.parallelism or min(graft.operator.state.parallelism, number)
+    check_max_parallelism(number, parallelism)
+    proof = prove_moves(graft.operator, number, change.formula or HashFormula.declared({}))
+    change = replace(change, max_parallelism=number, parallelism=parallelism, formula=proof.formula)
+    state = grafted_state(composition, name, graft)
+    return replace(_plan_change(name, state, change, tables, composition, graft), graft=graft)
+
+
+def prove_moves(operator: OperatorInventory, max_parallelism: int, declared: HashFormula) -> KeyProof:
+    """Return the proof of the hash formula by which an operator's keys move to other key groups.
+
+    Nothing is read if no hash code is needed: if key groups stay, or the new max parallelism divides the old one.
+
+    Raises
+    ------
+    UnsupportedError, OptionError
+        As for :func:`statetool.hashing.prove.prove_hashes`.
+    """
+    if operator.state.max_parallelism % max_parallelism == 0:
+        return KeyProof()
+    header = operator.keyed.joined_header(raw=True)
+    if header is None:
+        return KeyProof()
+    try:
+        return prove_hashes(operator.keyed.sources(raw=True), header.key, declared)
+    except StatetoolError as error:
+        raise error.at(operator=operator.label) from None
+
+
+def _plan_change(
+    label: str,
+    old: OperatorState,
+    change: OperatorChange,
+    tables: DescribedTables,
+    composition: Composition,
+    source: SourceOperator,
+) -> PlannedOperator:
+    """Plan a change of an operator of the base, or of another snapshot; ``old`` is the operator under its new name."""
+    operator = source.operator
     max_parallelism = change.max_parallelism or old.max_parallelism
     parallelism = change.parallelism or old.parallelism
-    check_moves(composition.base.metadata, operator, max_parallelism, parallelism)
-    edited = bool(change.elements) or change.coordinator is not None
-    if change.filter is not None and change.bootstraps:
+    check_moves(source.inventory.metadata, operator, max_parallelism, parallelism)
+    edited = bool(change.elements or change.added) or change.coordinator is not None
+    if change.filter is not None and (change.bootstraps or change.added):
         raise OptionError(
             "keys cannot be erased while states of the operator get new values",
             hint="write two savepoints, one after the other",
@@ -165,11 +237,11 @@ def _plan_change(
             hint="let the job finish, or take a savepoint before it does",
         )
     layout, keyed_plan, element_plan = _plans(
-        operator.label, change, tables, composition, operator.types, max_parallelism, parallelism
+        label, change, tables, composition, operator.types, max_parallelism, parallelism
     )
     _check_names(operator, keyed_plan, element_plan)
-    # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves).
-    moves = needs_move(old, max_parallelism, parallelism) or _filters_raw(operator, change)
+    # If keys move, timers in raw keyed state become managed ones. Raw keyed state contains nothing else (check_moves, check_added).
+    moves = needs_move(old, max_parallelism, parallelism) or bool(change.added) or _filters_raw(operator, change)
     drops_raw = moves or _drops_raw_timers(operator, keyed_plan.gone | change.renames.keys())
     writes_keyed = moves or change.canonical or keyed_plan.touches(operator)
     in_place = None if writes_keyed else keyed_plan.in_place(operator)
@@ -243,7 +315,7 @@ class _KeyedPlan:
 
     def touches(self, operator: OperatorInventory) -> bool:
         """Return True if states of the base change, or new ones are added to them."""
-        return bool(self.tables) or self.layout.touches(operator.keyed_states)
+        return bool(self.tables or self.layout.change.added) or self.layout.touches(operator.keyed_states)
 
     def job(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamWriteTask | None:
         """Plan the keyed state; ``None`` if there is none."""
@@ -255,6 +327,8 @@ class _KeyedPlan:
             base = NOTHING_DECLARED if operator is None else operator.types
             metas = _convert_states(header, base, layout.change.conversions)
             header = replace(header, states=tuple(_rename_state(m, renames) for m in metas))
+        own = () if header is None else tuple(m.name for m in header.states)
+        header = self._with_added(operator, header)
         if not self.tables and not (header is not None and header.states):
             return None
         job = keyed_job(
@@ -267,25 +341,58 @@ class _KeyedPlan:
             formula_of=_formula_of,
             types=layout.types,
         )
-        if operator is None or header is None or not header.states:
+        if header is None:
             return job
         new_ids = {m.name: i for i, m in enumerate(header.states)}
-        ids = {old: new_ids[new] for old, new in renames.items() if new in new_ids}
-        ids |= {name: i for name, i in new_ids.items() if name not in renames.values()}
-        kept: list[CarriedEntries | AddedEntries] = [
-            CarriedEntries(
-                source=s,
-                ids=ids,
-                max_parallelism=layout.max_parallelism,
-                formula=layout.change.formula,
-                conversions=layout.change.conversions,
-                filter=layout.change.filter,
-            )
-            for s in operator.keyed.sources(groups=_remaining_groups(operator, layout.change), raw=moves)
-        ]
-        if layout.change.filter is not None and layout.change.filter.added:
+        kept: list[CarriedEntries | AddedEntries] = []
+        ids = {old: new_ids[new] for old, new in renames.items() if new in own}
+        ids |= {name: new_ids[name] for name in own if name not in renames.values()}
+        if operator is not None and own:
+            groups = _remaining_groups(operator, layout.change)
+            kept += self._entries(operator, ids, layout.change.formula, raw=moves, groups=groups)
+        for added in layout.change.added:
+            other = added.source.operator
+            proof = prove_moves(other, layout.max_parallelism, added.declared or HashFormula.declared({}))
+            other_ids = {old: new_ids[new] for old, new in added.names.items() if new in new_ids}
+            kept += self._entries(other, other_ids, proof.formula, raw=True)
+        if own and layout.change.filter is not None and layout.change.filter.added:
             kept.append(AddedEntries(added=layout.change.filter.added, ids=ids))
         return replace(job, kept=tuple(kept))
+
+    def _entries(
+        self,
+        operator: OperatorInventory,
+        ids: Mapping[str, int],
+        formula: HashFormula | None,
+        *,
+        raw: bool,
+        groups: Collection[int] | None = None,
+    ) -> Iterator[CarriedEntries]:
+        change = self.layout.change
+        for source in operator.keyed.sources(groups=groups, raw=raw):
+            yield CarriedEntries(
+                source=source,
+                ids=ids,
+                max_parallelism=self.layout.max_parallelism,
+                formula=formula,
+                conversions=change.conversions,
+                filter=change.filter,
+            )
+
+    def _with_added(self, operator: OperatorInventory | None, header: KeyedHeader | None) -> KeyedHeader | None:
+        """Return the header with the states of other operators."""
+        headers = [] if header is None else [header]
+        for added in self.layout.change.added:
+            assert operator is not None
+            check_added(operator, added)
+            other = added.source.operator.keyed.joined_header(raw=True)
+            if other is not None:
+                states = tuple(replace(m, name=added.names[m.name]) for m in other.states if m.name in added.names)
+                headers.append(replace(other, states=states))
+        if not self.layout.change.added or not headers:
+            return header
+        hint = "migrate one of them first, so that both have the same types (statetool migrate)"
+        return join_headers(headers, self.layout.types, of="two operators", hint=hint)
 
     def in_place(self, operator: OperatorInventory) -> StreamWriteTask | None:
         """Plan to filter the keyed state in place; ``None`` if there is no filter, or the form of the state does not allow it."""
@@ -309,14 +416,15 @@ class _ElementPlan:
 
     def touches(self, operator: OperatorInventory) -> bool:
         """Return True if states of the base change, or new ones are added to them."""
-        edited = any(name in operator.operator_states for name in self.layout.change.elements)
+        change = self.layout.change
+        edited = any(name in operator.operator_states for name in change.elements) or change.elements_from is not None
         return bool(self.tables) or edited or self.layout.touches(operator.operator_states)
 
     def job(self, operator: OperatorInventory | None) -> StreamWriteTask | None:
         """Plan the operator state; ``None`` if there is none."""
         layout = self.layout
         streams = element_streams(
-            operator,
+            layout.change.elements_from or operator,
             element_metas(self.tables),
             label=layout.label,
             parallelism=layout.parallelism,
@@ -397,7 +505,9 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
     classes = user_classes(key)
     if not classes:
         return None
-    declared = HashFormula.declared(bootstrap.hashes)
+    source = JarClasses(bootstrap.jars).open() if bootstrap.jars else None
+    types = TypeContext(classes=declared_classes(), source=source)
+    declared = HashFormula.declared(bootstrap.hashes).with_types(classes, types)
     if bootstrap.like is not None:
         try:
             return prove_hashes(bootstrap.like.keyed.sources(), key, declared).formula
@@ -407,9 +517,11 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
             return declared
     if bootstrap.key_group is None and (missing := [name for name in classes if declared.of(name) is None]):
         example = "avro[1, 10]()" if isinstance(classes[missing[0]], AvroSerializer) else "Objects.hash(a, b)"
+        reason = types.hash_reason(missing[0])
         raise OptionError(
-            f"the hash code of {', '.join(missing)}, the type of a key, is computed by user code",
-            hint=f'declare it, as in hashes={{"{missing[0]}": "{example}"}}, or take it from an operator with like=',
+            f"the hash code of {', '.join(missing)}, the type of a key, is computed by user code{reason and f': {reason}'}",
+            hint=f'declare it, as in hashes={{"{missing[0]}": "{example}"}}, pass the job\'s jar with jars=[...], or take it from an '
+            "operator with like=",
         )
     return declared
 

@@ -58,7 +58,7 @@ import errno
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -107,20 +107,51 @@ class Staging:
         """Open a new file; each task attempt gets a separate one."""
         return StagedOutput(self, f"{self.write_id}-{label}-{uuid.uuid4()}")
 
-    def copy(self, source: Stream, label: str = "copy") -> StagedFile:
-        """Copy a stream into a new file, in pieces.
+    def copy(self, sources: Sequence[Stream], progress: Callable[[int], object] = lambda _: None) -> list[StagedFile]:
+        """Copy streams into new files, one after the other. An object store copies whole objects itself.
+
+        Parameters
+        ----------
+        progress
+            Called with the number of bytes of each copied stream.
 
         Raises
         ------
         FormatError
-            The source is shorter than it should be.
+            A source is shorter than it should be.
         SnapshotNotFoundError
-            The source does not exist.
+            A source does not exist, or the write has ended.
         """
-        with source.open() as f, self.create(label) as out:
-            for at in range(0, source.size_bytes, _COPY_BYTES):
-                out.write(f.read_at(at, min(_COPY_BYTES, source.size_bytes - at)))
-        return out.staged
+        _check_going_on(self)
+        copies: list[StagedFile] = []
+        try:
+            for source in sources:
+                copies.append(self._copy(source))
+                progress(source.size_bytes)
+            _check_going_on(self)
+        except BaseException:
+            with contextlib.suppress(Exception):  # must not hide the cause
+                for copy in copies:
+                    targets.remove(files.join(self.target, copy.name))
+            raise
+        return copies
+
+    def _copy(self, source: Stream) -> StagedFile:
+        name = f"{self.write_id}-copy-{uuid.uuid4()}"
+        uri = files.join(self.target, name)
+        is_whole = source.inline is None and source.start == 0 and source.file_bytes == source.size_bytes
+        if is_whole and targets.copy_in_store(source.file, uri):
+            return StagedFile(name, source.size_bytes)
+        with source.open() as f:
+            file = targets.NewFile(uri)
+            try:
+                for at in range(0, source.size_bytes, _COPY_BYTES):
+                    file.write(f.read_at(at, min(_COPY_BYTES, source.size_bytes - at)))
+                file.close()
+            except BaseException:
+                file.discard()
+                raise
+        return StagedFile(name, file.size_bytes)
 
     @property
     def marker(self) -> str:

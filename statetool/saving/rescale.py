@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from statetool.errors import OptionError, StatetoolError, UnsupportedError
+from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.metadata.handles import streams_of
 from statetool.hashing.formulas import HashFormula
-from statetool.hashing.prove import KeyProof, prove_hashes
+from statetool.hashing.prove import KeyProof
 from statetool.saving.composition import OperatorChange
-from statetool.saving.plan import check_moves, needs_move
+from statetool.saving.plan import check_moves, needs_move, prove_moves
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord
@@ -53,11 +53,16 @@ class RescaleRow(OperatorRecord):
 
 @dataclass(frozen=True, slots=True)
 class RescalePlan:
-    """The operators that change; ``refusals`` say why the keys of an operator cannot move."""
+    """The operators that change; ``refusals`` say why the keys of an operator cannot move.
+
+    ``parted`` are operators that had the same max parallelism as changed ones and keep it. Flink does not restore a chain of operators with
+    different ones correctly.
+    """
 
     operators: tuple[RescaleRow, ...]
     changes: Mapping[str, OperatorChange]
     refusals: tuple[UnsupportedError, ...] = ()
+    parted: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise an error if the keys of an operator cannot move.
@@ -92,7 +97,7 @@ def plan_rescale(
     parallelism
         Number of subtasks, for all operators or by uid. Unchanged by default, but at most the new max parallelism.
     hashes
-        Hash formulas by full class name (:mod:`statetool.hashing.formulas`). If omitted, formulas are searched for.
+        Hash formulas by full class name (:mod:`statetool.types.conventions`). If omitted, formulas are searched for.
 
     Raises
     ------
@@ -121,7 +126,19 @@ def plan_rescale(
         rows.append(row)
         if needs_move(operator.state, number, new):
             changes[operator_id] = OperatorChange(max_parallelism=number, parallelism=new, formula=formula)
-    return RescalePlan(tuple(rows), changes, tuple(refusals))
+    return RescalePlan(tuple(rows), changes, tuple(refusals), tuple(_parted(operators, wanted)))
+
+
+def _parted(operators: Mapping[str, OperatorInventory], wanted: Mapping[str, int]) -> Iterator[str]:
+    """Yield the operators that keep a max parallelism which others do not keep."""
+    numbers: dict[int, list[int]] = {}
+    new = {i: wanted.get(i, o.state.max_parallelism) for i, o in operators.items()}
+    for operator_id, operator in operators.items():
+        numbers.setdefault(operator.state.max_parallelism, []).append(new[operator_id])
+    for operator_id, operator in operators.items():
+        old = operator.state.max_parallelism
+        if new[operator_id] == old and set(numbers[old]) != {old}:
+            yield operator.label
 
 
 def _by_id(inventory: Inventory) -> dict[str, OperatorInventory]:
@@ -144,16 +161,12 @@ def _plan_operator(
     operator: OperatorInventory, max_parallelism: int, parallelism: int, declared: HashFormula
 ) -> tuple[RescaleRow, HashFormula | None]:
     old = operator.state
-    raw = needs_move(old, max_parallelism, parallelism)
-    header = operator.keyed.joined_header(raw=raw)
+    header = operator.keyed.joined_header(raw=needs_move(old, max_parallelism, parallelism))
     keys_move, proof = "no", KeyProof()
     if header is not None and max_parallelism != old.max_parallelism:
         keys_move = "divisor"
         if old.max_parallelism % max_parallelism:
-            try:
-                proof = prove_hashes(operator.keyed.sources(raw=raw), header.key, declared)
-            except StatetoolError as error:
-                raise error.at(operator=operator.label) from None
+            proof = prove_moves(operator, max_parallelism, declared)
             keys_move = "hash" if proof.formula is None else "formula"
     row = _row(
         operator,

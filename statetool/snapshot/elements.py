@@ -40,17 +40,36 @@ class ElementStream:
         FormatError
             An offset is outside of the stream.
         """
-        starts = sorted({o for offsets in self.offsets.values() for o in offsets})
-        if starts and not 0 <= starts[0] <= starts[-1] <= self.stream.size_bytes:
-            raise FormatError(f"an offset of operator state is outside of {self.stream.size_bytes} bytes").at(
-                file=self.stream.file
-            )
-        return dict(pairwise([*starts, self.stream.size_bytes]))
+        try:
+            return element_ends(self.offsets, self.stream.size_bytes)
+        except FormatError as error:
+            raise error.at(file=self.stream.file) from None
 
     def ranges(self, state: str) -> tuple[tuple[int, int], ...]:
         """Return the start and end offsets of a state's elements; errors as for :meth:`ends`."""
         ends = self.ends()
         return tuple((o, ends[o]) for o in self.offsets.get(state, ()))
+
+
+def element_ends(offsets: Mapping[str, tuple[int, ...]], size_bytes: int) -> dict[int, int]:
+    """Return the end offset of each element of a stream by its start offset.
+
+    Parameters
+    ----------
+    offsets
+        Start offsets of the elements by state name.
+    size_bytes
+        Size of the stream.
+
+    Raises
+    ------
+    FormatError
+        An offset is outside of the stream.
+    """
+    starts = sorted({o for of_state in offsets.values() for o in of_state})
+    if starts and not 0 <= starts[0] <= starts[-1] <= size_bytes:
+        raise FormatError(f"an offset of operator state is outside of {size_bytes} bytes")
+    return dict(pairwise([*starts, size_bytes]))
 
 
 class ElementInventory:

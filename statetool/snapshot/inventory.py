@@ -6,6 +6,7 @@ Only ``_metadata`` and the first bytes of streams are read. Neither numpy, Arrow
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from statetool.io import files, small_files
 from statetool.io.deletion import noticing_deletion
 from statetool.snapshot.locate import Locator, find_metadata
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.uid_search import uids_in
 from statetool.snapshot.uids import find_operator, unique_digits
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.operators import OperatorLabel
@@ -30,7 +32,13 @@ if TYPE_CHECKING:
 
 
 class Inventory:
-    """All operators of a snapshot."""
+    """All operators of a snapshot.
+
+    Parameters
+    ----------
+    names
+        Names by operator id, for operators whose name the metadata does not store.
+    """
 
     def __init__(
         self,
@@ -41,6 +49,7 @@ class Inventory:
         key_types: Mapping[str, Serializer] | None = None,
         types: TypeContext | None = None,
         columns_from_plan: str | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         small_files.forget()
         self.path = path
@@ -51,6 +60,7 @@ class Inventory:
             raw = files.read_whole(self.metadata_file)
         self.metadata: SnapshotMetadata = parse_metadata(raw, file=self.metadata_file)
         self.given_uids = uids
+        self._names = names or {}
         self.columns_from_plan = None if columns_from_plan is None else files.canonical(columns_from_plan)
         self._plan: CompiledPlan | None = None
         if columns_from_plan is not None:
@@ -83,7 +93,12 @@ class Inventory:
             ).at(file=self.metadata_file)
         digits = unique_digits(ids)
         return [
-            OperatorLabel(o.operator_id, o.uid or by_id.get(o.operator_id, ""), o.name, digits)
+            OperatorLabel(
+                o.operator_id,
+                o.uid or by_id.get(o.operator_id, ""),
+                o.name or self._names.get(o.operator_id, ""),
+                digits,
+            )
             for o in self.metadata.operators
         ]
 
@@ -118,6 +133,10 @@ class Inventory:
             raise OptionError("with_uids takes a list of uids, not a string")
         return self._opener(self.path)(uids=(*self.given_uids, *uids), columns_from_plan=self.columns_from_plan)
 
+    def with_names(self, names: Mapping[str, str]) -> Inventory:
+        """Return the inventory with names, by operator id, for operators whose name the metadata does not store."""
+        return self._opener(self.path)(columns_from_plan=self.columns_from_plan, names=names)
+
     def opener(self) -> Callable[[], Inventory]:
         """Return a picklable function that opens the snapshot in another process, without its compiled plan."""
         return self._opener(self.metadata_file)
@@ -130,6 +149,7 @@ class Inventory:
             uids=self.given_uids,
             key_types=self.key_types,
             types=self.types,
+            names=self._names,
         )
 
     def at(self, path: str) -> Inventory:
@@ -140,7 +160,16 @@ class Inventory:
             key_types=self.key_types,
             types=self.types,
             columns_from_plan=self.columns_from_plan,
+            names=self._names,
         )
+
+    def with_uids_in(self, paths: Iterable[str | os.PathLike[str]]) -> Inventory:
+        """Return the inventory with the uids that occur in jars and other files (:func:`statetool.uids_in`)."""
+        unnamed = [label.operator_id for label in self.labels if not label.uid]
+        if not unnamed:
+            return self
+        uids = dict.fromkeys(uid for path in paths for uid in uids_in(os.fspath(path), unnamed))
+        return self.with_uids(uids) if uids else self
 
     def with_types(self, types: TypeContext) -> Inventory:
         """Return the inventory read with other type information. Its release of Kryo stays if ``types`` names none."""

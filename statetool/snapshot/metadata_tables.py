@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -58,20 +58,29 @@ class KeyGroupRow(OperatorRecord):
 
 def operator_row(operator: OperatorInventory) -> OperatorRow:
     """Return the operator as a row."""
-    coordinator = operator.state.coordinator
-    streams = [stream for s in operator.state.subtasks for _, handle in _slots(s) for stream in streams_of(handle)]
     return OperatorRow(
         operator=operator.label,
-        name=operator.state.name,
+        name=operator.label.name,
         uid=operator.uid,
         operator_id=operator.state.operator_id,
         parallelism=operator.state.parallelism,
         max_parallelism=operator.state.max_parallelism,
         subtasks=len(operator.state.subtasks),
         fully_finished=operator.state.fully_finished,
-        coordinator_bytes=sum(s.size_bytes for s in streams_of(coordinator)),
-        state_bytes=sum(s.size_bytes for s in streams),
+        coordinator_bytes=coordinator_bytes(operator),
+        state_bytes=sum(size for subtask in operator.state.subtasks for _, size in slot_bytes(subtask)),
     )
+
+
+def coordinator_bytes(operator: OperatorInventory) -> int:
+    """Return the size of the state of an operator's coordinator."""
+    return sum(stream.size_bytes for stream in streams_of(operator.state.coordinator))
+
+
+def slot_bytes(subtask: SubtaskState) -> Iterator[tuple[str, int]]:
+    """Yield the slots of a subtask with the size of each handle, by the metadata alone."""
+    for slot, handle in _slots(subtask):
+        yield slot, sum(stream.size_bytes for stream in streams_of(handle))
 
 
 def file_rows(operator: OperatorInventory) -> list[FileRow]:

@@ -32,7 +32,7 @@ from statetool.saving.bootstrap import (
     table_entries,
 )
 from statetool.saving.composition import StreamWriteTask
-from statetool.saving.local import LocalRunner, write_empty
+from statetool.saving.local import LocalRunner, copy_portions, write_empty
 from statetool.saving.publish import StagedFile, Staging
 from statetool.saving.streams.filtered import FilteredStreams
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
@@ -163,9 +163,8 @@ class SparkRunner:
         size = sum(s.size_bytes for s in streams)
         if size <= local_limit(self.spark):
             return LocalRunner().copy_all(streams, staging)
-        return run_tasks(
-            self.spark, staging.copy, streams, tasks=max(2 * self.parallelism, -(-size // _TASK_BYTES))
-        )  # fmt: skip
+        portions = copy_portions(streams, max(2 * self.parallelism, -(-size // _TASK_BYTES)))
+        return [file for portion in run_tasks(self.spark, staging.copy, portions) for file in portion]
 
     def _frame(self, data: Any) -> Any:
         if isinstance(data, pa.Table):

@@ -72,13 +72,15 @@ class SnapshotOptions:
 
     def open(self) -> Inventory:
         """Read the snapshot's metadata."""
-        return Inventory(
+        inventory = Inventory(
             self.path,
             rebase=self.rebase,
             uids=self.uids,
             types=self.types,
             columns_from_plan=self.columns_from_plan,
         )
+        source = self.types.source
+        return inventory.with_uids_in(source.paths) if isinstance(source, JarClasses) else inventory
 
 
 def resolve_job(options: MutableMapping[str, str]) -> MutableMapping[str, str]:

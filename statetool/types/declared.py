@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from statetool.errors import OptionError
+from statetool.types.conventions import Convention, parse_convention
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
 
@@ -57,6 +58,8 @@ class ClassDeclaration:
         Serialized ``FileDescriptorSet`` and full name of the message, for ``protobuf``.
     serializer, steps
         Class of the serializer, and the methods that its ``write`` calls, for ``written``.
+    hash_code
+        Convention of its ``hashCode()`` (:mod:`statetool.types.conventions`), which determines the key groups of keys; empty if unknown.
     """
 
     name: str
@@ -74,6 +77,7 @@ class ClassDeclaration:
     message: str = ""
     serializer: str = ""
     steps: tuple[str, ...] = ()
+    hash_code: str = ""
 
     def __str__(self) -> str:
         members = [f"{n}: {kind}" for n, kind in self.fields] or list(self.constants) or list(self.steps)
@@ -84,6 +88,8 @@ class ClassDeclaration:
         names = [n for n, _ in self.fields]
         if twice := {n for n in names if names.count(n) > 1}:
             raise OptionError(f"class {self.name} is declared with {', '.join(sorted(twice))} twice")
+        if self.hash_code:
+            parse_convention(self.hash_code)
 
 
 class ClassSource:
@@ -103,6 +109,14 @@ class ClassSource:
 
     def reason(self, name: str, kryo: Literal[2, 5] | None) -> str:
         """Return the reason why the source has a class but cannot declare it, empty otherwise."""
+        raise NotImplementedError
+
+    def hash_code(self, name: str) -> Convention | None:
+        """Return the convention of a class's ``hashCode()``, ``None`` if the source does not know it."""
+        raise NotImplementedError
+
+    def hash_reason(self, name: str) -> str:
+        """Return the reason why the source has a class but no convention for its ``hashCode()``, empty otherwise."""
         raise NotImplementedError
 
     def has(self, name: str) -> bool:
@@ -164,9 +178,24 @@ class TypeContext:
         given = next((c for c in reversed(self.classes) if c.name == name), None)
         return self.source.find(name, self.kryo) if given is None and self.source is not None else given
 
+    def is_declared(self, name: str) -> bool:
+        """Return True if the user declared a class. The job's jar does not count."""
+        return any(c.name == name for c in self.classes)
+
     def reason(self, name: str) -> str:
         """Return the reason why a class cannot be declared from the job's jar, empty if there is none."""
         return "" if self.source is None else self.source.reason(name, self.kryo)
+
+    def hash_code(self, name: str) -> Convention | None:
+        """Return the convention of a class's ``hashCode()``, ``None`` if it is neither declared nor in the job's jar."""
+        declared = next((c.hash_code for c in reversed(self.classes) if c.name == name), "")
+        if declared:
+            return parse_convention(declared)
+        return None if self.source is None else self.source.hash_code(name)
+
+    def hash_reason(self, name: str) -> str:
+        """Return the reason why the job's jar gives no convention for a class's ``hashCode()``, empty if there is none."""
+        return "" if self.source is None else self.source.hash_reason(name)
 
     def within(self, name: str) -> tuple[ClassDeclaration, ...]:
         """Return the declared classes needed to read values of a class: its own, and those of its fields and elements."""
@@ -326,6 +355,7 @@ def to_json(declared: ClassDeclaration) -> dict[str, Any]:
         "message": declared.message,
         "serializer": declared.serializer,
         "steps": list(declared.steps),
+        "hash_code": declared.hash_code,
     }
     return {name: value for name, value in tree.items() if name in ("class", "kind") or value}
 
@@ -341,7 +371,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
     if not isinstance(tree, Mapping):
         raise OptionError(f"{tree!r} is not a declaration of a class")
     flags = ("final", "record", "generic")
-    texts = ("message", "serializer")
+    texts = ("message", "serializer", "hash_code")
     lists = ("constants", "bodies", "parameters", "extends", "steps")
     known = {"class", "kind", "fields", "element_types", "descriptor", *flags, *texts, *lists}
     fields, name, kind = tree.get("fields", {}), tree.get("class"), tree.get("kind", "record")
@@ -375,6 +405,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
         message=tree.get("message", ""),
         serializer=tree.get("serializer", ""),
         steps=tuple(tree.get("steps", ())),
+        hash_code=tree.get("hash_code", ""),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from statetool.classes.bytecode import EnumConstants, enum_constants, instructions
-from statetool.classes.class_file import ClassFile, parse_class, string_constants
+from statetool.classes.class_file import Annotation, ClassFile, parse_class, string_constants
 from statetool.classes.signatures import GenericType, parse_class_signature, parse_parameters, parse_type
 from statetool.errors import FormatError
 from tests.support.compile import compile_java
@@ -37,7 +37,9 @@ def test_the_parts_of_a_class(shop: Path) -> None:
     assert list(string_constants((shop / "acme" / "Shop$Item.class").read_bytes())) == ["x"]
     assert parse(shop, "Point").is_record
     assert parse(shop, "Animal").is_interface
-    assert parse(shop, "Custom").annotations == ("com.esotericsoftware.kryo.DefaultSerializer",)
+    assert parse(shop, "Custom").annotations == (
+        Annotation("com.esotericsoftware.kryo.DefaultSerializer", "java.lang.String"),
+    )
     assert parse(shop, "Index").signature == "<V:Ljava/lang/Object;>Ljava/util/HashMap<Ljava/lang/Integer;TV;>;"
     # Flags of a nested class are those of its declaration: a private class has package access in its own file.
     assert not parse(shop, "Hidden").access & 1

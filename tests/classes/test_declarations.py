@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from statetool.classes.class_path import ClassPath
 from statetool.classes.declarations import UndeclaredClass, declare_class, declare_classes
 from statetool.classes.jar_classes import JarClasses
 from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of
-from tests.support.compile import compile_java
+from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE
 from tests.support.corpora.kryo_classes import CLASSES
 
@@ -49,7 +50,8 @@ def test_fields_are_those_that_are_written_with_their_type_arguments(shop: Path)
         "array": f"{item}[]", "lists": "List<String>[]", "color": f"{_SHOP}Color", **_ITEM,
     }  # fmt: skip
     assert declared(shop, "BigItem") == class_of_fields(f"{_SHOP}BigItem", given, extends=[item], final=True)
-    assert declared(shop, "Point") == class_of_fields(f"{_SHOP}Point", {"y": "int", "x": "Integer"}, record=True)
+    point = class_of_fields(f"{_SHOP}Point", {"y": "int", "x": "Integer"}, record=True)
+    assert declared(shop, "Point") == replace(point, hash_code="record(y, x)")
 
 
 @pytest.mark.parametrize(
@@ -99,9 +101,9 @@ def test_collections_and_maps_are_declared_by_their_elements(shop: Path) -> None
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("Custom", "@DefaultSerializer of acme.Shop$Custom"),
-        ("BelowCustom", "@DefaultSerializer of acme.Shop$Custom"),
-        ("Tagged", "@TypeInfo"),
+        ("Custom", "@DefaultSerializer(java.lang.String) of acme.Shop$Custom"),
+        ("BelowCustom", "@DefaultSerializer(java.lang.String) of acme.Shop$Custom"),
+        ("Tagged", "@TypeInfo(java.lang.String)"),
         ("Itself", "KryoSerializable"),
         ("Steps", "scala.collection.Traversable, which Flink 1.x writes with the serializers of chill"),
         ("Outside", "Externalizable"),
@@ -121,6 +123,20 @@ def test_classes_that_need_no_declaration_have_none(shop: Path) -> None:
     path = ClassPath([shop])
     for name in ("acme.Shop$Animal", "acme.Shop$Failure", "java.lang.String", "acme.Missing", "int"):
         assert declare_class(path, name) is None
+
+
+def test_serializers_that_a_job_registers_are_named(shop: Path, tmp_path: Path) -> None:
+    for path in (ClassPath([shop]), ClassPath([make_jar(tmp_path / "job.jar", files_of(shop))])):
+        found = declare_classes(path, ["acme.Job$*"])
+        assert {c.name.rpartition("$")[2]: c.reason for c in found.undeclared} == {
+            "Money": "acme.Job registers acme.Job$MoneySerializer for it with Kryo",
+            "Shape": "acme.Job registers acme.Job$ShapeSerializer for it with Kryo",
+            "Square": "acme.Job registers acme.Job$ShapeSerializer for it with Kryo",
+        }
+        # A serializer that the code computes, and one of a library, are left to the registrations of the snapshot.
+        assert {"acme.Job$Other", "acme.Job$Plain"} <= {c.name for c in found.declared}
+        # Values are read by the registrations of the snapshot, so the fields are known in any case.
+        assert isinstance(declare_class(path, "acme.Job$Money"), ClassDeclaration)
 
 
 def test_a_superclass_that_is_not_in_the_jar_is_named(shop: Path, tmp_path: Path) -> None:

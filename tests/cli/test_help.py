@@ -61,7 +61,7 @@ def test_common_options_are_last_and_in_one_order() -> None:
         "latest", "rebase", "uids", "name_uid", "declare", "jar", "columns_from_plan", "python", "unsafe_pickle", "dry_run", "take_over", "checkpoint_id",
         "on_spark", "threads", "output", "json", "wide", "debug",
     ]  # fmt: skip
-    assert {*order} - {"json", "wide", "debug"} == {*CommonOptions.__dataclass_fields__} - {"chosen"}
+    assert {*order} - {"json", "wide", "debug"} == {*CommonOptions.__dataclass_fields__} - {"chosen", "jobs"}
     for names in _NAMES:
         command = command_of(names)
         if not isinstance(command, click.Group):

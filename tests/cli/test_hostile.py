@@ -148,6 +148,7 @@ COMMANDS: Final = (
     ("orphans", "PATH/..", "--min-age", "0s"),
     ("advise", "PATH/.."),
     ("lint", "CONFIG"),
+    *(("metrics", path, "--read", "keyed", "--read", "connectors") for path in ("PATH", "UNKNOWN", "PATH/..")),
     ("copy", "PATH", "NEW", "--dry-run"),
     ("copy", "PATH", "PATH"),
     ("rescale", "PATH", "NEW", "--max-parallelism", "64", "--dry-run"),

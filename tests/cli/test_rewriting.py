@@ -81,3 +81,69 @@ def test_pairs_end_their_names_at_the_first_equals_sign() -> None:
     ):
         with pytest.raises(OptionError, match=message):
             pairs(wrong, "X=Y")
+
+
+def test_erase_takes_keys_from_a_file_and_writes_a_report(tmp_path: Path) -> None:
+    keys, report = tmp_path / "keys", tmp_path / "report.json"
+    keys.write_text('timer-3\n\n"timer-4"\n')
+    target = str(tmp_path / "new")
+    done = run("erase", SAVEPOINT, target, "--keys-from", str(keys), "--report", str(report), "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(report.read_text())
+    assert found["statetool"] == statetool.__version__
+    assert found["erased"] == json.loads(done.stdout)
+    assert found["proof"]["entries_of_keys"] == 0
+    assert "proved" in done.stderr
+    assert run("erase", SAVEPOINT, f"{target}2", "--keys", "timer-3", "--report", str(report)).exit_code == 2
+    assert run("erase", SAVEPOINT, f"{target}2").exit_code == 2
+    assert run("erase", SAVEPOINT, f"{target}2", "--keys", "timer-3", "--where", "key = 'x'").exit_code == 2
+    assert not Path(f"{target}2").exists()
+
+
+def test_set_takes_paths_timers_and_keys_of_all_types(tmp_path: Path) -> None:
+    target = str(tmp_path / "new")
+    command = ("set", SAVEPOINT, target, "--uid", "by-tuple", "--key", '[{"tuple": ["tk-1", 0]}]')
+    done = run(*command, "--set", 'last[{"f0": 0, "f1": "m"}].f1=new', "--add-timer", "event=5", "--json")
+    assert done.exit_code == 0, done.output
+    assert [row["after"] for row in json.loads(done.stdout)] == ["{f0: 1700000015000, f1: 'new'}", "5"]
+    for wrong in (("--set", "count"), ("--add-timer", "event"), ("--set", "count=1", "--set", "count=2")):
+        assert run(*command[:2], f"{target}2", *command[3:], *wrong).exit_code == 2
+    assert run("purge", SAVEPOINT, f"{target}2").exit_code == 2
+    assert run("purge", SAVEPOINT, f"{target}2", "--ttl", "ttl-map=soon").exit_code == 2
+    assert run("sample", SAVEPOINT, f"{target}2").exit_code == 2
+
+
+def test_split_merge_graft_and_move_state_write_what_they_say(tmp_path: Path) -> None:
+    first, second, merged, grafted, moved = (str(tmp_path / n) for n in ("a", "b", "merged", "grafted", "moved"))
+    for dry_run in (["--dry-run"], []):
+        done = run("split", SAVEPOINT, first, second, "--uid", "timers", "--both", "orders", *dry_run)
+        assert done.exit_code == 0, done.output
+        assert Path(first).exists() == (not dry_run)
+    assert list(statetool.load(second)) == ["timers", "orders"]
+    assert run("drop", first, str(tmp_path / "c"), "--uid", "orders").exit_code == 0
+    done = run("merge", str(tmp_path / "c"), second, merged, "--output", "json")
+    assert done.exit_code == 0, done.output
+    assert {r["operator"] for r in json.loads(done.stdout) if r["action"] == "grafted"} == {"timers", "orders"}
+    done = run("merge", first, second, str(tmp_path / "none"))
+    assert done.exit_code == 3
+    assert "both snapshots have state of" in done.stderr
+    done = run(
+        "graft", first, second, grafted, "--uid", "timers=alarms", "--max-parallelism", "64", "--checkpoint-id", "99"
+    )
+    assert done.exit_code == 0, done.output
+    assert statetool.load(grafted)["alarms"].max_parallelism == 64
+    assert statetool.load(grafted).checkpoint_id == 99
+    arguments = ["--from", "collections-by-string", "--to", "timers", "--state", "total=sum", "--state", "names"]
+    assert run("move-state", SAVEPOINT, moved, *arguments).exit_code == 0
+    assert {"sum", "names"} <= set(statetool.load(moved)["timers"].states)
+    assert run("graft", first, second, str(tmp_path / "none"), "--uid", "timers=a", "--uid", "timers=b").exit_code == 2
+
+
+def test_rescale_leaves_operators_out_and_warns_of_chains(tmp_path: Path) -> None:
+    target = str(tmp_path / "new")
+    done = run("rescale", SAVEPOINT, target, "--max-parallelism", "256", "--except", "timers", "--except", "by-tuple")
+    assert done.exit_code == 0, done.output
+    assert "warning: operator timers keeps the old max parallelism" in done.stderr
+    savepoint = statetool.load(target)
+    assert [savepoint[n].max_parallelism for n in ("timers", "by-tuple", "with-ttl")] == [128, 300, 256]
+    assert run("rescale", SAVEPOINT, str(tmp_path / "x"), "--uid", "timers=7", "--except", "orders").exit_code == 2

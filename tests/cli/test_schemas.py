@@ -28,11 +28,14 @@ from statetool.demo import SAVEPOINT
 from statetool.directories.chain import ChainCheckpoint, ChainFile
 from statetool.directories.orphans import OrphanFile
 from statetool.directories.snapshots import SnapshotRow
+from statetool.directories.trash import Trash, TrashedFile
+from statetool.io.listing import FoundFile
 from statetool.migration.plan import StepRow
 from statetool.saving.convert import ConvertRow
 from statetool.saving.copies import CopiedFile
 from statetool.saving.drop import DropRow
 from statetool.saving.erase import ErasedRow
+from statetool.saving.merge import MergeRow
 from statetool.saving.purge import PurgedRow
 from statetool.saving.rescale import RescaleRow
 from statetool.saving.sample import SampledRow
@@ -61,6 +64,8 @@ RECORDS = {
     "converted": ConvertRow,
     "uid_changes": UidChange,
     "dropped": DropRow,
+    "merged": MergeRow,
+    "trashed": TrashedFile,
     "erased": ErasedRow,
     "sampled": SampledRow,
     "set_values": SetRow,
@@ -140,6 +145,15 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             return list(statetool.purge(SAVEPOINT, "never-written", {"ttl-map": 1}, now_ms=0, dry_run=True).states)
         case "dropped":
             return list(statetool.drop(SAVEPOINT, str(corpus / "never-written"), ["timers"], dry_run=True).dropped)
+        case "trashed":
+            trash = Trash.new(root)
+            return [trash.describe(FoundFile(uri=f"{root}/chk-1/x", size_bytes=1, modified_ms=2), "unneeded")]
+        case "merged":
+            return list(
+                statetool.graft(
+                    SAVEPOINT, SAVEPOINT, str(corpus / "never-written"), {"timers": "t"}, dry_run=True
+                ).operators
+            )
         case "structure_differences" | "difference_counts":
             old, new = (
                 statetool.load(str(corpus / f"{v}-rocksdb-canonical" / "snapshot")) for v in ("v1_20_5", "v2_3_0")

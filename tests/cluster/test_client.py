@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import ssl
 import subprocess
 import sys
@@ -184,19 +183,6 @@ def test_the_reason_in_a_stack_trace() -> None:
     assert shorten_reason(text) == "java.util.A: org.x.BException: outer (inner)"
     assert shorten_reason("org.x.AException: org.x.BException: both") == "both"
     assert len(shorten_reason("x" * 5000)) == 300
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A PEM file with a certificate for 127.0.0.1 that signs itself, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=flink"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(folder / "key"), "-out", str(folder / "cert")]
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl")
-    subprocess.run(command, check=True, capture_output=True)
-    (folder / "both.pem").write_text((folder / "key").read_text() + (folder / "cert").read_text())
-    return folder / "both.pem"
 
 
 def test_tls(tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:

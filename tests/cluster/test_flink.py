@@ -11,9 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import statetool
+from statetool.advice.live_job import LiveJob
 from statetool.cli.main import cli
 from statetool.errors import OptionError, SnapshotNotFoundError, UnknownNameError
 from tests.support.flink.standalone.cluster import StandaloneCluster
+from tests.support.metrics import Metrics
 from tests.support.spark.data_sources import data_sources
 from tools.flink_jars import DEFAULT_VERSIONS
 
@@ -156,6 +158,45 @@ def test_the_history_server(cluster: StandaloneCluster) -> None:
     tree = json.loads(run("jobs", url, "--json").stdout)
     (row,) = (row for row in tree["jobs"] if row["name"] == "archived")
     assert (row["state"], row["checkpoint_path"]) == ("CANCELED", path)
+
+
+def test_metrics_follow_a_job(cluster: StandaloneCluster, orders: str) -> None:
+    url = f"flink://127.0.0.1:{cluster.port}/orders"
+    before = Metrics(run("metrics", url, "--read", "keyed", "--name-uid", "counts").stdout)
+    labels = {"job_id": orders, "job_name": "orders"}
+    assert before.value("job_readable", **labels) == 1
+    keyed = {**labels, "operator": "counts", "scope": "keyed", "state": "count"}
+    assert before.value("state_entries", **keyed) == before.value("state_keys", **keyed) == 500
+    assert before.value("operator_max_parallelism", operator="counts") == 16
+    read = statetool.load(url)
+    cluster.wait("a later checkpoint", lambda: statetool.load(url).checkpoint_id > read.checkpoint_id)
+    after = Metrics(run("metrics", url).stdout)
+    assert after.value("checkpoint_id") > before.value("checkpoint_id")
+    assert after.value("checkpoint_timestamp_seconds") > before.value("checkpoint_timestamp_seconds")
+    # All running jobs of the cluster, and the same by their directory.
+    jobs = Metrics(run("metrics", cluster.url).stdout).values("checkpoint_id", "job_id")
+    assert (orders,) in jobs
+    assert (orders,) in Metrics(run("metrics", str(cluster.checkpoints)).stdout).values("checkpoint_id", "job_id")
+
+
+def test_advice_and_directories_by_url(cluster: StandaloneCluster, orders: str) -> None:
+    url = f"flink://127.0.0.1:{cluster.port}/orders"
+    advice = {row["topic"]: row for row in json.loads(run("advise", url, "--json").stdout)}
+    assert "0.5 s" in advice["interval"]["now"]
+    interval = "execution.checkpointing.interval"
+    settings = LiveJob.open(url, job_needed=True).configuration().values
+    assert (settings[interval], settings["rest.port"]) == ("500 ms", str(cluster.port))
+    assert interval not in LiveJob.open(cluster.url, job_needed=False).configuration().values
+    statetool.lint(url)
+    chain = statetool.chain(url)
+    assert {checkpoint.job for checkpoint in chain.checkpoints} == {orders}
+    assert statetool.orphans(url) == []
+
+
+def test_operators_have_the_names_of_the_job(cluster: StandaloneCluster, orders: str) -> None:
+    url = f"flink://127.0.0.1:{cluster.port}/orders"
+    operators = json.loads(run("info", url, "--json").stdout)["operators"]
+    assert {"Source: Sequence Source", "Counts"} <= {operator["name"] for operator in operators}
 
 
 def _opened(url: str) -> Any:

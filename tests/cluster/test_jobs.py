@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import statetool
+from statetool.cli.main import cli
 from statetool.cluster import client as client_module
 from statetool.cluster.paths import is_job, is_server, resolve_path
 from statetool.demo import SAVEPOINT
 from statetool.errors import ConnectionFailedError, FormatError, OptionError, SnapshotNotFoundError, UnknownNameError
+from tests.support.corpora.archives import HERE, unpack
 from tests.support.servers.flink_rest import RELEASES, FlinkRest, flink_rest
 
 
@@ -51,6 +54,29 @@ def test_a_job_is_asked_once_per_load(rest: FlinkRest) -> None:
     assert asked == 2
     assert savepoint["timers"].to_arrow().num_rows
     assert len(rest.requests) == asked
+
+
+def test_operators_without_names_get_those_of_the_job_graph(rest: FlinkRest) -> None:
+    path = rest.checkpoint_path("orders", rest.history("orders")["latest"]["completed"]["id"])
+    unpack(HERE / "corpus" / "connectors.tar.xz", rest.folder / "corpus")
+    shutil.copytree(rest.folder / "corpus" / "v1_20_5-flink-kafka-consumer" / "snapshot", path)
+    ids = [operator.operator_id for operator in statetool.load(str(path)).operators.values()]
+    ids.reverse()  # the stateful one first
+    tree = rest.answers[f"GET /jobs/{rest.jobs['orders']}"][-1][1]
+    tree["vertices"] = [{"id": ids[0], "name": "GroupAggregate[4] -> Calc[5]"}, {"id": "0" * 32, "name": "stateless"}]
+    url = f"flink://{rest.host}/orders"
+    savepoint = statetool.load(url)
+    names = {operator.operator_id: operator.inventory.label.name for operator in savepoint.operators.values()}
+    assert names == {**dict.fromkeys(ids, ""), ids[0]: "GroupAggregate[4]"}
+    assert savepoint["GroupAggregate[4]"].operator_id == ids[0]
+    assert savepoint.with_uids([])["GroupAggregate[4]"].operator_id == ids[0]
+    for command in ("info", "states", "check"):
+        more = ("--flink", "1.20") if command == "check" else ()
+        done = CliRunner().invoke(cli, [command, url, *more, "--json"])
+        assert "GroupAggregate[4]" in done.stdout, done.output
+    # Without the JobManager's answer, they have no names.
+    del rest.answers[f"GET /jobs/{rest.jobs['orders']}"]
+    assert {operator.inventory.label.name for operator in statetool.load(url).operators.values()} == {""}
 
 
 def test_chosen_checkpoints_and_savepoints(rest: FlinkRest) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from statetool.directories import snapshots, survey
 from statetool.directories.snapshots import list_snapshots, newest_snapshot
+from statetool.directories.survey import read_snapshot
+from statetool.formats.metadata.reader import parse_references
 from tests.support.snapshots.large import FILES_OF_SUBTASK, large_checkpoint
 
 JOBS = ("0" * 32, "0123456789ab" + "c" * 20, "d" * 32)
@@ -56,13 +57,12 @@ def test_newest_is_the_one_of_the_list(tmp_path: Path, seed: int) -> None:
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the metadata files that are read completely."""
     names: list[str] = []
-    parse = survey.parse_references
 
     def recorded(data: bytes, *, file: str) -> Any:
         names.append(file)
-        return parse(data, file=file)
+        return parse_references(data, file=file)
 
-    monkeypatch.setattr(survey, "parse_references", recorded)
+    monkeypatch.setattr("statetool.directories.survey.parse_references", recorded)
     return names
 
 
@@ -81,12 +81,11 @@ def test_only_the_newest_metadata_is_read_completely(tmp_path: Path, parsed: lis
 def test_a_snapshot_that_is_deleted_meanwhile_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in (1, 2):
         large_checkpoint(tmp_path, FILES_OF_SUBTASK, checkpoint_id=number, states=1)
-    read = snapshots.read_snapshot
 
     def deleted(tree: Any, directory: str, **options: Any) -> Any:
         if directory.endswith("chk-2"):
             (tmp_path / "chk-2" / "_metadata").unlink()
-        return read(tree, directory, **options)
+        return read_snapshot(tree, directory, **options)
 
-    monkeypatch.setattr(snapshots, "read_snapshot", deleted)
+    monkeypatch.setattr("statetool.directories.snapshots.read_snapshot", deleted)
     assert newest_snapshot(str(tmp_path)) == str(tmp_path / "chk-1")

@@ -10,14 +10,14 @@ import pytest
 
 from tests.support.flink import pairs
 from tests.support.flink.corpus_cases import case_folder, case_folders
-from tests.support.flink.machine import FlinkMachine
+from tests.support.flink.machine import JARRED, MESSAGES, FlinkMachine
 from tools.flink_jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
 from tools.maven import maven_jars
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test with the fixture ``flink`` or ``avro_flink`` once per release; the quick run only uses the newest."""
-    for machine in {"flink", "avro_flink"}.intersection(metafunc.fixturenames):
+    """Run each test with the fixture of a machine once per release; the quick run only uses the newest."""
+    for machine in {"flink", "avro_flink", "jarred_flink"}.intersection(metafunc.fixturenames):
         given = metafunc.config.getoption("--flink-versions")
         versions = [v.strip() for v in given.split(",")] if given else list(DEFAULT_VERSIONS)
         if since := metafunc.definition.get_closest_marker("since"):
@@ -73,6 +73,25 @@ def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """Run Flink of one release. If it cannot run, the quick run skips, unless ``STATETOOL_REQUIRE_FLINK`` is set."""
     with _needed(request.config):
         machine = FlinkMachine(request.param, tmp_path_factory.mktemp(f"flink-{request.param}"))
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="session")
+def jarred_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+    """Run Flink of one release with the classes of ``jarred``, which tests also read from class files."""
+    with _needed(request.config):
+        machine = FlinkMachine(request.param, tmp_path_factory.mktemp(f"jarred-{request.param}"), sources=(JARRED,))
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="session")
+def message_flink(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+    """Run the last Flink 1.x, for which chill has serializers of Protobuf and Thrift (``--maven``)."""
+    with _needed(pytestconfig):
+        work = tmp_path_factory.mktemp("messages")
+        machine = FlinkMachine(DEFAULT_VERSIONS[1], work, sources=(JARRED, MESSAGES), jars=maven_jars("messages"))
     yield machine
     machine.close()
 

@@ -17,6 +17,7 @@ from typing import Final
 #: Modules that guide fuzzing: the parsers. Kernels have no branches that only these targets reach; they are compiled once, as usual.
 _GUIDING: Final = (
     "statetool.io",
+    "statetool.classes",
     "statetool.formats",
     "statetool.serializers",
     "statetool.entries",

@@ -13,6 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 import statetool
+from statetool.classes.class_path import ClassPath
+from statetool.classes.declarations import declare_classes
+from statetool.classes.hash_codes import find_convention
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.header import read_keyed_header
 from statetool.formats.keyed.manifest import UnsupportedManifestError
@@ -25,6 +28,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_stream import read_java_stream
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
+from tests.support.compile import compile_java, files_of
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.corpora.golden import generated
 
@@ -174,6 +178,33 @@ _HEAP: Final = _InPlace("v2_3_0-hashmap-native", "managed keyed")
 _ELEMENTS: Final = _InPlace("v2_3_0-hashmap-canonical", "managed operator")
 _LOG: Final = _InPlace("v2_3_0-changelog-hashmap", "managed keyed")
 
+
+def _class(data: bytes) -> None:
+    """A class file and everything that is read from it: declarations by both versions of Kryo, ``hashCode()``, registrations."""
+    file = _class_folder() / "A.class"
+    file.write_bytes(data)
+    path = ClassPath([file])
+    for name in path:
+        cls = path.read(name)
+        assert cls is not None
+        find_convention(path, cls)
+        for kryo in (2, 5):
+            declare_classes(path, kryo=kryo)
+
+
+@cache
+def _class_folder() -> Path:
+    return Path(mkdtemp(prefix="fuzz-class-"))
+
+
+def _class_seeds() -> Iterator[bytes]:
+    sources = [
+        *(HERE / "classes" / "java").rglob("*.java"),
+        *(HERE / "support" / "flink" / "jarred" / "jarred").rglob("*.java"),
+    ]
+    yield from files_of(compile_java(sources, Path(mkdtemp(prefix="fuzz-classes-")))).values()
+
+
 TARGETS: Final[Mapping[str, Target]] = {
     "metadata": Target(_metadata, _metadata_seeds),
     "java": Target(_java, _java_seeds),
@@ -185,4 +216,5 @@ TARGETS: Final[Mapping[str, Target]] = {
     "heap": Target(_HEAP.run, _HEAP.seeds),
     "elements": Target(_ELEMENTS.run, _ELEMENTS.seeds),
     "logs": Target(_LOG.run, _LOG.seeds),
+    "classes": Target(_class, _class_seeds),
 }

@@ -11,12 +11,13 @@ import pytest
 import statetool
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
-from statetool.hashing.formulas import Convention, HashFormula, formula_hash, parse_convention
+from statetool.hashing.formulas import HashFormula, formula_hash
 from statetool.hashing.prove import Sample, find_formula
 from statetool.io.cursor import Cursor
 from statetool.serializers.avro import parse_schema
 from statetool.serializers.avro_hash import avro_hash
 from statetool.serializers.table import snapshot_reader
+from statetool.types.conventions import Convention, parse_convention
 from tests.support.corpora.archives import unpack
 from tests.support.corpora.golden import generated
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,16 @@ from statetool.saving.publish import Publication, StagedFile
 from statetool.spark.export import export_table
 from statetool.tables.request import ScanRequest
 from tests.support.servers.object_store import Store, object_store
+from tests.support.snapshots.incremental import Job
 from tests.support.snapshots.stored import streams
 
 BUCKET = "states"
 CASE = "v2_3_0-rocksdb-canonical-compressed"
 CHECKPOINT = "v2_3_0-rocksdb-incremental"
+#: Requests of a copy for its metadata and directories, however many files it has.
+_OF_SNAPSHOT = 30
+#: Keys of a table file with values of 1 kB, which is longer than what is fetched whole.
+_KEYS_OF_FILE = 5_000
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +208,36 @@ def test_exports_need_no_package_of_hadoops(store: Any, savepoint: str, spark: A
         export_table(operator, ScanRequest(), target, style=style)
 
 
+def test_large_table_files_are_read_in_few_ranges(store: Any, requests: Store, tmp_path: Path) -> None:
+    """Six files of 5 MB: each is the tail with its index, a first range, and the rest."""
+    root = tmp_path / "checkpoints"
+    draw = random.Random(1)
+    with Job(root) as job:
+        for key in range(6 * _KEYS_OF_FILE):
+            job.put("a", key, draw.randbytes(1000))
+            if key % _KEYS_OF_FILE == _KEYS_OF_FILE - 1:
+                job.flush()
+        job.checkpoint()
+        expected = job.truth["a"]
+    store.put(str(root), f"{BUCKET}/large", recursive=True)
+    remote = statetool.load(f"s3://{BUCKET}/large/chk-1", rebase={str(root): f"s3://{BUCKET}/large"}, uids=["op"])
+    requests.requests.clear()
+    table = remote["op"].to_arrow("a", split_bytes=1 << 30)
+    assert dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)) == expected
+    probe = f"bytes=0-{small_files.WHOLE_BYTES - 1}"  # of one file of the directory, to see whether it was moved
+    ranges = [(path, span) for path, span in requests.objects_read() if path.endswith(".sst") and span != probe]
+    assert len(ranges) == 3 * 6
+    assert set(requests.objects_read().values()) == {1}
+    sizes = [end - start + 1 for _, span in ranges for start, end in [map(int, span[6:].split("-"))]]
+    assert sum(sizes) < 1.05 * sum(f.stat().st_size for f in (root / "shared").iterdir())
+    # The store's clients fetch a key, or a first page, without reading ahead.
+    requests.requests.clear()
+    first = next(remote["op"].keyed_state_batches(keys=[7]))
+    assert first.num_rows >= 1
+    spans = [span[6:].split("-") for path, span in requests.objects_read() if path.endswith(".sst")]
+    assert all(int(end) - int(start) < 300_000 for start, end in spans)
+
+
 def test_a_trigger_with_nothing_new_lists_the_checkpoints_only(store: Any, requests: Store, corpus: Path) -> None:
     store.put(str(corpus / CHECKPOINT / "snapshot"), f"{BUCKET}/followed", recursive=True)
     for n in range(20):
@@ -216,3 +252,19 @@ def test_a_trigger_with_nothing_new_lists_the_checkpoints_only(store: Any, reque
     assert len(requests.requests) <= 2
     store.rm(first[0].path.removeprefix("s3://"), recursive=True)
     assert completed_checkpoints(f"s3://{BUCKET}/followed", known) == first[1:]
+
+
+def test_a_copy_within_a_store_moves_no_bytes(store: Any, requests: Store, corpus: Path) -> None:
+    store.put(str(corpus / CHECKPOINT / "snapshot"), f"{BUCKET}/inside", recursive=True)
+    source = max(store.glob(f"{BUCKET}/inside/chk-*"))
+    requests.requests.clear()
+    copied = statetool.copy(f"s3://{source}", f"s3://{BUCKET}/inside-copy")
+    assert len(copied.files) > 10
+    assert len(requests.requests) <= 3 * len(copied.files) + _OF_SNAPSHOT
+    sources = {file.source.removeprefix("s3:/") for file in copied.files}
+    probed = [path for path, _ in requests.objects_read() if path in sources]
+    assert len(probed) <= 2  # one file of a directory shows that the others are there
+    assert sum(method == "PUT" and "-copy-" in path for method, path, *_ in requests.requests) == len(copied.files)
+    store.invalidate_cache()
+    assert len(store.ls(f"{BUCKET}/inside-copy")) == len(copied.files) + 1
+    assert statetool.verify(f"s3://{BUCKET}/inside-copy", deep=True).ok

@@ -157,14 +157,14 @@ def test_a_copy_that_differs_is_not_published(corpus: Path, tmp_path: Path, monk
     from statetool.formats.stream import Stream
     from statetool.saving.publish import StagedFile, Staging
 
-    def broken(self: Staging, source: Stream, label: str = "copy") -> StagedFile:
-        with source.open() as f, self.create(label) as out:
+    def broken(self: Staging, source: Stream) -> StagedFile:
+        with source.open() as f, self.create() as out:
             data = bytearray(f.read_at(0, source.size_bytes))
             data[-1] ^= 1
             out.write(data)
         return out.staged
 
-    monkeypatch.setattr(Staging, "copy", broken)
+    monkeypatch.setattr(Staging, "_copy", broken)
     source = str(corpus / "v2_3_0-hashmap-checkpoint" / "snapshot" / "chk-2")
     with pytest.raises(FormatError, match="differs"):
         statetool.copy(source, str(tmp_path / "copy"), compare=True)

@@ -147,7 +147,9 @@ def test_what_cannot_be_decided_is_refused(corpus: Path, tmp_path: Path) -> None
     with pytest.raises(OptionError, match="cannot be evaluated"):
         statetool.erase(SAVEPOINT, target, where="key IN (SELECT * FROM '/etc/passwd')", operators=["timers"])
     with pytest.raises(EncodeError, match="String"):
-        statetool.erase(SAVEPOINT, target, [7], operators=["timers"])
+        statetool.erase(SAVEPOINT, target, ["timer-3", 7], operators=["timers"])
+    with pytest.raises(OptionError, match="no operator has keys of the type of b'bytes'"):
+        statetool.erase(SAVEPOINT, target, ["timer-3", b"bytes"])
     with pytest.raises(OptionError, match="no operator can have these keys"):
         statetool.erase(SAVEPOINT, target, [b"bytes"])
     edits = statetool.load(SAVEPOINT)["timers"].erase(["timer-3"]).transform("timers", lambda table: table)

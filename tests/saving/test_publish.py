@@ -172,7 +172,7 @@ def test_the_next_write_removes_what_a_killed_one_left(target: str) -> None:
 
 def test_a_stream_is_copied(target: str) -> None:
     with Publication(target) as publication:
-        staged = publication.staging.copy(Stream(file="m", start=7, size_bytes=5, inline=b"hello"))
+        (staged,) = publication.staging.copy([Stream(file="m", start=7, size_bytes=5, inline=b"hello")])
         publication.commit(b"m", [staged])
     assert staged.size_bytes == 5
     assert files.read_whole(files.join(target, staged.name)) == b"hello"

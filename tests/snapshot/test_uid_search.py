@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from statetool import load, uids_in
 from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.snapshot import uid_search
 
 WANTED = {operator_id_for_uid(uid): uid for uid in ("orders", "größe 'x'", "4_group-aggregate", "tab\tbed")}
 JOB = """
@@ -87,6 +89,44 @@ def test_an_archive_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
         archive.writestr("A.class", b"\xca\xfe\xba\xbe" + bytes(65 << 20))
     with pytest.raises(UnsupportedError, match="64 MiB"):
         uids_in(str(bomb), list(WANTED))
+
+
+def nested(files: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return stream.getvalue()
+
+
+def test_jars_in_jars_and_folders_are_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    inner = nested({"BOOT-INF/lib/b.jar": nested({"A.class": class_file("orders")})})
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "job.jar").write_bytes(inner)
+    for path in (tmp_path / "jars", tmp_path / "jars" / "job.jar"):
+        assert uids_in(str(path), list(WANTED)) == ["orders"]
+    with monkeypatch.context() as patch:
+        patch.setattr(uid_search, "_texts_of_archive", None)  # the result is in the cache
+        assert uids_in(str(tmp_path / "jars" / "job.jar"), list(WANTED)) == ["orders"]
+    for _ in range(5):
+        inner = nested({"a.jar": inner})
+    (tmp_path / "deep.jar").write_bytes(inner)
+    with pytest.raises(UnsupportedError, match="nested deeper than 4"):
+        uids_in(str(tmp_path / "deep.jar"), list(WANTED))
+    (tmp_path / "damaged.jar").write_bytes(nested({"a.jar": b"PK\x03\x04damaged"}))
+    with pytest.raises(FormatError, match=r"damaged\.jar!a\.jar is not a valid jar"):
+        uids_in(str(tmp_path / "damaged.jar"), list(WANTED))
+    monkeypatch.setattr(uid_search, "_MOST_NESTED_BYTES", 10)
+    with pytest.raises(UnsupportedError, match="jars inside"):
+        uids_in(str(tmp_path / "damaged.jar"), ["0" * 32])
+
+
+def test_a_jar_names_operators_when_the_snapshot_is_opened(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "job.jar").write_bytes(nested({"lib/a.jar": nested({"job.properties": b"timers\n"})}))
+    path = str(corpus / "v1_13_6-rocksdb-canonical" / "snapshot")
+    assert "timers" not in list(load(path))
+    assert "timers" in list(load(path, jars=[tmp_path / "job.jar"]))
 
 
 def test_names_are_used_by_the_snapshot(corpus: Path, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_views_of_many_files_are_planned_by_their_queries(
     monkeypatch.setattr(views, "MANY_FILES", 1)
     monkeypatch.setattr(views, "scan_table", None)  # the driver plans no splits
     if plain:
-        monkeypatch.setattr(views.private, "view_writer", lambda _: None)
+        monkeypatch.setattr("statetool.spark.private.view_writer", lambda _: None)
     savepoint = statetool.load(str(tmp_path), uids=["op"], spark=spark)
     savepoint.register("many")
     monkeypatch.undo()

@@ -5,6 +5,7 @@ A user's table is a ``pyarrow.Table`` or a Spark DataFrame. Modules here use onl
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -34,6 +35,7 @@ class KeyedBootstrap:
     key_group: str | None = None
     last_access_ms: int | None = None
     hashes: Mapping[str, str] = field(default_factory=dict)
+    jars: tuple[str | os.PathLike[str], ...] = ()
     long: bool = False
 
 

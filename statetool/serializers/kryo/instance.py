@@ -61,6 +61,8 @@ class KryoInstance:
         """Return True if values of a class can be read."""
         if name.startswith("["):
             return True
+        if self._is_unregistered_message(name):
+            return False
         if self.registry.container(name) is not None:
             return True
         if (
@@ -99,8 +101,15 @@ class KryoInstance:
         """Return True if a class is a Protobuf or Thrift message, according to its declaration or its registration."""
         declaration = self.classes.find(name)
         if declaration is not None:
-            return declaration.kind in ("protobuf", "thrift")
+            return declaration.kind in ("protobuf", "thrift") and not self._is_unregistered_message(name)
         return name not in messages.ABSTRACT and self.registry.serializer_of(name) in messages.SERIALIZERS
+
+    def _is_unregistered_message(self, name: str) -> bool:
+        """Return True if the job's jar has a message for which no serializer of messages is registered: Kryo writes its Java fields."""
+        declaration = self.classes.find(name)
+        if declaration is None or declaration.kind not in ("protobuf", "thrift") or self.context.is_declared(name):
+            return False
+        return self.registry.serializer_of(name) not in messages.SERIALIZERS
 
     def is_scala_object(self, name: str) -> bool:
         """Return True if an undeclared class is that of a Scala ``object``, which chill writes without a body."""
@@ -125,6 +134,12 @@ class KryoInstance:
             return UnknownSerializerError(
                 f"values of {name} are written by {custom}, whose format is defined by user code",
                 hint=f"{skeleton_of_steps(name, custom)}, or keep the bytes of framed values with on_error='keep_raw'",
+            )
+        if self._is_unregistered_message(name):
+            return UnknownSerializerError(
+                f"{name} is a message, but the snapshot has no registration of {' or '.join(messages.SERIALIZERS)} for it",
+                hint="if the job registers one, declare the class with statetool.declare_protobuf or declare_thrift; otherwise Kryo wrote "
+                "its private fields, which statetool does not read",
             )
         if reason := self.context.reason(name):
             return UnknownSerializerError(

@@ -25,13 +25,21 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.java_hash import to_int32
+from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.serializers.java_types import renewed_serializer
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.layout import graph_of
-from statetool.serializers.kryo.typed import View, object_or_null, plain_or_null, view_of
+from statetool.serializers.kryo.typed import (
+    EnumView,
+    HierarchyView,
+    RecordView,
+    View,
+    object_or_null,
+    plain_or_null,
+    view_of,
+)
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.temporal import TYPES as TEMPORAL
@@ -39,6 +47,21 @@ from statetool.types import LogicalType, Scalar
 from statetool.types.declared import ClassDeclaration, TypeContext, becomes_pojo, skeleton, skeleton_of_steps
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
 
+_LISTS: Final = ("java.util.List", "java.util.ArrayList", "java.util.LinkedList")
+_SETS: Final = (
+    "java.util.Set",
+    "java.util.HashSet",
+    "java.util.LinkedHashSet",
+    "java.util.TreeSet",
+    "java.util.SortedSet",
+)
+_MAPS: Final = (
+    "java.util.Map",
+    "java.util.HashMap",
+    "java.util.LinkedHashMap",
+    "java.util.TreeMap",
+    "java.util.SortedMap",
+)
 _TOO_DEEP: Final = "objects nested too deep to be followed"
 _SPECS: Final = {t.name: t for t in (*BASIC, *TEMPORAL)}
 _BOX_SPECS: Final = tuple(
@@ -160,11 +183,56 @@ class KryoSerializer(Serializer):
         """Return the null that Kryo writes in place of a class, also if values stay bytes."""
         return b"\x00"
 
+    @property
+    def fields(self) -> dict[str, Serializer]:
+        """Serializers by field, for the hash codes of a declared class whose fields are known; otherwise empty."""
+        view = self._view.views.get(self.type_class) if isinstance(self._view, HierarchyView) else self._view
+        if not isinstance(view, RecordView) or self.context.find(self.type_class) is None:
+            return {}
+        return {name: self._part(kind, view.views[name]) for name, kind in view.kinds.items()}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether values may be of subclasses: their last part is the class then."""
+        return isinstance(self._view, HierarchyView)
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """Constants of an enum; empty for other types."""
+        return self._view.constants if isinstance(self._view, EnumView) else ()
+
+    def _part(self, kind: JavaType, view: View) -> KryoSerializer:
+        part = copy.copy(self)
+        part.type_class, part._kind, part._view, part._program = model.box_class(kind.binary_name), kind, view, None
+        return part
+
     def hash_code(self, value: Any) -> int:
         hash_of = _HASHES.get(self.type_class)
-        if hash_of is None or self._view is None:
+        if self._view is None or self._kryo is None:
             return super().hash_code(value)
-        return 0 if value is None else hash_of(value)
+        if value is None:
+            return 0
+        if hash_of is not None:
+            return hash_of(value)
+        args = self._kind.args
+        parts = [self._part(a, view_of(a, self._kryo)) for a in args]
+        if self._kind.name in _LISTS and len(args) == 1:
+            return hash_chain((parts[0].hash_code(v) for v in value), start=1)
+        if self._kind.name in _SETS and len(args) == 1:
+            return to_int32(sum(parts[0].hash_code(v) for v in value))
+        if self._kind.name in _MAPS and len(args) == 2:
+            return to_int32(sum(parts[0].hash_code(k) ^ parts[1].hash_code(v) for k, v in value))
+        return super().hash_code(value)
+
+    def hash_of_elements(self, value: Any) -> int:
+        """Return ``Arrays.hashCode`` of an array, and the hash code of other values."""
+        if not self._kind.is_array or self._kryo is None:
+            return self.hash_code(value)
+        if isinstance(value, bytes):
+            return hash_chain((b - 256 if b > 127 else b for b in value), start=1)
+        (element,) = self._kind.args
+        part = self._part(element, view_of(element, self._kryo))
+        return hash_chain((part.hash_code(v) for v in value), start=1)
 
     def program(self) -> Op:
         if self._program is None:

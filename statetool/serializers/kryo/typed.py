@@ -61,17 +61,17 @@ def view_of(kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...] = ())
     classes = ([declared] if declared is not None else []) + list(subclasses)
     if any(c.kind != "record" for c in classes):
         return _TextView(kryo)
-    views = {c.name: _RecordView(c, JavaType(c.name), kryo, (*enclosing, kind.name)) for c in classes}
-    return _HierarchyView(kind.name, views)
+    views = {c.name: RecordView(c, JavaType(c.name), kryo, (*enclosing, kind.name)) for c in classes}
+    return HierarchyView(kind.name, views)
 
 
 def _declared_view(declared: ClassDeclaration, kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...]) -> View:
     enclosing = (*enclosing, kind.name)
     match declared.kind:
         case "record" | "written":
-            return _RecordView(declared, kind, kryo, enclosing)
+            return RecordView(declared, kind, kryo, enclosing)
         case "enum":
-            return _EnumView(declared)
+            return EnumView(declared)
         case "collection" if len(declared.element_types) == 1:
             return _ListView(kind.name, view_of(declared.element_types[0], kryo, enclosing), exact=True)
         case "map" if len(declared.element_types) == 2:
@@ -231,11 +231,12 @@ class _OptionalView(View):
         return Obj("java.util.Optional", object_or_null(self._element, inner))
 
 
-class _EnumView(View):
+class EnumView(View):
     """Names of constants; the n-th constant with a body has the class ``Color$n``."""
 
     def __init__(self, declared: ClassDeclaration) -> None:
         super().__init__(Scalar("string"))
+        self.constants = declared.constants
         self._name = declared.name
         with_body = [c for c in declared.constants if c in declared.bodies]
         self._classes = {c: f"{declared.name}${i + 1}" for i, c in enumerate(with_body)}
@@ -249,7 +250,7 @@ class _EnumView(View):
         return Obj(self._classes.get(value, self._name), value)
 
 
-class _RecordView(View):
+class RecordView(View):
     """A declared class: a struct of its fields in the order of the declaration."""
 
     def __init__(
@@ -257,7 +258,8 @@ class _RecordView(View):
     ) -> None:
         arguments = dict(zip(declared.parameters, kind.args, strict=False))
         self.name = declared.name
-        self.views = {n: view_of(resolve_type(t, arguments), kryo, enclosing) for n, t in declared.fields}
+        self.kinds = {n: resolve_type(t, arguments) for n, t in declared.fields}
+        self.views = {n: view_of(kind, kryo, enclosing) for n, kind in self.kinds.items()}
         super().__init__(StructType(tuple(Field(n, v.logical) for n, v in self.views.items())))
 
     def plain(self, obj: Obj) -> Any:
@@ -277,12 +279,12 @@ class _RecordView(View):
         return Obj(self.name, fields)
 
 
-class _HierarchyView(View):
+class HierarchyView(View):
     """A class with declared subclasses: all their fields, nullable, and ``_class``."""
 
-    def __init__(self, name: str, views: dict[str, _RecordView]) -> None:
+    def __init__(self, name: str, views: dict[str, RecordView]) -> None:
         self._name = name
-        self._views = views
+        self.views = views
         self._columns: dict[str, LogicalType] = {}
         for cls, view in views.items():
             for field, inner in view.views.items():
@@ -298,7 +300,7 @@ class _HierarchyView(View):
         return field if self._columns[field] == logical else f"{cls}.{field}"
 
     def plain(self, obj: Obj) -> Any:
-        view = self._views.get(obj.cls)
+        view = self.views.get(obj.cls)
         if view is None:
             raise _other_class_error(self._name, obj)
         row = {
@@ -309,7 +311,7 @@ class _HierarchyView(View):
 
     def object(self, value: Any) -> Obj:
         *parts, cls = sequence(value, self._name, len(self._columns) + 1)
-        view = self._views.get(cls)
+        view = self.views.get(cls)
         if view is None:
             raise EncodeError(f"{cls!r} is not {self._name} nor a declared subclass of it")
         row = dict(zip(self._columns, parts, strict=True))

@@ -14,6 +14,9 @@ from tools.flink_jars import compiled, flink_jars, java_tool
 
 #: Sources of the programs that run in Flink.
 JAVA: Final = Path(__file__).parent / "java"
+#: Sources of classes that tests read from their class files.
+JARRED: Final = Path(__file__).parent / "jarred"
+MESSAGES: Final = Path(__file__).parent / "messages"
 _PACKAGES: Final = (
     "java.lang java.util java.lang.invoke java.lang.reflect java.time java.nio java.net java.io java.text java.math"
     " java.util.concurrent java.util.concurrent.atomic sun.nio.ch sun.net.util"

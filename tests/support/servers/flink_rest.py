@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
 from tests.support.corpora.archives import HERE
+from tests.support.servers.http_answers import http_server
 
 #: Folder of the recorded answers.
 RECORDED: Final = HERE / "cluster" / "recorded"
@@ -87,33 +86,6 @@ def flink_rest(
     recorded = json.loads((RECORDED / f"{release}.json").read_text())
     rest = FlinkRest(jobs=recorded["jobs"], answers=recorded[part], folder=folder)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.do_GET()
-
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, data, headers = rest.answer(self.command, self.path, dict(self.headers), body)
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(data))}.items():
-                self.send_header(name, value)
-            with contextlib.suppress(ConnectionError):  # of a client that did not wait
-                self.end_headers()
-                self.wfile.write(data)
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    server.daemon_threads = True
-    rest.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.02), daemon=True)
-    thread.start()
-    try:
+    with http_server(rest.answer, tls) as url:
+        rest.url = url
         yield rest
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

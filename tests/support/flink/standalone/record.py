@@ -100,6 +100,10 @@ def record(version: str, work: Path) -> dict[str, Any]:
             rest.ask(f"/jobs/{job}/checkpoints")
         for path in ("/jobs/overview", f"{orders}/checkpoints/details/{taken}", f"{orders}/checkpoints/details/99999"):
             rest.ask(path)
+        for path in ("/jobmanager/config", f"{orders}/jobmanager/config", f"{orders}/checkpoints/config"):
+            rest.ask(path)
+        for vertex in rest.ask(orders)["vertices"]:
+            rest.ask(f"{orders}/checkpoints/details/{taken}/subtasks/{vertex['id']}")
         number = rest.ask(f"{orders}/stop", {"targetDirectory": savepoints, "drain": False})["request-id"]
         rest.wait(f"{orders}/savepoints/{number}")
         cluster.wait_until(jobs["orders"], "FINISHED")

@@ -62,11 +62,22 @@ final class Cluster implements AutoCloseable {
         return StreamExecutionEnvironment.getExecutionEnvironment(conf);
     }
 
-    /** Submit a job, from a snapshot unless that is null. */
+    /** Submit a job, from a snapshot unless that is null, in the claim mode of its configuration. */
     JobID submit(StreamExecutionEnvironment env, String snapshot, boolean allowNonRestored) throws Exception {
+        Configuration restore = new Configuration();
+        if (snapshot != null) {
+            SavepointRestoreSettings.toConfiguration(
+                    SavepointRestoreSettings.forPath(snapshot, allowNonRestored), restore);
+        }
+        Map<String, String> given = ((Configuration) env.getConfiguration()).toMap();
+        for (String key : new String[] {"execution.savepoint-restore-mode", "execution.state-recovery.claim-mode"}) {
+            if (given.containsKey(key)) {
+                restore.setString(key, given.get(key));
+            }
+        }
         JobGraph graph = env.getStreamGraph().getJobGraph();
         if (snapshot != null) {
-            graph.setSavepointRestoreSettings(SavepointRestoreSettings.forPath(snapshot, allowNonRestored));
+            graph.setSavepointRestoreSettings(SavepointRestoreSettings.fromConfiguration(restore));
         }
         mini.submitJob(graph).get();
         return graph.getJobID();

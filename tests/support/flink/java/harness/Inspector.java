@@ -146,6 +146,9 @@ final class Inspector extends AbstractStreamOperator<Long>
             keys = Arrays.asList(Tuple2.of(1L, initial(namespaces)), Tuple2.of(2L, initial(namespaces)));
             fill(backend, backend.getPartitionedState(initial(namespaces), namespaces, cast(descriptor)), s.get("fill").asText());
         }
+        if (s.hasNonNull("keys")) {
+            keys = number(backend, backend.getPartitionedState(initial(namespaces), namespaces, cast(descriptor)), s.get("keys").asText());
+        }
         List<Object> rows = new ArrayList<>();
         for (Tuple2<Object, Object> k : keys) {
             backend.setCurrentKey(k.f0);
@@ -158,6 +161,18 @@ final class Inspector extends AbstractStreamOperator<Long>
             rows.add(row);
         }
         return rows;
+    }
+
+    /** Write the number of each key that a class has. */
+    @SuppressWarnings("unchecked")
+    private List<Tuple2<Object, Object>> number(KeyedStateBackend<Object> backend, State state, String source) throws Exception {
+        List<Tuple2<Object, Object>> keys = new ArrayList<>();
+        for (Object key : (List<Object>) Class.forName(source).getMethod("keys").invoke(null)) {
+            backend.setCurrentKey(key);
+            ((ValueState<Object>) state).update(keys.size());
+            keys.add(Tuple2.of(key, VoidNamespace.INSTANCE));
+        }
+        return keys;
     }
 
     /** A value that a class of an old job, such as {@code evolved.Evolved}, has of one of its classes. */

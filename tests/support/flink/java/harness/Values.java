@@ -247,7 +247,7 @@ final class Values {
         return out;
     }
 
-    private static String hex(byte[] data) {
+    static String hex(byte[] data) {
         StringBuilder out = new StringBuilder();
         for (byte b : data) {
             out.append(String.format("%02x", b));

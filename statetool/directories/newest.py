@@ -1,0 +1,63 @@
+"""The newest checkpoint of each job below a directory, by names: one listing per directory, whatever the number of checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from statetool.directories.survey import CHECKPOINT, JOB, job_of
+from statetool.errors import SnapshotNotFoundError
+from statetool.io import files
+from statetool.io.listing import FoundFile, stat
+from statetool.snapshot.locate import METADATA_NAME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestCheckpoint:
+    """A checkpoint. ``job`` is the job id in its path, or an empty text. ``metadata_file`` has the time when it was completed."""
+
+    job: str
+    path: str
+    metadata_file: FoundFile
+
+
+def newest_checkpoints(root: str) -> list[NewestCheckpoint]:
+    """Return the complete checkpoint with the highest id of each job.
+
+    Parameters
+    ----------
+    root
+        The directory of a job's checkpoints, with directories ``chk-N``, or a directory of such directories, named by job ids.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        The directory does not exist or has no complete checkpoint.
+    """
+    folders = _folders(root)
+    jobs = [uri for uri in folders if JOB.fullmatch(_name(uri))]
+    found = [newest for own in (folders, *map(_folders, jobs)) if (newest := _newest(own)) is not None]
+    if not found:
+        raise SnapshotNotFoundError(
+            f"{root} has no complete checkpoint chk-N",
+            hint="pass the directory of a job's checkpoints, or the path of one snapshot",
+        )
+    return found
+
+
+def _folders(directory: str) -> list[str]:
+    files.forget_listing(directory)
+    return [uri for uri, is_dir in files.list_dir(directory) if is_dir]
+
+
+def _name(uri: str) -> str:
+    return uri.rstrip("/").rpartition("/")[2]
+
+
+def _newest(folders: Iterable[str]) -> NewestCheckpoint | None:
+    checkpoints = [uri for uri in folders if CHECKPOINT.fullmatch(_name(uri))]
+    for path in sorted(checkpoints, key=lambda uri: -int(_name(uri).removeprefix("chk-"))):
+        file = stat(files.join(path, METADATA_NAME))
+        if file is not None:
+            return NewestCheckpoint(job=job_of(files.canonical(path)), path=path, metadata_file=file)
+    return None

@@ -1,0 +1,80 @@
+"""The snapshots that metrics describe: one snapshot, or the newest checkpoint of each job of a directory or of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from statetool.cluster.address import JobAddress
+from statetool.cluster.paths import is_job
+from statetool.directories.newest import newest_checkpoints
+from statetool.directories.survey import job_of
+from statetool.errors import StatetoolError
+from statetool.io import files
+from statetool.io.listing import FoundFile, stat
+from statetool.snapshot.locate import METADATA_NAME, find_metadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A snapshot to measure.
+
+    Attributes
+    ----------
+    job_id, job_name
+        Empty if unknown.
+    path
+        The snapshot. Empty if it was not found, because of ``error``.
+    metadata_file
+        Its metadata file. As long as this is the same, the snapshot is the same.
+    """
+
+    job_id: str
+    job_name: str = ""
+    path: str = ""
+    metadata_file: FoundFile | None = None
+    error: StatetoolError | None = None
+
+
+Find: TypeAlias = Callable[[], list[Target]]
+
+
+def targets_of(path: str, rebase: Sequence[tuple[str, str]] = ()) -> Find:
+    """Return a function that finds the snapshots which a path stands for now. Nothing but names is read.
+
+    Parameters
+    ----------
+    path
+        A snapshot, the directory of a job's checkpoints, a directory of such directories, or the URL of a job or of a server.
+    rebase
+        Pairs of an old and a new prefix.
+    """
+    if is_job(path):
+        return lambda: _of_server(path, rebase)
+    if files.exists(files.join(path, METADATA_NAME)) or not files.is_dir(path):
+        return lambda: [_target("", "", path)]
+    return lambda: [
+        Target(job_id=found.job, path=found.path, metadata_file=found.metadata_file)
+        for found in newest_checkpoints(path)
+    ]
+
+
+def _of_server(url: str, rebase: Sequence[tuple[str, str]]) -> list[Target]:
+    from statetool.cluster.servers import open_server  # an HTTP client, which paths do not need
+    from statetool.cluster.snapshots import find_snapshots
+
+    address = JobAddress.parse(url)
+    assert address is not None
+    return [
+        _target(job.job_id, job.name, found)
+        if isinstance(found, str)
+        else Target(job_id=job.job_id, job_name=job.name, error=found)
+        for job, found in find_snapshots(*open_server(address), rebase)
+    ]
+
+
+def _target(job_id: str, job_name: str, path: str) -> Target:
+    metadata_file = find_metadata(path)
+    directory = files.parent(files.canonical(metadata_file))
+    return Target(job_id=job_id or job_of(directory), job_name=job_name, path=path, metadata_file=stat(metadata_file))

@@ -1,0 +1,471 @@
+"""Clean-up: only orphans move, only if nothing writes, and everything can be moved back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import fsspec
+import pytest
+from click.testing import CliRunner, Result
+
+import statetool
+from statetool.cli.main import cli
+from statetool.directories import cleanup
+from statetool.directories.cleanup import is_state_file
+from statetool.directories.survey import Survey, survey
+from statetool.directories.trash import Trash
+from statetool.errors import (
+    DirectoryInUseError,
+    FormatError,
+    OptionError,
+    SnapshotNotFoundError,
+    TargetExistsError,
+    UnknownNameError,
+)
+from statetool.io import targets
+from tests.support.servers.flink_rest import flink_rest
+from tests.support.snapshots.trees import JOB, absolute_names, checkpoint_root, link, replace_file
+
+OTHER_JOB = "0" * 31 + "b"
+DAY = 86_400
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+def tree_of(root: Path) -> dict[str, str]:
+    """Return a digest of each file outside of trash folders."""
+    return {
+        str(f.relative_to(root)): hashlib.sha256(f.read_bytes()).hexdigest()
+        for f in sorted(root.rglob("*"))
+        if f.is_file() and ".statetool-trash" not in f.parts
+    }
+
+
+def age(root: Path, days: float = 30) -> None:
+    then = time.time() - days * DAY
+    for file in root.rglob("*"):
+        if file.is_file():
+            os.utime(file, (then, then))
+
+
+def orphan(folder: Path, name: str | None = None, days: float = 30) -> Path:
+    """Write a file that no metadata names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / (name or str(uuid.uuid4()))
+    file.write_bytes(file.name.encode())
+    then = time.time() - days * DAY
+    os.utime(file, (then, then))
+    return file
+
+
+@pytest.fixture
+def root(corpus: Path, tmp_path: Path) -> Path:
+    """Checkpoints of one job (copies, so that their times can change) that ended a month ago."""
+    linked = checkpoint_root(corpus, tmp_path / "linked")
+    shutil.copytree(linked, tmp_path / "checkpoints")
+    age(tmp_path / "checkpoints")
+    return tmp_path / "checkpoints"
+
+
+def test_orphans_move_to_the_trash_and_back(root: Path) -> None:
+    before = tree_of(root)
+    lost = [
+        orphan(root / JOB / "shared"),
+        orphan(root / JOB / "taskowned"),
+        orphan(root / JOB / "chk-9"),
+        orphan(root / JOB / "shared" / f"job_{JOB}_op_abc_1_2"),
+        orphan(root / "savepoint-5ca1ab-abcdefabcdef"),
+    ]
+    with_lost = tree_of(root)
+    done = statetool.delete_orphans(str(root))
+    assert {str(root / row.path) for row in done.moved} == set(map(str, lost))
+    assert done.kept == ()
+    assert tree_of(root) == before
+    assert statetool.delete_orphans(str(root)).moved == ()
+    assert [s.checkpoint_id for s in statetool.list_snapshots(str(root))] == [2, 3, 4]
+    assert len(statetool.restore_deleted(str(root), done.trash_id)) == len(lost)
+    assert tree_of(root) == with_lost
+    assert [f.stat().st_mtime for f in lost] == pytest.approx([time.time() - 30 * DAY] * 5, abs=600)
+    assert statetool.restore_deleted(str(root), done.trash_id) == []
+
+
+def test_only_state_files_move(root: Path) -> None:
+    """Working files of ForSt, files of the user, and names that Flink does not make stay."""
+    kept = [
+        orphan(root, "README.txt"),
+        orphan(root, str(uuid.uuid4())),
+        orphan(root / JOB / "shared", "notes"),
+        orphan(root / JOB / "shared" / "op_x__1_2__attempt_0" / "db", "000012.sst"),
+        orphan(root / JOB / "shared" / "op_x__1_2__attempt_0" / "db", str(uuid.uuid4())),
+        orphan(root / JOB / "dstl"),
+        orphan(root / "data" / "chk-x"),
+    ]
+    moved = orphan(root / JOB / "shared")
+    done = statetool.delete_orphans(str(root))
+    assert [row.path for row in done.moved] == [str(moved.relative_to(root))]
+    assert {row.path for row in done.kept} == set(map(str, kept))
+    assert all(f.exists() for f in kept)
+    shown = run("orphans", str(root), "--delete")
+    assert shown.exit_code == 1
+    assert "README.txt (not a state file" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    "place", [f"{JOB}/shared", f"{JOB}/chk-5", f"{JOB}/taskowned", "savepoint-5ca1ab-abcdefabcdef", "x"]
+)
+def test_a_young_file_anywhere_refuses_everything(root: Path, place: str) -> None:
+    lost = orphan(root / JOB / "shared")
+    young = orphan(root / place, days=0.9)
+    with pytest.raises(DirectoryInUseError, match=r"1 file younger than the threshold") as caught:
+        statetool.delete_orphans(str(root), min_age="1d")
+    assert str(young) in str(caught.value)
+    assert lost.exists()
+    assert not (root / ".statetool-trash").exists()
+    assert statetool.delete_orphans(str(root), min_age="12h").moved
+
+
+def test_young_metadata_and_times_in_the_future_refuse(root: Path) -> None:
+    lost, metadata = orphan(root / JOB / "shared"), root / JOB / "chk-3" / "_metadata"
+    for then in (time.time() - 60, time.time() + 30 * DAY):
+        os.utime(metadata, (then, then))
+        with pytest.raises(DirectoryInUseError, match="a job may be writing"):
+            statetool.delete_orphans(str(root))
+    assert lost.exists()
+
+
+def test_ages_are_those_of_the_store(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client whose clock is a year ahead does not take files of today for old ones."""
+    lost = orphan(root / JOB / "shared", days=0)
+    monkeypatch.setattr(time, "time", lambda: 2 * 10**9)
+    with pytest.raises(DirectoryInUseError):
+        statetool.delete_orphans(str(root))
+    assert lost.exists()
+
+
+@pytest.mark.parametrize("wrong", ["0s", "59m", 0])
+def test_a_threshold_of_less_than_an_hour_is_refused(root: Path, wrong: str | int) -> None:
+    with pytest.raises(OptionError, match="--older-than 1h"):
+        statetool.delete_orphans(str(root), min_age=wrong)
+
+
+def test_unknown_metadata_refuses_everything(root: Path) -> None:
+    """Metadata that is damaged, or of a version of the format that comes later, may name any file."""
+    lost, metadata = orphan(root / JOB / "shared"), root / JOB / "chk-3" / "_metadata"
+    good = metadata.read_bytes()
+    for bad in (good[:100], good[:4] + (99).to_bytes(4, "big") + good[8:], b""):
+        metadata.write_bytes(bad)
+        age(root)
+        with pytest.raises(FormatError, match="cannot be read"):
+            statetool.delete_orphans(str(root))
+    assert lost.exists()
+    assert run("orphans", str(root), "--delete", "--ignore-unreadable").exit_code == 2
+
+
+def test_parts_of_a_job_are_refused(root: Path) -> None:
+    for part in ("shared", "taskowned", "chk-3"):
+        (root / JOB / part).mkdir(exist_ok=True)
+        with pytest.raises(OptionError, match="part of the files of a job"):
+            statetool.delete_orphans(str(root / JOB / part))
+    empty = root.parent / "empty"
+    empty.mkdir()
+    with pytest.raises(SnapshotNotFoundError, match="needed files are unknown"):
+        statetool.delete_orphans(str(empty))
+
+
+def test_a_link_behind_which_snapshots_may_be_is_refused(root: Path, tmp_path: Path) -> None:
+    lost = orphan(root / JOB / "shared")
+    shutil.move(str(root / "savepoint-5ca1ab-0123456789ab"), str(tmp_path / "elsewhere"))
+    (root / "savepoint-5ca1ab-0123456789ab").symlink_to(tmp_path / "elsewhere")
+    os.utime(root / "savepoint-5ca1ab-0123456789ab", (0, 0), follow_symlinks=True)
+    with pytest.raises(OptionError, match="symbolic link"):
+        statetool.delete_orphans(str(root))
+    assert lost.exists()
+
+
+def claimed(root: Path) -> set[str]:
+    """Move a checkpoint to the directory of another job, as if that had claimed it: its files stay. Return their names."""
+    names = absolute_names(root / JOB / "chk-4")
+    shutil.move(str(root / JOB / "chk-4"), str(root / OTHER_JOB / "chk-5"))
+    shutil.rmtree(root / JOB / "chk-3")
+    return names
+
+
+def test_files_that_a_job_beside_it_has_claimed_stay(root: Path) -> None:
+    names = claimed(root)
+    lost = orphan(root / JOB / "shared")
+    now = time.time()
+    os.utime(root / OTHER_JOB / "chk-5" / "_metadata", (now, now))
+    done = statetool.delete_orphans(str(root / JOB))
+    assert str(root / JOB / done.moved[0].path) == str(lost) or len(done.moved) > 1
+    assert not {Path(row.path).name for row in done.moved} & names
+    assert statetool.list_snapshots(str(root / OTHER_JOB))[0].complete
+
+
+def test_files_that_a_savepoint_elsewhere_needs_stay_if_it_is_named(root: Path, tmp_path: Path) -> None:
+    shutil.move(str(root / JOB / "chk-4"), str(tmp_path / "elsewhere" / "chk-4"))
+    names = absolute_names(tmp_path / "elsewhere" / "chk-4")
+    done = statetool.delete_orphans(str(root), retained=[str(tmp_path / "elsewhere")])
+    assert not {Path(row.path).name for row in done.moved} & names
+
+
+def test_a_job_beside_it_without_a_checkpoint_refuses(root: Path) -> None:
+    """It may have restored a snapshot of this job, and its needs are not known yet."""
+    lost = orphan(root / JOB / "shared")
+    orphan(root / OTHER_JOB / "shared", days=0)
+    with pytest.raises(DirectoryInUseError, match="has no complete checkpoint yet"):
+        statetool.delete_orphans(str(root / JOB))
+    assert lost.exists()
+
+
+def surveys(monkeypatch: pytest.MonkeyPatch, change: Callable[[int], None]) -> list[int]:
+    """Call a function before each survey with its number."""
+    numbers: list[int] = []
+
+    def changed(*arguments: object, **options: object) -> Survey:
+        numbers.append(len(numbers))
+        change(numbers[-1])
+        return survey(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cleanup, "survey", changed)
+    return numbers
+
+
+def test_a_checkpoint_that_a_survey_misses_is_noticed_by_the_next(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job beside it completes a checkpoint that needs claimed files, after its directory was listed."""
+    names = claimed(root)
+    lost = orphan(root / JOB / "shared")
+    hidden = root.parent / "hidden"
+    shutil.move(str(root / OTHER_JOB / "chk-5"), str(hidden))
+
+    def change(number: int) -> None:
+        if number == 1:
+            shutil.move(str(hidden), str(root / OTHER_JOB / "chk-5"))
+
+    numbers = surveys(monkeypatch, change)
+    done = statetool.delete_orphans(str(root / JOB), retained=[str(root / "savepoint-5ca1ab-0123456789ab")])
+    assert not {Path(row.path).name for row in done.moved} & names
+    assert str(lost.name) in {Path(row.path).name for row in done.moved}
+    assert len(numbers) == 4  # two that differ, one that agrees, and one afterwards
+
+
+def test_metadata_that_always_changes_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claimed(root)
+    lost = orphan(root / JOB / "shared")
+
+    def change(number: int) -> None:
+        shutil.move(str(root / OTHER_JOB / f"chk-{number + 5}"), str(root / OTHER_JOB / f"chk-{number + 6}"))
+
+    surveys(monkeypatch, change)
+    with pytest.raises(DirectoryInUseError, match="faster than they can be read"):
+        statetool.delete_orphans(str(root / JOB))
+    assert lost.exists()
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_files_that_new_metadata_names_afterwards_are_moved_back(
+    root: Path, monkeypatch: pytest.MonkeyPatch, readable: bool
+) -> None:
+    claimed(root)
+    hidden = root.parent / "hidden"
+    shutil.move(str(root / OTHER_JOB / "chk-5"), str(hidden))
+    if not readable:
+        (hidden / "_metadata").write_bytes(b"?")
+    before = tree_of(root)
+
+    def change(number: int) -> None:
+        if number == 2:
+            shutil.move(str(hidden), str(root / OTHER_JOB / "chk-5"))
+
+    surveys(monkeypatch, change)
+    with pytest.raises(DirectoryInUseError, match="moved back"):
+        statetool.delete_orphans(str(root / JOB))
+    if readable:
+        assert statetool.list_snapshots(str(root / OTHER_JOB))[0].complete
+    else:
+        # Any file may be needed.
+        assert {name: data for name, data in tree_of(root).items() if "chk-5" not in name} == before
+
+
+def test_an_interrupted_clean_up_can_be_restored(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends between the two names of a file, after some files were moved and before others."""
+    lost = [orphan(root / JOB / "shared", f"{i}0000000-0000-4000-8000-000000000000") for i in range(1, 4)]
+    before = tree_of(root)
+    real, calls = targets.remove, []
+
+    def remove(uri: str) -> None:
+        if "shared" in uri:
+            calls.append(uri)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+        real(uri)
+
+    monkeypatch.setattr(targets, "remove", remove)
+    with pytest.raises(KeyboardInterrupt):
+        statetool.delete_orphans(str(root))
+    monkeypatch.undo()
+    (trash_id,) = [p.name for p in (root / ".statetool-trash").iterdir()]
+    assert not lost[0].exists()
+    assert lost[1].exists()
+    assert len(statetool.restore_deleted(str(root), trash_id)) == 2
+    assert tree_of(root) == before
+
+
+def test_restore_never_overwrites(root: Path) -> None:
+    first, second = orphan(root / JOB / "shared"), orphan(root / JOB / "shared")
+    done = statetool.delete_orphans(str(root))
+    first.write_bytes(b"another")
+    with pytest.raises(TargetExistsError, match="1 file cannot be restored"):
+        statetool.restore_deleted(str(root), done.trash_id)
+    assert first.read_bytes() == b"another"
+    assert second.exists()
+    first.unlink()
+    assert len(statetool.restore_deleted(str(root), done.trash_id)) == 1
+    with pytest.raises(UnknownNameError, match=done.trash_id):
+        statetool.restore_deleted(str(root), done.trash_id[:-1])
+    manifest = root / ".statetool-trash" / done.trash_id / "manifest.json"
+    manifest.write_text(json.dumps({"files": [{"path": "../x", "size_bytes": 1, "modified_ms": 1, "reason": ""}]}))
+    with pytest.raises(FormatError, match="outside of the directory"):
+        statetool.restore_deleted(str(root), done.trash_id)
+    manifest.write_text("{")
+    with pytest.raises(FormatError, match="manifest"):
+        statetool.restore_deleted(str(root), done.trash_id)
+
+
+def test_a_checkpoint_is_deleted_with_the_files_that_only_it_needs(root: Path) -> None:
+    before = tree_of(root)
+    freed = {r.checkpoint_id: r for r in statetool.chain(str(root / JOB)).checkpoints}[3]
+    done = statetool.delete_checkpoint(str(root / JOB), 3)
+    assert done.moved[0].path == "chk-3/_metadata"
+    assert sum(row.size_bytes for row in done.moved) == freed.freed_bytes
+    assert len(done.moved) == freed.freed_files + 1
+    left = {r.checkpoint_id: r for r in statetool.list_snapshots(str(root / JOB))}
+    assert left[4].complete
+    assert statetool.verify(str(root / JOB / "chk-4"), deep=True).ok
+    restored = statetool.restore_deleted(str(root / JOB), done.trash_id)
+    assert restored[-1].path == "chk-3/_metadata"
+    assert tree_of(root) == before
+    assert statetool.verify(str(root / JOB / "chk-3"), deep=True).ok
+
+
+def test_the_newest_checkpoint_and_unknown_ones_are_not_deleted(root: Path) -> None:
+    with pytest.raises(OptionError, match="newest complete snapshot"):
+        statetool.delete_checkpoint(str(root / JOB), 4)
+    with pytest.raises(UnknownNameError, match="'7'"):
+        statetool.delete_checkpoint(str(root / JOB), "7")
+    link(root / JOB, root / OTHER_JOB)
+    with pytest.raises(OptionError, match="2 snapshots have the id 3"):
+        statetool.delete_checkpoint(str(root), "3")
+    age(root)
+    done = statetool.delete_checkpoint(str(root), str(root / JOB / "chk-3"))
+    # The other job's copy names files with the same names, so only the metadata moves.
+    assert [row.path for row in done.moved] == [f"{JOB}/chk-3/_metadata"]
+
+
+def test_a_young_file_refuses_the_deletion_of_a_checkpoint(root: Path) -> None:
+    orphan(root / JOB / "shared", days=0)
+    with pytest.raises(DirectoryInUseError):
+        statetool.delete_checkpoint(str(root / JOB), 3)
+    assert (root / JOB / "chk-3" / "_metadata").exists()
+
+
+def test_a_running_job_of_the_cluster_refuses(root: Path, tmp_path: Path) -> None:
+    lost = orphan(root / JOB / "shared")
+    with flink_rest("2.3", tmp_path / "cluster") as rest:
+        assert statetool.delete_orphans(str(root), cluster=rest.url).moved
+        running = rest.jobs["orders"]
+        orphan(root / running / "shared")
+        with pytest.raises(DirectoryInUseError, match="has its directory there"):
+            statetool.delete_orphans(str(root), cluster=rest.url)
+        with pytest.raises(DirectoryInUseError, match=r"uses .*checkpoints"):
+            statetool.delete_orphans(str(tmp_path / "cluster"), cluster=rest.url)
+        refused = run("orphans", str(root), "--delete", "--cluster", rest.url)
+        assert refused.exit_code == 3
+        with pytest.raises(OptionError, match="not the URL of a cluster"):
+            statetool.delete_orphans(str(root), cluster="localhost")
+    assert not lost.exists()
+
+
+def test_object_stores_copy_before_they_delete(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fs = fsspec.filesystem("memory")
+    orphan(root / JOB / "shared")
+    fs.put(str(root), "/cleanup", recursive=True)
+    try:
+        from datetime import datetime, timedelta, timezone
+
+        then = datetime.now(timezone.utc) - timedelta(days=30)
+        for name in fs.find("/cleanup"):
+            fs.store[name].created = fs.store[name].modified = then
+        uri = "memory://cleanup"
+        done = statetool.delete_orphans(uri)
+        assert len(done.moved) == 1
+        assert not fs.exists(f"/cleanup/{done.moved[0].path}")
+        assert statetool.orphans(uri, min_age=0) == []
+        statetool.restore_deleted(uri, done.trash_id)
+        assert fs.exists(f"/cleanup/{done.moved[0].path}")
+    finally:
+        fs.rm("/cleanup", recursive=True)
+
+
+def test_commands(root: Path) -> None:
+    lost = orphan(root / JOB / "shared")
+    done = run("orphans", str(root), "--delete", "--older-than", "8d")
+    assert done.exit_code == 0, done.output
+    assert not lost.exists()
+    command = done.stderr.rpartition("run: statetool ")[2].split()
+    assert run(*command).exit_code == 0
+    assert lost.exists()
+    assert run("orphans", str(root), "--delete").exit_code == 0
+    assert "nothing to delete" in run("orphans", str(root), "--delete").stderr
+    done = run("chain", str(root / JOB), "--delete", "3", "--output", "json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)[0]["path"] == "chk-3/_metadata"
+
+
+def test_trash_is_no_snapshot(root: Path) -> None:
+    trash = Trash.new(str(root))
+    assert Path(trash.folder).parent == root / ".statetool-trash"
+    statetool.delete_checkpoint(str(root / JOB), 3)
+    assert [s.checkpoint_id for s in statetool.list_snapshots(str(root))] == [2, 4]
+    assert statetool.orphans(str(root), min_age=0) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("shared/{}", True),
+        ("x/shared/{}", True),
+        ("chk-1/{}", True),
+        ("taskowned/job_1_tm_2/{}", True),
+        ("savepoint-5ca1ab-0123456789ab/{}", True),
+        ("savepoint-5ca1ab-0123456789ab/" + "0" * 32 + "-keyed-{}", True),
+        ("{}", False),
+        ("shared/x/{}", False),
+        ("shared/{}.sst", False),
+        ("shared/job_1/db/{}", False),
+        ("chk-1/_metadata", False),
+        ("chk-x/{}", False),
+    ],
+)
+def test_names_of_state_files(path: str, expected: bool) -> None:
+    assert is_state_file(f"/root/{path.format(uuid.uuid4())}", "/root") is expected
+
+
+def test_replaced_files_are_not_hard_links(root: Path) -> None:
+    """The copies of the fixture are independent of the corpus."""
+    replace_file(root / JOB / "chk-3" / "_metadata", b"")
+    assert (root / JOB / "chk-4" / "_metadata").stat().st_nlink == 1
+
+
+def test_the_url_of_a_job_is_refused() -> None:
+    for delete in (statetool.delete_orphans, lambda url: statetool.delete_checkpoint(url, 1)):
+        with pytest.raises(OptionError, match="is the URL of a job"):
+            delete("flink://localhost:1/orders")

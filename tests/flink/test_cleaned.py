@@ -1,0 +1,197 @@
+"""Clean-up beside a real job that takes checkpoints all the time: no file that a retained checkpoint needs is ever touched.
+
+Each job restores the last checkpoint of the one before it and claims it, so its checkpoints need files in the directories of earlier jobs.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import statetool
+from statetool.errors import DirectoryInUseError, SnapshotNotFoundError
+from tests.support.flink.follower import complete
+from tests.support.flink.machine import FlinkMachine
+from tests.support.snapshots.trees import absolute_names
+
+pytestmark = pytest.mark.full
+ROUNDS: Final = 25
+#: Rounds after which the next job continues from the last checkpoint.
+ROUNDS_OF_A_JOB: Final = 8
+MONTH: Final = 30 * 86_400
+CONFIG: Final = {
+    "execution.checkpointing.interval": "150 ms",
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    "execution.checkpointing.incremental": "true",
+    "execution.checkpointing.num-retained": "2",
+    # Forces all state into files instead of _metadata.
+    "execution.checkpointing.data-inline-threshold": "1 b",
+    "state.backend.rocksdb.use-bloom-filter": "false",
+    # The earlier and the later names.
+    "execution.savepoint-restore-mode": "CLAIM",
+    "execution.state-recovery.claim-mode": "CLAIM",
+}
+MERGING: Final = {
+    "execution.checkpointing.file-merging.enabled": "true",
+    "execution.checkpointing.file-merging.across-checkpoint-boundary": "true",
+}
+CHANGELOG: Final = {
+    "state.changelog.enabled": "true",
+    "state.backend.changelog.enabled": "true",
+    "state.changelog.storage": "filesystem",
+    "state.backend.changelog.storage": "filesystem",
+    "state.changelog.periodic-materialize.interval": "300 ms",
+    "state.backend.changelog.periodic-materialize.interval": "300 ms",
+}
+
+
+def age(folder: Path, *, but: str = "") -> None:
+    """Make all files of jobs that have ended a month old."""
+    then = time.time() - MONTH
+    for file in folder.rglob("*"):
+        if but not in file.parts and ".statetool-trash" not in file.parts and file.is_file():
+            try:
+                os.utime(file, (then, then))
+            except FileNotFoundError:  # the running job deletes files that it claimed
+                continue
+
+
+def lose_file(job: Path) -> Path:
+    """Write a file that no checkpoint needs, as a failed attempt leaves it."""
+    file = job / "shared" / str(uuid.uuid4())
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"lost")
+    then = time.time() - MONTH
+    os.utime(file, (then, then))
+    return file
+
+
+def check_whole(root: Path, running: str, moved: set[str]) -> int:
+    """Check that no checkpoint names a moved file, and that those of the running job have all files; return the number of checkpoints.
+
+    A job that claims a checkpoint deletes files that earlier checkpoints of the old job may still name, so these can be incomplete.
+    """
+    checked = 0
+    names = {Path(file).name for file in moved}
+    for job in (j for j in root.iterdir() if j.is_dir()):
+        for _, path in complete(job):
+            try:
+                named = absolute_names(Path(path))
+            except FileNotFoundError:  # Flink deleted it
+                continue
+            assert not named & names, f"{path} names files that were moved"
+            checked += 1
+            if job.name == running:
+                try:
+                    verification = statetool.verify(path)
+                except SnapshotNotFoundError:
+                    assert not Path(path, "_metadata").exists()
+                    continue
+                assert verification.ok or not Path(path, "_metadata").exists(), verification.problems[:3]
+    return checked
+
+
+def needs_earlier_jobs(job: Path, ended: list[str]) -> bool:
+    """Return True if the newest checkpoint names a file in the directory of an earlier job."""
+    try:
+        newest = Path(complete(job)[-1][1], "_metadata").read_bytes()
+    except (IndexError, FileNotFoundError):
+        return False
+    return any(f"{old}/".encode() in newest for old in ended)
+
+
+def wait_for_checkpoint(job: Path, number: int = 0) -> None:
+    end = time.monotonic() + 60
+    while not any(taken > number for taken, _ in complete(job)):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def clean(directory: Path, outcomes: Counter[str], moved: set[str], **options: Any) -> None:
+    try:
+        done = statetool.delete_orphans(str(directory), min_age="1d", **options)
+    except (DirectoryInUseError, SnapshotNotFoundError):
+        outcomes["refused"] += 1
+    else:
+        outcomes["cleaned" if done.moved else "nothing"] += 1
+        moved |= {str(directory / row.path) for row in done.moved}
+
+
+@pytest.mark.parametrize(
+    ("backend", "more"),
+    [
+        pytest.param("hashmap", {}, id="hashmap"),
+        pytest.param("rocksdb", {}, id="rocksdb"),
+        pytest.param("rocksdb", MERGING, id="rocksdb-file-merging"),
+        pytest.param("hashmap", CHANGELOG, id="hashmap-changelog"),
+        pytest.param("rocksdb", CHANGELOG, id="rocksdb-changelog"),
+    ],
+)
+def test_no_file_that_a_checkpoint_needs_is_touched(
+    flink: FlinkMachine, tmp_path: Path, backend: str, more: dict[str, str]
+) -> None:
+    run_beside_a_job(flink, tmp_path, backend, more)
+
+
+@pytest.mark.since(2, 0)
+def test_no_file_of_a_forst_job_is_touched(flink: FlinkMachine, tmp_path: Path) -> None:
+    run_beside_a_job(flink, tmp_path, "forst", {})
+
+
+def run_beside_a_job(flink: FlinkMachine, tmp_path: Path, backend: str, more: dict[str, str]) -> None:
+    root = tmp_path / "checkpoints"
+    config = {**CONFIG, **more, "execution.checkpointing.dir": root.as_uri(), "state.checkpoints.dir": root.as_uri()}
+    if more is CHANGELOG:
+        config |= {"dstl.dfs.base-path": (tmp_path / "dstl").as_uri()}
+        config |= {"state.changelog.dstl.dfs.base-path": (tmp_path / "dstl").as_uri()}
+    chance, outcomes, moved, lost = random.Random(1), Counter[str](), set[str](), set[str]()
+    checked = claimed = 0
+    ended: list[str] = []
+    job = flink.call("follow", action="start", backend=backend, config=config)["job"]
+    try:
+        wait_for_checkpoint(root / job)
+        for number in range(ROUNDS):
+            if number % ROUNDS_OF_A_JOB == 1:
+                wait_for_checkpoint(root / job)
+                flink.call("follow", action="stop", job=job)
+                ended.append(job)
+                newest = complete(root / job)[-1][1]
+                job = flink.call("follow", action="start", backend=backend, config=config, snapshot=newest)["job"]
+            age(root, but=job)
+            time.sleep(chance.random() / 5)
+            refused = outcomes["refused"] + 2 * bool(complete(root / job))
+            clean(root, outcomes, moved)
+            clean(root / job, outcomes, moved)
+            assert outcomes["refused"] >= refused, "the job writes there"
+            for old in ended:
+                lost.add(str(lose_file(root / old)))
+                clean(root / old, outcomes, moved)
+            checked += check_whole(root, job, moved)
+            claimed += needs_earlier_jobs(root / job, ended)
+        wait_for_checkpoint(root / job, complete(root / job)[-1][0])
+    finally:
+        flink.call("follow", action="stop", job=job)
+    # File merging has one file per checkpoint here, and ForSt writes all files again after a restore.
+    assert claimed or backend != "rocksdb" or more is MERGING, "no checkpoint needs files of an earlier job"
+    # On a busy machine, checkpoints change while they are read, so many rounds are refused.
+    assert outcomes["cleaned"] >= 3, outcomes
+    assert checked >= ROUNDS, outcomes
+    assert lost <= moved
+    newest = complete(root / job)[-1][1]
+    counts = statetool.load(newest)["counts"].to_arrow()
+    assert counts.num_rows
+    age(root)
+    clean(root, outcomes, moved)
+    assert check_whole(root, job, moved)
+    job = flink.call("follow", action="start", backend=backend, config=config, snapshot=newest)["job"]
+    try:
+        wait_for_checkpoint(root / job)
+    finally:
+        flink.call("follow", action="stop", job=job)
