@@ -156,6 +156,7 @@ COMMANDS: Final = (
     ("uid", "PATH", "NEW", f"{HOSTILE}=b", "--dry-run"),
     ("uid", "PATH", "NEW", f"x={HOSTILE}", "--dry-run"),
     ("drop", "PATH", "NEW", "--uid", HOSTILE, "--state", HOSTILE, "--dry-run"),
+    ("state", "rename", "PATH", "NEW", "--uid", HOSTILE, "--state", HOSTILE, "--to", HOSTILE, "--dry-run"),
     ("erase", "PATH", "NEW", "--keys", HOSTILE, "--dry-run"),
     ("erase", "PATH", "NEW", "--where", HOSTILE, "--uid", HOSTILE, "--dry-run"),
     ("keep", "PATH", "NEW", "--keys-from", HOSTILE, "--dry-run"),
