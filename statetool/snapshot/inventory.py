@@ -164,12 +164,12 @@ class Inventory:
 
     def with_uids_in(self, paths: Iterable[str | os.PathLike[str]]) -> Inventory:
         """Return the inventory with the uids that occur in jars and other files (:func:`statetool.uids_in`)."""
+        unnamed, searched = [label.operator_id for label in self.labels if not label.uid], tuple(paths)
+        if not unnamed or not searched:
+            return self
         from statetool.snapshot.uid_search import uids_in  # opening a snapshot without a jar needs no class files
 
-        unnamed = [label.operator_id for label in self.labels if not label.uid]
-        if not unnamed:
-            return self
-        uids = dict.fromkeys(uid for path in paths for uid in uids_in(os.fspath(path), unnamed))
+        uids = dict.fromkeys(uid for path in searched for uid in uids_in(os.fspath(path), unnamed))
         return self.with_uids(uids) if uids else self
 
     def with_types(self, types: TypeContext) -> Inventory:

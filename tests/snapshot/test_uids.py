@@ -197,6 +197,7 @@ EDITS: Final[dict[str, Callable[[SavepointWriter, str], SavepointWriter]]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:the function dropped")
 @pytest.mark.parametrize("edit", EDITS)
 def test_edits(sp: Savepoint, tmp_path: Path, edit: str) -> None:
     written = []
