@@ -107,11 +107,13 @@ def needs_earlier_jobs(job: Path, ended: list[str]) -> bool:
     return any(f"{old}/".encode() in newest for old in ended)
 
 
-def wait_for_checkpoint(job: Path, number: int = 0) -> None:
-    end = time.monotonic() + 60
-    while not any(taken > number for taken, _ in complete(job)):
+def wait_for_checkpoint(job: Path, number: int = 0) -> int:
+    """Wait for a checkpoint with a higher id, and return the newest id."""
+    end = time.monotonic() + 120
+    while not (newest := max((taken for taken, _ in complete(job)), default=0)) > number:
         assert time.monotonic() < end
         time.sleep(0.05)
+    return newest
 
 
 def clean(directory: Path, outcomes: Counter[str], moved: set[str], **options: Any) -> None:
@@ -152,7 +154,7 @@ def run_beside_a_job(flink: FlinkMachine, tmp_path: Path, backend: str, more: di
         config |= {"dstl.dfs.base-path": (tmp_path / "dstl").as_uri()}
         config |= {"state.changelog.dstl.dfs.base-path": (tmp_path / "dstl").as_uri()}
     chance, outcomes, moved, lost = random.Random(1), Counter[str](), set[str](), set[str]()
-    checked = claimed = 0
+    checked = claimed = newest_id = 0
     ended: list[str] = []
     job = flink.call("follow", action="start", backend=backend, config=config)["job"]
     try:
@@ -175,7 +177,9 @@ def run_beside_a_job(flink: FlinkMachine, tmp_path: Path, backend: str, more: di
                 clean(root / old, outcomes, moved)
             checked += check_whole(root, job, moved)
             claimed += needs_earlier_jobs(root / job, ended)
-        wait_for_checkpoint(root / job, complete(root / job)[-1][0])
+            # The round that starts a job runs before its first checkpoint, and the next rounds after it.
+            newest_id = wait_for_checkpoint(root / job)
+        wait_for_checkpoint(root / job, newest_id)
     finally:
         flink.call("follow", action="stop", job=job)
     # File merging has one file per checkpoint here, and ForSt writes all files again after a restore.
@@ -183,12 +187,12 @@ def run_beside_a_job(flink: FlinkMachine, tmp_path: Path, backend: str, more: di
     # On a busy machine, checkpoints change while they are read, so many rounds are refused.
     assert outcomes["cleaned"] >= 3, outcomes
     assert checked >= ROUNDS, outcomes
-    assert lost <= moved
     newest = complete(root / job)[-1][1]
     counts = statetool.load(newest)["counts"].to_arrow()
     assert counts.num_rows
     age(root)
     clean(root, outcomes, moved)
+    assert lost <= moved
     assert check_whole(root, job, moved)
     job = flink.call("follow", action="start", backend=backend, config=config, snapshot=newest)["job"]
     try:
