@@ -237,7 +237,7 @@ def plan_erase(
         try:
             fitting = choice if operators else choice.fitting(operator)
             entry_filter = fitting.filter(operator)
-            used.update(map(id, fitting.keys or ()))
+            used |= {id(key) for key in fitting.keys or ()}
         except (EncodeError, OptionError) as error:
             if operators:
                 raise error.at(operator=operator.label) from error.__cause__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +235,9 @@ def test_the_server(host: str) -> None:
 def test_the_command_serves_new_checkpoints_until_interrupted(tmp_path: Path) -> None:
     checkpoint(tmp_path / JOBS[0], 1)
     command = [sys.executable, "-m", "statetool", "metrics", str(tmp_path), "--serve", "0", "--interval", "0.1"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    # A shell's job in the background ignores SIGINT, and so would the command that it runs.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as process:
         try:
             assert process.stderr is not None
             url = process.stderr.readline().removeprefix("serving ").partition(";")[0]
@@ -245,8 +249,8 @@ def test_the_command_serves_new_checkpoints_until_interrupted(tmp_path: Path) ->
             shutil.rmtree(tmp_path)
             assert "does not exist" in process.stderr.readline()
             wait(lambda: set(Metrics(get(url)[2]).values("job_readable", "job_id").values()) == {0})
-            process.send_signal(2)
-            assert process.wait(10) == 130
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
             assert process.stderr.read() == "interrupted\n"  # the error was printed once
         finally:
             process.kill()
