@@ -16,7 +16,7 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.saving.streams.filters import AddedEntry, KeyFilter, ReplaceFilter
-from statetool.saving.value_paths import REMOVED, ItemStep, Step, ValuePath, list_index, plain_of, replace_at
+from statetool.saving.value_paths import REMOVED, ItemStep, Step, ValuePath, list_index, pairs_of, plain_of, replace_at
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
@@ -227,10 +227,12 @@ def _set_in_map(
     assert shape.user_key is not None
     if not steps:
         before = None if not own else f"{len(own)} entries"
-        pairs = [] if value is REMOVED else value
+        pairs = [] if value is REMOVED else pairs_of(value)
         own.clear()
-        for key, item in pairs.items() if isinstance(pairs, dict) else pairs or ():
+        for key, item in pairs:
             raw = encode(shape.user_key, plain_of(shape.user_key.logical, key, now_ms=now_ms))
+            if head + raw in own:
+                raise OptionError(f"the map has the key {key!r} twice")
             own[head + raw] = _map_value(shape.element, None, (), item, now_ms)
         return before, f"{len(own)} entries" if own else None
     step = steps[0]

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -38,6 +40,9 @@ _FIELD: Final = re.compile(r"\.([^.\[\]]+)")
 _INTEGERS: Final = ("int8", "int16", "int32", "int64", "time", "day_interval")
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _UNITS: Final = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+#: Digits of a second in text. Python's times end at microseconds.
+_DIGITS: Final = {"ms": 3, "us": 6, "ns": 6}
+_FRACTION: Final = re.compile(r"[.,](\d+)")
 
 
 class _Removed:
@@ -151,11 +156,38 @@ def split_assignment(text: str) -> tuple[str, str]:
 
 
 def parse_value(text: str) -> Any:
-    """Return the JSON value of a text. A text that is not JSON is a string."""
+    """Return the JSON value of a text. A text that is not JSON is a string.
+
+    Raises
+    ------
+    EncodeError
+        An object has a name twice.
+    """
     try:
-        return json.loads(text, parse_float=Decimal)
-    except ValueError:
+        return json.loads(text, parse_float=Decimal, object_pairs_hook=_object)
+    except json.JSONDecodeError:
         return text
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise EncodeError(f"a JSON object has a name twice: {', '.join(name for name, _ in pairs)}")
+    return found
+
+
+def pairs_of(value: Any) -> list[tuple[Any, Any]]:
+    """Return the keys and values of a JSON value that is a map.
+
+    Raises
+    ------
+    EncodeError
+        It is not a map.
+    """
+    pairs = list(value.items()) if isinstance(value, dict) else value
+    if not isinstance(pairs, list) or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise EncodeError("a map is a JSON object, or a list of pairs [key, value]")
+    return [(key, item) for key, item in pairs]
 
 
 def replace_at(logical: LogicalType, old: Any, steps: tuple[Step, ...], new: Any, *, now_ms: int) -> Any:
@@ -252,8 +284,8 @@ def plain_of(logical: LogicalType, value: Any, *, now_ms: int) -> Any:
             return value
         case Scalar(name), int() if name in _INTEGERS and not isinstance(value, bool):
             return value
-        case Scalar("float32" | "float64"), int() | Decimal() if not isinstance(value, bool):
-            return float(value)
+        case Scalar("float32" | "float64"), int() | float() | Decimal() if not isinstance(value, bool):
+            return _float(value, logical)
         case Scalar("string"), str():
             return value
         case Scalar("binary"), {"bytes": str(text), **more} if not more:
@@ -271,10 +303,10 @@ def plain_of(logical: LogicalType, value: Any, *, now_ms: int) -> Any:
         case ListType(element), list():
             return [plain_of(element, v, now_ms=now_ms) for v in value]
         case MapType(key, item), (dict() | list()):
-            pairs = value.items() if isinstance(value, dict) else value
-            if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
-                raise EncodeError("a map is a JSON object, or a list of pairs [key, value]")
-            return [(plain_of(key, k, now_ms=now_ms), plain_of(item, v, now_ms=now_ms)) for k, v in pairs]
+            pairs = [(plain_of(key, k, now_ms=now_ms), plain_of(item, v, now_ms=now_ms)) for k, v in pairs_of(value)]
+            if len({repr(k) for k, _ in pairs}) != len(pairs):
+                raise EncodeError("a map has a key twice")
+            return pairs
         case StructType(fields), dict():
             if set(value) != {f.name for f in fields}:
                 raise EncodeError(
@@ -297,7 +329,24 @@ def _parse(parse: Any, text: str, logical: LogicalType) -> Any:
         raise EncodeError(f"{text!r} is not a value of type {_name_of(logical)}") from None
 
 
+def _float(value: int | float | Decimal, logical: LogicalType) -> float:
+    """Return the nearest number of a type. Whole numbers must fit exactly, and no other number becomes 0 or infinite."""
+    try:
+        number = float(value)
+        if logical == Scalar("float32"):
+            (number,) = struct.unpack(">f", struct.pack(">f", number))
+    except OverflowError:
+        number = math.inf
+    lost = number != value if isinstance(value, int) else (number == 0) != (value == 0)
+    if lost or (math.isinf(number) and not (isinstance(value, float) and math.isinf(value))):
+        raise EncodeError(f"{value} does not fit a value of type {_name_of(logical)}")
+    return number
+
+
 def _timestamp(text: str, unit: Literal["ms", "us", "ns"], *, zoned: bool) -> int:
+    fraction = _FRACTION.search(text)
+    if fraction is not None and len(fraction[1].rstrip("0")) > _DIGITS[unit]:
+        raise EncodeError(f"{text!r} has more than {_DIGITS[unit]} digits of a second", hint="pass a number instead")
     moment = _parse(datetime.datetime.fromisoformat, text.replace("Z", "+00:00"), TimestampType(unit, zoned))
     if (moment.tzinfo is not None) is not zoned:
         raise EncodeError(f"{text!r} {'needs a' if zoned else 'has a'} time zone", hint="pass a number instead")

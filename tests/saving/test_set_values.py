@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError
-from statetool.saving.value_paths import split_assignment
+from statetool.saving.value_paths import parse_value, plain_of, split_assignment
 from statetool.snapshot.inventory import Inventory
+from statetool.types import LogicalType, MapType, Scalar, TimestampType
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
 from tests.support.snapshots.entries import damage, entries_of
@@ -157,3 +159,55 @@ def test_assignments_end_their_paths_outside_of_brackets(text: str, expected: tu
 def test_texts_that_are_not_assignments(text: str) -> None:
     with pytest.raises(OptionError):
         split_assignment(text)
+
+
+@pytest.mark.parametrize(
+    ("logical", "given", "expected"),
+    [
+        (Scalar("float64"), 2**53, 2.0**53),
+        (Scalar("float64"), Decimal("0.1"), 0.1),
+        (Scalar("float64"), 1.5, 1.5),
+        (Scalar("float64"), float("inf"), float("inf")),
+        (Scalar("float32"), Decimal("0.5"), 0.5),
+        (TimestampType("ms", zoned=False), "1970-01-01T00:00:01.234000", 1_234),
+        (TimestampType("us", zoned=False), "1970-01-01T00:00:01.234567", 1_234_567),
+        (TimestampType("ns", zoned=False), "1970-01-01T00:00:01.234567", 1_234_567_000),
+        (MapType(Scalar("string"), Scalar("int32")), [["a", 1], ["b", 2]], [("a", 1), ("b", 2)]),
+    ],
+)
+def test_values_that_a_type_holds_exactly(logical: LogicalType, given: object, expected: object) -> None:
+    assert plain_of(logical, given, now_ms=0) == expected
+
+
+@pytest.mark.parametrize(
+    ("logical", "given"),
+    [
+        (Scalar("float64"), 2**53 + 1),
+        (Scalar("float64"), 10**400),
+        (Scalar("float64"), Decimal("1e400")),
+        (Scalar("float64"), Decimal("1e-400")),
+        (Scalar("float32"), 2**24 + 1),
+        (Scalar("float32"), Decimal("1e39")),
+        (Scalar("float32"), Decimal("1e-50")),
+        (TimestampType("ms", zoned=False), "1970-01-01T00:00:01.234567"),
+        (TimestampType("ns", zoned=False), "1970-01-01T00:00:01.123456789"),
+        (MapType(Scalar("string"), Scalar("int32")), [["a", 1], ["a", 2]]),
+        (MapType(Scalar("string"), Scalar("int32")), 0),
+    ],
+)
+def test_values_that_would_be_rounded_or_lost_are_refused(logical: LogicalType, given: object) -> None:
+    with pytest.raises(EncodeError):
+        plain_of(logical, given, now_ms=0)
+
+
+def test_an_object_has_each_name_once() -> None:
+    assert parse_value('{"a": 1, "b": 2}') == {"a": 1, "b": 2}
+    with pytest.raises(EncodeError, match="twice"):
+        parse_value('{"a": 1, "a": 2}')
+
+
+@pytest.mark.parametrize("value", [0, False, None, "abc", [1]])
+def test_a_value_that_is_no_map_does_not_clear_a_map(tmp_path: Path, value: object) -> None:
+    with pytest.raises(EncodeError, match="a map is"):
+        statetool.set_values(SAVEPOINT, str(tmp_path / "new"), "with-ttl", 4, {"ttl-map": value})
+    assert not (tmp_path / "new").exists()
