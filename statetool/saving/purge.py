@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from statetool.columns.values import StateLayout
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
 from statetool.saving.composition import OperatorChange
-from statetool.saving.erase import Form, form_of
+from statetool.saving.erase import Form, Map, form_of
 from statetool.saving.streams.expired import ExpiredFilter
 from statetool.saving.tally import Count, Tally, tally_removed
 from statetool.saving.transform import has_ttl
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord
-
-#: Calls a function for each item of a list, and returns the results in order.
-Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from statetool.entries.form import KeyGroupReader, error_context
 from statetool.errors import OptionError, UnsupportedError
 from statetool.saving.composition import OperatorChange
-from statetool.saving.erase import Form, form_of
+from statetool.saving.erase import Form, Map, form_of
 from statetool.saving.streams.filters import (
     EntryFilter,
     KeyGroupFilter,
@@ -35,8 +35,6 @@ _HASHES: Final = 1 << 64
 _RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?")
 #: Filter that keeps no entry: it counts all.
 _NOTHING: Final = KeyGroupFilter(groups=frozenset())
-#: Calls a function for each item of a list, and returns the results in order.
-Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
