@@ -456,7 +456,7 @@ def test_trash_is_no_snapshot(root: Path) -> None:
     ],
 )
 def test_names_of_state_files(path: str, expected: bool) -> None:
-    assert is_state_file(f"/root/{path.format(uuid.uuid4())}", "/root") is expected
+    assert is_state_file(f"/jobs/{path.format(uuid.uuid4())}", "/jobs") is expected
 
 
 def test_replaced_files_are_not_hard_links(root: Path) -> None:
