@@ -180,8 +180,7 @@ def test_what_kryo_wrote_for_a_class_becomes_a_pojo_of_the_same_fields(
         snapshot = statetool.load(str(old), uids=names, declarations=_WITH_IT)
         plan = statetool.plan_migration(snapshot, new_job)
         assert {s.uid for s in plan.states} == set(names)
-        paths = ("value.s.value", "map.s.map_value", "list.s.element", "ttl.s.value.value")
-        plan = plan.accepting([f"{path}.f" for path in paths])  # enums of Kryo are text
+        assert {row.needs for row in plan.rows} == {"nothing"}, "an enum that Kryo wrote keeps its constants"
         target = tmp_path / f"migrated-{version}"
         statetool.migrate(snapshot, str(target), plan=plan, flink_version=flink.version)
         assert statetool.check(str(target), new_job, flink=flink.version).verdict == "fully"

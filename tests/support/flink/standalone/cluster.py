@@ -136,13 +136,16 @@ class StandaloneCluster:
         return _get(f"{self.url}{path}", body)
 
     def wait(self, what: str, holds: Any) -> Any:
-        """Wait until a function returns a true value, and return it. Errors of the connection are retried."""
+        """Wait until a function returns a true value, and return it.
+
+        Errors of the connection are retried, and so is half a document: the HistoryServer serves files that it is still writing.
+        """
         end = time.monotonic() + _SECONDS
         while True:
             try:
                 if found := holds():
                     return found
-            except (OSError, KeyError):
+            except (OSError, KeyError, json.JSONDecodeError):
                 pass
             running = all(process.poll() is None for process in self._processes) and time.monotonic() < end
             assert running, f"{what}: waited too long: {(self.work / 'log.txt').read_text()[-4000:]}"
