@@ -58,9 +58,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the metadata files that are read completely."""
     names: list[str] = []
 
-    def recorded(data: bytes, *, file: str) -> Any:
+    def recorded(data: bytes, *, file: str, in_columns: bool) -> Any:
         names.append(file)
-        return parse_references(data, file=file)
+        return parse_references(data, file=file, in_columns=in_columns)
 
     monkeypatch.setattr("statetool.directories.survey.parse_references", recorded)
     return names
