@@ -55,7 +55,7 @@ def test_corpus(corpus: Path) -> None:
     left = 0
     for path in sorted(corpus.rglob("_metadata")):
         check(path.read_bytes())
-        check_damaged(path.read_bytes(), 3)
+        check_damaged(path.read_bytes(), 1)
         left += of_objects(path.read_bytes())
     assert left <= 3
 
@@ -63,7 +63,7 @@ def test_corpus(corpus: Path) -> None:
 def test_migration_savepoints_of_flink(migration_savepoints: Path) -> None:
     for path in sorted(migration_savepoints.rglob("_metadata")):
         check(path.read_bytes())
-        check_damaged(path.read_bytes(), 3)
+        check_damaged(path.read_bytes(), 1)
 
 
 @pytest.mark.parametrize("version", [2, 3, 4, 5, 6, 7])
@@ -71,8 +71,8 @@ def test_every_handle_in_every_version(version: int) -> None:
     data = write_metadata(everything(version))
     assert of_objects(data) == 0
     check(data)
-    check_damaged(data, 400)
-    for n in range(len(data)):
+    check_damaged(data, 100)
+    for n in range(0, len(data), 11):
         check(data[:n])
 
 
@@ -89,7 +89,7 @@ def test_change_logs_of_flink_1_14() -> None:
     )
     data = keyed(ChangelogHandle(tag=8, start=0, count=1, materialized=(), changes=(changes,)))
     check(data)
-    check_damaged(data, 400)
+    check_damaged(data, 100)
     assert found(data, in_columns=True)[1] == [(FileHandle, "/log", 4, 0, True)]
 
 
