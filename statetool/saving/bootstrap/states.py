@@ -218,17 +218,23 @@ def _declared_states(bootstrap: KeyedBootstrap, table: TableSchema) -> list[tupl
     if not declared and table.timers is None:
         raise OptionError("no states", hint="declare some with states={name: statetool.value(...)}")
     namespace = _namespace(bootstrap, schema)
+    columns = {name: _column_of(name, declaration) for name, declaration in declared.items()}
+    need(schema, columns.values(), "the table")
     states = []
     for name, declaration in declared.items():
-        if not isinstance(declaration, StateType):
-            raise OptionError(f"state {name!r} is declared by {declaration!r}", hint='as in statetool.value("BIGINT")')
-        column = declaration.column or name
-        need(schema, (column,), "the table")
+        column = columns[name]
         try:
             states.append((keyed_meta(name, complete_state(declaration, schema.field(column).type), namespace), column))
         except StatetoolError as error:
             raise error.at(state=name) from error.__cause__
     return states
+
+
+def _column_of(name: str, declaration: object) -> str:
+    """Return the column of a declared state."""
+    if not isinstance(declaration, StateType):
+        raise OptionError(f"state {name!r} is declared by {declaration!r}", hint='as in statetool.value("BIGINT")')
+    return declaration.column or name
 
 
 def _declare_long(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[tuple[StateMetaInfo, str]]:
