@@ -217,12 +217,12 @@ def _declared_states(bootstrap: KeyedBootstrap, table: TableSchema) -> list[tupl
         raise OptionError("states= must be a mapping of names to types", hint="pass like= to give a list of names")
     if not declared and table.timers is None:
         raise OptionError("no states", hint="declare some with states={name: statetool.value(...)}")
+    typed = {name: _check_declaration(name, declaration) for name, declaration in declared.items()}
+    need(schema, (declaration.column or name for name, declaration in typed.items()), "the table")
     namespace = _namespace(bootstrap, schema)
-    columns = {name: _column_of(name, declaration) for name, declaration in declared.items()}
-    need(schema, columns.values(), "the table")
     states = []
-    for name, declaration in declared.items():
-        column = columns[name]
+    for name, declaration in typed.items():
+        column = declaration.column or name
         try:
             states.append((keyed_meta(name, complete_state(declaration, schema.field(column).type), namespace), column))
         except StatetoolError as error:
@@ -230,11 +230,10 @@ def _declared_states(bootstrap: KeyedBootstrap, table: TableSchema) -> list[tupl
     return states
 
 
-def _column_of(name: str, declaration: object) -> str:
-    """Return the column of a declared state."""
+def _check_declaration(name: str, declaration: object) -> StateType:
     if not isinstance(declaration, StateType):
         raise OptionError(f"state {name!r} is declared by {declaration!r}", hint='as in statetool.value("BIGINT")')
-    return declaration.column or name
+    return declaration
 
 
 def _declare_long(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[tuple[StateMetaInfo, str]]:
