@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,31 @@ from statetool.kernels.paths import NOT_FOUND, fill_table, find_texts, number_di
 from statetool.kernels.references import LOG, RELATIVE
 
 if TYPE_CHECKING:
-    from statetool.directories.survey import Needs
     from statetool.formats.metadata.columns import ReferenceColumns
+    from statetool.formats.metadata.handles import FileHandle, RelativeFileHandle, SegmentHandle
     from statetool.io.listing import FoundFile
+    from statetool.snapshot.locate import Locator
 
 #: Most directories of a snapshot's files that are told apart.
 _MOST_DIRECTORIES: Final = 64
+
+
+class References(Protocol):
+    """Collection of the references of one snapshot."""
+
+    locator: Locator
+
+    def is_listed(self, uri: str) -> bool:
+        """Return True if a canonical URI is below the listed directories."""
+
+    def add(self, stream: FileHandle | RelativeFileHandle | SegmentHandle, is_log: bool) -> None:
+        """Find the file of a stream and add its range."""
+
+    def add_found(self, file: FoundFile, start: int, end: int) -> None:
+        """Add a range of a file."""
+
+    def add_new(self, ends: dict[str, int]) -> bool:
+        """Add ranges from the start of files; return False, and add none, if a range of one of the files exists."""
 
 
 class FileIndex:
@@ -33,10 +52,10 @@ class FileIndex:
         self._table = np.full(1 << (2 * len(listed)).bit_length(), -1, np.int64)
         fill_table(self._names, self._name, self._table)
 
-    def add_references(self, columns: ReferenceColumns, needs: Needs) -> None:
-        """Add references to the needs of a snapshot, with the result of :meth:`Needs.add` for each in order.
+    def add_references(self, columns: ReferenceColumns, needs: References) -> None:
+        """Add references to those of a snapshot, with the result of :meth:`References.add` for each in order.
 
-        Where a path is not listed, :meth:`Needs.add` looks for the file. If that shows that files were moved, the following paths are
+        Where a path is not listed, :meth:`References.add` looks for the file. If that shows that files were moved, the following paths are
         looked up in the new directory first.
         """
         start, end = 0, len(columns.rows)
@@ -45,7 +64,7 @@ class FileIndex:
         for i in range(start, end):
             needs.add(*columns.reference(i))
 
-    def _add_until_moved(self, columns: ReferenceColumns, start: int, needs: Needs) -> int:
+    def _add_until_moved(self, columns: ReferenceColumns, start: int, needs: References) -> int:
         """Add references from ``start`` on, until one shows that files were moved. Return the number of the next reference."""
         found = self._find(columns, start, needs)
         moved = len(needs.locator.moved)
@@ -60,7 +79,7 @@ class FileIndex:
         self._add_found(rows[is_found], found[: stop - start][is_found], needs)
         return stop
 
-    def _find(self, columns: ReferenceColumns, start: int, needs: Needs) -> npt.NDArray[np.int64]:
+    def _find(self, columns: ReferenceColumns, start: int, needs: References) -> npt.NDArray[np.int64]:
         """Return the index of the file of each reference from ``start`` on."""
         rows = columns.rows[start:]
         first = np.empty(_MOST_DIRECTORIES, np.int64)
@@ -76,7 +95,7 @@ class FileIndex:
             find_texts(columns.data, rows, directory, *texts, self._names, self._name, self._table, found)
         return found
 
-    def _places(self, directory: str, is_relative: bool, needs: Needs) -> Iterator[str]:
+    def _places(self, directory: str, is_relative: bool, needs: References) -> Iterator[str]:
         """Yield the starts of URIs in which the files of a directory are looked for, best first; none if that takes more than this index.
 
         They are those of :meth:`Locator.file_of` for each file of the directory.
@@ -92,27 +111,21 @@ class FileIndex:
             ]
             places = [_before_name(place) for place in (*moved, directory)]
             # The listing does not tell whether a file outside of it exists.
-            if all(needs.tree.is_listed(place) for place in places[:-1]):
+            if all(needs.is_listed(place) for place in places[:-1]):
                 yield from places
 
-    def _add_found(self, rows: npt.NDArray[np.int64], found: npt.NDArray[np.int64], needs: Needs) -> None:
+    def _add_found(self, rows: npt.NDArray[np.int64], found: npt.NDArray[np.int64], needs: References) -> None:
         """Add rows whose files have the indexes ``found``."""
         start, sizes = rows[:, 4], self._size_column[found]
         end = np.where(rows[:, 0] & LOG, sizes, rows[:, 5]) + start
         numbers = found.tolist()
-        uris = [self._uris[i] for i in numbers]
-        if (
-            start.any()
-            or (end > sizes).any()
-            or len(set(numbers)) != len(numbers)
-            or not needs.ranges.keys().isdisjoint(uris)
-        ):
-            for i, s, e in zip(numbers, start.tolist(), end.tolist(), strict=True):
-                needs.add_found(self._files[i], s, e)
-        elif (end == sizes).all():  # the sizes of files are one number for all snapshots
-            needs.ranges.update(zip(uris, [self._sizes[i] for i in numbers], strict=True))
-        else:
-            needs.ranges.update(zip(uris, end.tolist(), strict=True))
+        if len(set(numbers)) == len(numbers) and not start.any() and (end <= sizes).all():
+            # The sizes of files are one number for all snapshots.
+            ends = [self._sizes[i] for i in numbers] if (end == sizes).all() else end.tolist()
+            if needs.add_new(dict(zip([self._uris[i] for i in numbers], ends, strict=True))):
+                return
+        for i, s, e in zip(numbers, start.tolist(), end.tolist(), strict=True):
+            needs.add_found(self._files[i], s, e)
 
 
 def _before_name(place: str) -> str:

@@ -287,6 +287,17 @@ class Needs:
             self.short.add((file.uri, file.size_bytes, start, end))
         self._add_range(file.uri, start, end)
 
+    def add_new(self, ends: dict[str, int]) -> bool:
+        """Add ranges from the start of files; return False, and add none, if a range of one of the files exists."""
+        if not self.ranges.keys().isdisjoint(ends):
+            return False
+        self.ranges.update(ends)
+        return True
+
+    def is_listed(self, uri: str) -> bool:
+        """Return True if a canonical URI is below the listed directories."""
+        return self.tree.is_listed(uri)
+
     def _add_range(self, name: str, start: int, end: int) -> None:
         self.ranges[name] = join_ranges(self.ranges.get(name), end if start == 0 else [(start, end)])
 

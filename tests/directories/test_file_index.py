@@ -13,9 +13,8 @@ from statetool.directories.chain import chain
 from statetool.directories.orphans import orphans
 from statetool.directories.snapshots import list_snapshots
 from statetool.directories.survey import FoundSnapshot, names_of
-from tests.directories.test_newest import tree as random_tree
 from tests.support.snapshots.large import large_checkpoint
-from tests.support.snapshots.trees import checkpoint_root, link
+from tests.support.snapshots.trees import checkpoint_root, link, random_tree
 
 
 def surveyed(root: Path, *, columns: bool) -> list[FoundSnapshot]:

@@ -14,7 +14,7 @@ from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskS
 from statetool.formats.metadata.handles import ChangelogHandle, ChangesHandle, FileHandle, IncrementalHandle
 from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.kernels import jit
-from tests.formats.test_metadata import everything
+from tests.support.snapshots.every_handle import everything
 from tests.support.snapshots.large import large_checkpoint
 
 
