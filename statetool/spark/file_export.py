@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_numpy
 from statetool.columns.python_values import as_python, number_of
+from statetool.columns.storable import is_empty_struct, storable_schema, store_empty_structs
 from statetool.columns.text_schemas import avro_schema
 from statetool.columns.types import is_variant
 from statetool.errors import MissingDependencyError, TargetExistsError
@@ -67,17 +68,13 @@ def parquet_codec(spark: Any) -> str | None:
 
 def is_plain(schema: pa.Schema) -> bool:
     """Return True if Parquet has the types of all columns: Spark stores intervals, variants and similar types in its own way."""
-    return all(_is_empty(field.type) or _is_plain(field.type) for field in schema)
+    return all(is_empty_struct(field.type) or _is_plain(field.type) for field in schema)
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    if pa.types.is_null(kind) or pa.types.is_duration(kind) or is_variant(kind) or _is_empty(kind):
+    if pa.types.is_null(kind) or pa.types.is_duration(kind) or is_variant(kind) or is_empty_struct(kind):
         return False
     return all(_is_plain(kind.field(i).type) for i in range(kind.num_fields))
-
-
-def _is_empty(kind: pa.DataType) -> bool:
-    return pa.types.is_struct(kind) and not kind.num_fields
 
 
 def export_files(table: SparkTable, target: str, style: FileStyle, by: str | None) -> int:
@@ -196,27 +193,20 @@ def parquet_style(schema: pa.Schema, codec: str) -> FileStyle:
     """Return the style of Parquet files for a table without folders, with the metadata of Spark's files: types and calendar."""
     import pyspark
 
-    stored = _to_storable(pa.RecordBatch.from_pylist([], schema=schema)).schema
     described = {
         "org.apache.spark.version": pyspark.__version__,
-        "org.apache.spark.sql.parquet.row.metadata": spark_schema(stored).json(),
+        "org.apache.spark.sql.parquet.row.metadata": spark_schema(storable_schema(schema)).json(),
     }
     return FileStyle("parquet", partial(_write_parquet, codec, described))
-
-
-def _to_storable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with structs without fields as the text ``{}``: keys of SQL operators that have one group for all rows."""
-    arrays = [pa.array(["{}"] * len(c)) if _is_empty(c.type) else c for c in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
 
 def _write_parquet(codec: str, described: dict[str, str], out: Any, batches: Batches) -> None:
     import pyarrow.parquet as pq
 
-    first = _to_storable(next(batches))
+    first = store_empty_structs(next(batches))
     schema = first.schema.with_metadata(described)
     with pq.ParquetWriter(out, schema, compression=codec) as writer:
-        for group in _groups(chain([first], map(_to_storable, batches))):
+        for group in _groups(chain([first], map(store_empty_structs, batches))):
             table = pa.Table.from_batches(group).replace_schema_metadata(described)
             writer.write_table(table, row_group_size=max(1, table.num_rows))
 
