@@ -13,6 +13,7 @@ COMMANDS: Final = {
         "files": ("statetool.cli.info:files", "List the files and inline bytes that hold state"),
         "schema": ("statetool.cli.tables:schema", "Show the schema of a table"),
         "head": ("statetool.cli.tables:head", "Show the first rows of a table"),
+        "sql": ("statetool.cli.sql:sql", "Query tables with SQL, without Spark"),
         "stats": ("statetool.cli.inspect:stats", "Find large states, keys and values, skew, or growth"),
         "declare": ("statetool.cli.declare:declare", "Show the declarations of classes in the job's jar"),
         "browse": ("statetool.cli.browse:browse", "Browse operators, tables and rows in the terminal"),

@@ -15,7 +15,7 @@ from statetool.cli.options import OUTPUT, SNAPSHOT, CommonOptions, common_option
 from statetool.cli.output import echo_err
 from statetool.snapshot.state_info import undecoded_reasons
 from statetool.tables.option_text import Option
-from statetool.tables.request import OPTIONS, ScanRequest
+from statetool.tables.request import OPTIONS, SHOWING, ScanRequest
 
 if TYPE_CHECKING:
     pass
@@ -56,6 +56,20 @@ def read_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(OPTIONS.values()):
         if option.name != "table":
             run = _read_option(option)(run)
+    return run
+
+
+def show_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for showing values. The command gets those that were given as keyword arguments."""
+
+    @wraps(command)
+    def run(**parameters: Any) -> None:
+        texts = {name: parameters.pop(name) for name in SHOWING}
+        given = {name: OPTIONS[name].parse(text) for name, text in texts.items() if text is not None}
+        command(**parameters, **given)
+
+    for name in reversed(SHOWING):
+        run = _read_option(OPTIONS[name])(run)
     return run
 
 

@@ -92,6 +92,11 @@ class Engine:
         tables = [(schema, name) for schema, own in self.snapshots.items() for name in own.names]
         return [name if schema == self.default else f"{schema}.{name}" for schema, name in tables]
 
+    def columns_in(self, sql: str) -> list[str]:
+        """Return the columns of the tables that a statement names."""
+        tables = self._open_named(sql)
+        return list(dict.fromkeys(name for place in tables for name in self._opened[place].schema.names))
+
     def query(self, sql: str) -> pa.RecordBatchReader | None:
         """Run SQL and return its result as a stream; ``None`` if the statement has no result.
 
@@ -126,16 +131,16 @@ class Engine:
                 except StatetoolError as error:
                     warn(f"{schema}.{name} is left out of SQL: {error}", stacklevel=2)
 
-    def _open_named(self, sql: str) -> None:
+    def _open_named(self, sql: str) -> list[tuple[str, str]]:
+        """Open the tables whose names are words of a statement, and return their schemas and names."""
         if _LISTS_TABLES.search(sql):
             self.open_all()
-            return
         words = set(re.findall(r"\w+", sql.lower()))
-        for schema, snapshot in self.snapshots.items():
-            if schema == self.default or schema.lower() in words:
-                for name in snapshot.names:
-                    if name in words:
-                        self._open(schema, name)
+        schemas = [s for s in self.snapshots if s == self.default or s in words]
+        named = [(schema, name) for schema in schemas for name in self.snapshots[schema].names if name in words]
+        for schema, name in named:
+            self._open(schema, name)
+        return named
 
     def _open(self, schema: str, name: str) -> None:
         if (schema, name) in self._opened:
