@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -98,8 +97,8 @@ def arrow_condition(expression: Any) -> Condition | None:
     _, (serialized, *_) = expression.__reduce__()
     batch = pa.ipc.open_file(serialized).get_batch(0)
     try:
-        return _parse(iter(_schema_metadata(batch.schema)), batch)[0]
-    except (_UnknownForm, StopIteration, ValueError, IndexError):
+        return _parse(_schema_metadata(batch.schema)[::-1], batch)
+    except (_UnknownForm, ValueError, IndexError):
         return None
 
 
@@ -137,35 +136,29 @@ def _schema_metadata(schema: pa.Schema) -> list[tuple[str, str]]:
     return [(text(), text()) for _ in range(number())]
 
 
-def _parse(tokens: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> tuple[Condition, str]:
-    """Return the next part of an expression, and the kind of its last token."""
-    kind, value = next(tokens)
+def _parse(tokens: list[tuple[str, str]], batch: pa.RecordBatch) -> Condition:
+    """Take the next part of an expression from the end of the tokens, which are in reverse order."""
+    kind, value = tokens.pop()
     if kind == "field_ref":
-        return Column(value), kind
+        return Column(value)
     if kind == "literal":
-        return Constant(batch.column(int(value))[0].as_py()), kind
+        return Constant(batch.column(int(value))[0].as_py())
     if kind != "call":
         raise _UnknownForm
     arguments: list[Condition] = []
     values = None
-    for kind, text in tokens:
-        if kind == "end":
-            return Call(value, tuple(arguments), values), kind
-        if kind == "options":
-            values = _value_set(batch.column(int(text))[0].as_py())
+    while tokens[-1][0] != "end":
+        if tokens[-1][0] == "options":
+            values = _value_set(batch.column(int(tokens.pop()[1]))[0].as_py())
         else:
-            arguments.append(_parse(_again((kind, text), tokens), batch)[0])
-    raise _UnknownForm
+            arguments.append(_parse(tokens, batch))
+    tokens.pop()
+    return Call(value, tuple(arguments), values)
 
 
 def _value_set(options: Any) -> list[Any] | None:
     values = options.get("value_set") if isinstance(options, dict) else None
     return values if isinstance(values, list) else None
-
-
-def _again(first: tuple[str, str], tokens: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    yield first
-    yield from tokens
 
 
 # ---- Polars -----------------------------------------------------------------------------------
