@@ -6,7 +6,7 @@ Without a session, ``to_arrow`` and the ``..._batches`` methods return the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
 from typing_extensions import Self, TypeVar, Unpack
@@ -610,6 +610,70 @@ class Operator(Generic[Writer]):
         from statetool.sql_plans.compiled_plan import CompiledPlan
 
         return self._operator.columns_of(CompiledPlan.read(plan), node)
+
+    @list_options(ScanOptions)
+    def export(
+        self,
+        target: str,
+        table: str = KEYED_STATE,
+        *,
+        style: str = "parquet",
+        by_key_group: bool = False,
+        append_as: int | None = None,
+        **options: Unpack[ScanOptions],
+    ) -> int:
+        """Write a table to a new directory and return the number of rows: in tasks of the given session, or else in this process.
+
+        Parameters
+        ----------
+        target
+            A directory; for Iceberg a table name. A failure leaves no directory that looks complete.
+        table
+            One of :attr:`tables`.
+        style
+            ``parquet``, ``avro``, ``csv`` (nested values are JSON) or ``jsonl``. With a session that has them, ``delta`` or ``iceberg``.
+        by_key_group
+            Partition by the column ``key_group``.
+        append_as
+            The checkpoint's id: the rows are added to those of other checkpoints, with the id in the column ``checkpoint_id``.
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`table`, as are the errors.
+
+        Raises
+        ------
+        TargetExistsError
+            The target exists, or has rows of this checkpoint.
+        OptionError
+            The style needs Spark or cannot hold a type, or the table has no key groups.
+        """
+        request = ScanRequest.of(table, **options)
+        return self.export_request(request, target, style=style, by_key_group=by_key_group, append_as=append_as)
+
+    def export_request(
+        self, request: ScanRequest, target: str, *, style: str, by_key_group: bool, append_as: int | None
+    ) -> int:
+        """Write the table of a request; parameters, result and errors as for :meth:`export`."""
+        if self.execution.spark is not None:
+            from statetool.spark.export import export_table
+
+            return export_table(self, request, target, style=style, by_key_group=by_key_group, append_as=append_as)
+        from statetool.tables.export_files import export_scan
+
+        return export_scan(
+            self.plan(replace(request, key_group=request.key_group or by_key_group)),
+            request.table,
+            target,
+            style=style,
+            by_key_group=by_key_group,
+            append_as=append_as,
+            threads=self.execution.threads,
+        )
+
+    @list_options(ScanOptions)
+    def count(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> int:
+        """Return the number of rows of a table, without decoding states; parameters and errors as for :meth:`to_arrow`."""
+        scan = self.scan(table, **options)
+        return sum(batch.num_rows for batch in scan.select(scan.schema.names[:1]).batches())
 
     # ---- Arrow --------------------------------------------------------------------------------
 

@@ -158,7 +158,9 @@ def _statements(text: str) -> list[str]:
 def _prompt(engine: Engine, run: Callable[[str], None]) -> None:
     """Read statements at a prompt and run them. Errors do not end the prompt."""
     schema = f", default schema {engine.default}" if len(engine.snapshots) > 1 else ""
-    print_line(f"{several(len(engine.names()), 'table')}{schema}. Statements end with a semicolon; .help lists commands.")
+    print_line(
+        f"{several(len(engine.names()), 'table')}{schema}. Statements end with a semicolon; .help lists commands."
+    )
     for statement in _typed_statements(engine):
         try:
             run(statement)

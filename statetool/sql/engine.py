@@ -151,7 +151,11 @@ class Engine:
         table = DuckDBTable(source) if isinstance(source, TableSource) else source
         self._use(schema)
         try:
-            rows = relation(self.connection, table) if isinstance(table, DuckDBTable) else self.connection.from_arrow(table)
+            rows = (
+                relation(self.connection, table)
+                if isinstance(table, DuckDBTable)
+                else self.connection.from_arrow(table)
+            )
             rows.create_view(name)
         except duckdb.Error as error:
             raise OptionError(f"table {name!r} is not available in DuckDB: {_message(error)}") from error

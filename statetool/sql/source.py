@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +12,8 @@ import pyarrow as pa
 from statetool.serializers.base import Serializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.sql.conditions import Condition, allowed_values
-from statetool.tables.kind import KeyedKind
 from statetool.tables.key_values import can_look_up, plain_values
+from statetool.tables.kind import KeyedKind
 from statetool.tables.kinds import find_kind
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan, plan_table, registered_name, scan_table

@@ -74,7 +74,17 @@ def _duration(value: Any) -> Any:
 
 def csv_lines(batches: pa.RecordBatchReader) -> Iterator[str]:
     """Yield lines of CSV, the first of which has the names of columns. Nested values are JSON, and nulls are empty."""
-    yield _csv_line(batches.schema.names)
+    yield csv_header(batches.schema)
+    yield from csv_rows(batches)
+
+
+def csv_header(schema: pa.Schema) -> str:
+    """Return the line with the names of columns."""
+    return _csv_line(schema.names)
+
+
+def csv_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """Yield the lines of rows."""
     for batch in batches:
         for row in json_rows(batch):
             yield _csv_line([_csv_value(value) for value in row.values()])

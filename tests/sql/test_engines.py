@@ -114,7 +114,9 @@ def test_keys_are_found_by_their_bytes(corpus: Path, scanned_keys: list[Any]) ->
         keys = arrow["key"].to_pylist()
         for key in {k for k in (keys[0], keys[-1]) if isinstance(k, int | str | bool)}:
             expected = values(in_duckdb(arrow.filter(pa.array([k == key for k in keys]))))
-            relation = operator.to_duckdb(table, **options).filter(duckdb.ColumnExpression("key") == duckdb.ConstantExpression(key))
+            relation = operator.to_duckdb(table, **options).filter(
+                duckdb.ColumnExpression("key") == duckdb.ConstantExpression(key)
+            )
             assert values(result(relation)) == expected, (operator, table, key)
             frame = operator.to_polars(table, **options).filter(pl.col("key") == key).collect()
             assert len(frame) == len(expected), (operator, table, key)
