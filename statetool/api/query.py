@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from typing_extensions import Unpack
@@ -139,8 +139,8 @@ def engine(
 def _openers(snapshots: Snapshots) -> Iterable[tuple[str, Callable[[], Savepoint]]]:
     match snapshots:
         case Catalog():
-            found = [(d.name, d) for d in map(snapshots.__getitem__, snapshots) if not d.head.problem]
-            return [(_schema(name), lambda database=database: database.savepoint) for name, database in found]
+            databases = [snapshots[name] for name in snapshots]
+            return [(_schema(d.name), partial(getattr, d, "savepoint")) for d in databases if not d.head.problem]
         case Mapping():
             return [(_schema(name), _opener(snapshot)) for name, snapshot in snapshots.items()]
     path = snapshots.path if isinstance(snapshots, Savepoint) else snapshots

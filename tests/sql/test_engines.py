@@ -18,9 +18,8 @@ from statetool.columns.python_values import as_python, number_of
 from statetool.columns.storable import storable_schema, store_empty_structs
 from statetool.demo import SAVEPOINT
 from statetool.errors import StatetoolError, UnknownNameError
-from statetool.sql import source
 from statetool.tables.request import ScanRequest
-from statetool.tables.scan import TableScan
+from statetool.tables.scan import TableScan, scan_table
 
 CASES = ("v2_3_0-rocksdb-canonical", "v1_20_5-hashmap-native")
 SQL_CASES = ("group-agg", "interval-join")
@@ -65,10 +64,9 @@ def scanned_keys(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     def record(operator: Any, request: ScanRequest) -> TableScan:
         seen.append(request.keys)
-        return original(operator, request)
+        return scan_table(operator, request)
 
-    original = source.scan_table
-    monkeypatch.setattr(source, "scan_table", record)
+    monkeypatch.setattr("statetool.sql.source.scan_table", record)
     return seen
 
 
