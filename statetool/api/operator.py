@@ -6,12 +6,13 @@ Without a session, ``to_arrow`` and the ``..._batches`` methods return the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
 from typing_extensions import Self, TypeVar, Unpack
 
 from statetool.api.execution import Execution
+from statetool.api.export import export_request
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
 from statetool.io.cursor import Cursor
@@ -647,27 +648,7 @@ class Operator(Generic[Writer]):
             The style needs Spark or cannot hold a type, or the table has no key groups.
         """
         request = ScanRequest.of(table, **options)
-        return self.export_request(request, target, style=style, by_key_group=by_key_group, append_as=append_as)
-
-    def export_request(
-        self, request: ScanRequest, target: str, *, style: str, by_key_group: bool, append_as: int | None
-    ) -> int:
-        """Write the table of a request; parameters, result and errors as for :meth:`export`."""
-        if self.execution.spark is not None:
-            from statetool.spark.export import export_table
-
-            return export_table(self, request, target, style=style, by_key_group=by_key_group, append_as=append_as)
-        from statetool.tables.export_files import export_scan
-
-        return export_scan(
-            self.plan(replace(request, key_group=request.key_group or by_key_group)),
-            request.table,
-            target,
-            style=style,
-            by_key_group=by_key_group,
-            append_as=append_as,
-            threads=self.execution.threads,
-        )
+        return export_request(self, request, target, style=style, by_key_group=by_key_group, append_as=append_as)
 
     @list_options(ScanOptions)
     def count(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> int:

@@ -174,13 +174,16 @@ def export(
       statetool export savepoint-1a2b orders keyed_state s3://bucket/orders
       statetool export savepoint-1a2b orders timers timers --format csv
     """
+    from statetool.api.export import export_request
+
     if style in ("delta", "iceberg"):
         options = replace(options, on_spark=True)
     savepoint = open_snapshot(path, options, operators=[operator], spark=options.spark)
     if options.threads is not None:
         savepoint = savepoint.with_execution(replace(savepoint.execution, threads=options.threads))
     echo_err(f"exporting {operator} {request.table} to {target} as {style}")
-    rows = savepoint[operator].export_request(
+    rows = export_request(
+        savepoint[operator],
         request,
         target,
         style=style,
