@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -47,7 +49,8 @@ def connect(memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> Any
     duckdb = require_duckdb()
     config: dict[str, Any] = {
         "memory_limit": memory_limit,
-        "temp_directory": tempfile.mkdtemp(prefix="statetool-sql-"),
+        # DuckDB creates the directory when a query needs it, and removes it at the end.
+        "temp_directory": os.path.join(tempfile.gettempdir(), f"statetool-sql-{uuid.uuid4().hex}"),
         "autoinstall_known_extensions": "false",
         "python_enable_replacements": "false",
     }
