@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 from typing_extensions import Self, TypeVar, Unpack
 
 from statetool.api.execution import Execution
-from statetool.api.export import export_request
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
 from statetool.io.cursor import Cursor
@@ -647,6 +646,8 @@ class Operator(Generic[Writer]):
         OptionError
             The style needs Spark or cannot hold a type, or the table has no key groups.
         """
+        from statetool.api.export import export_request
+
         request = ScanRequest.of(table, **options)
         return export_request(self, request, target, style=style, by_key_group=by_key_group, append_as=append_as)
 
