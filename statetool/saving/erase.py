@@ -6,10 +6,9 @@ changed at all. In the others, only the key groups with such entries are written
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from statetool.errors import (
     EncodeError,
@@ -23,7 +22,7 @@ from statetool.saving.remaining_copies import RemainingCopy, remaining_copies
 from statetool.saving.streams.filtered import filtered_streams
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
 from statetool.saving.streams.predicates import PredicateFilter, check_predicate
-from statetool.saving.tally import Tally, tally_removed
+from statetool.saving.tally import Map, Tally, tally
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
@@ -31,8 +30,6 @@ from statetool.tables.option_text import Key
 from statetool.tables.scan import encode_keys, key_forms
 from statetool.types.operators import OperatorRecord
 
-#: Calls a function for each item of a list, and returns the results in order.
-Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 Form = Literal["unchanged", "in place", "canonical"]
 
 
@@ -199,7 +196,7 @@ def _fits(operator: OperatorInventory, key: Key) -> bool:
 
 
 def plan_erase(
-    inventory: Inventory, choice: KeyChoice, operators: Sequence[str], map: Map, *, root: str | None = None
+    inventory: Inventory, choice: KeyChoice, operators: Sequence[str], in_tasks: Map, *, root: str | None = None
 ) -> ErasePlan:
     """Plan which entries to remove. Reads the key groups that can hold the keys, or all for a condition.
 
@@ -207,7 +204,7 @@ def plan_erase(
     ----------
     operators
         Uids or operator ids. By default all operators with keyed state whose key type fits.
-    map
+    in_tasks
         Calls a function for each item of a list, in threads or tasks.
     root
         Directory in which to look for other snapshots.
@@ -245,7 +242,7 @@ def plan_erase(
             continue
         operator_id = operator.state.operator_id
         filters[operator_id] = entry_filter
-        removed = tally(operator, entry_filter, map)
+        removed = tally(operator, entry_filter, in_tasks)
         form: Form = "unchanged"
         if removed.entries:
             narrowed = _narrow(entry_filter, removed)
@@ -274,17 +271,7 @@ def plan_erase(
     )
 
 
-def tally(operator: OperatorInventory, entry_filter: EntryFilter, map: Map) -> Tally:
-    """Count the entries of an operator that a filter removes, by state. Reads the key groups that may change."""
-    groups = {g for g in range(operator.state.max_parallelism) if entry_filter.may_change(g)}
-    sources = operator.keyed.sources(groups=groups, raw=True)
-    total = Tally()
-    for part in map(partial(tally_removed, entry_filter), sources):
-        total = total + part
-    return total
-
-
-def prove(inventory: Inventory, plan: ErasePlan, map: Map) -> Proof:
+def prove(inventory: Inventory, plan: ErasePlan, in_tasks: Map) -> Proof:
     """Read a written snapshot again and check that it has no entry of the removed keys.
 
     Raises
@@ -295,7 +282,7 @@ def prove(inventory: Inventory, plan: ErasePlan, map: Map) -> Proof:
     entries = 0
     by_id = {o.state.operator_id: o for o in inventory.operators.values()}
     for operator_id, entry_filter in plan.filters.items():
-        found = tally(by_id[operator_id], entry_filter, map)
+        found = tally(by_id[operator_id], entry_filter, in_tasks)
         if found.entries:
             raise FormatError(
                 f"the written snapshot still has {several(found.entries, 'entry', 'entries')} of the removed keys",
