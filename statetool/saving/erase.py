@@ -21,7 +21,8 @@ from statetool.saving.composition import OperatorChange
 from statetool.saving.remaining_copies import RemainingCopy, remaining_copies
 from statetool.saving.streams.filtered import filtered_streams
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
-from statetool.saving.streams.predicates import PredicateFilter, check_predicate
+from statetool.saving.streams.predicates import PredicateFilter, is_key_predicate
+from statetool.saving.streams.row_predicates import RowFilter, row_filter
 from statetool.saving.tally import Map, Tally, tally
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.inventory import Inventory
@@ -124,7 +125,7 @@ class ErasePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyChoice:
-    """The keys to erase or to keep: either a list of plain values, or a SQL condition on the column ``key``."""
+    """The keys to erase or to keep: either a list of plain values, or a SQL condition on the key and the states."""
 
     keys: tuple[Key, ...] | None
     where: str | None
@@ -156,7 +157,7 @@ class KeyChoice:
         EncodeError
             A key does not have the type of the operator's keys.
         OptionError
-            The condition does not fit the keys.
+            The condition does not fit the columns of ``keyed_state``.
         UnsupportedError
             The keys of the operator cannot be decoded.
         """
@@ -167,8 +168,9 @@ class KeyChoice:
                 hint="declare the class with --declare or --jar, or choose other operators with --uid",
             ).at(operator=operator.label)
         if self.where is not None:
-            check_predicate(self.where, serializer)
-            return PredicateFilter(where=self.where, keep=self.keep)
+            if is_key_predicate(self.where, serializer):
+                return PredicateFilter(where=self.where, keep=self.keep)
+            return row_filter(operator, self.where, keep=self.keep)
         assert self.keys is not None
         for key in self.keys:
             if not _fits(operator, key):
@@ -303,7 +305,7 @@ def _narrow(entry_filter: EntryFilter, removed: Tally) -> EntryFilter:
     """Return the filter for the key groups that have entries to remove."""
     if isinstance(entry_filter, KeyFilter) and not entry_filter.keep:
         return replace(entry_filter, groups=entry_filter.groups & removed.groups)
-    if isinstance(entry_filter, PredicateFilter):
+    if isinstance(entry_filter, PredicateFilter | RowFilter):
         return entry_filter.within(frozenset(removed.groups))
     return entry_filter
 

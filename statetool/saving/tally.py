@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -151,10 +150,18 @@ def whole_key_groups(
 def tally(operator: OperatorInventory, entry_filter: EntryFilter, in_tasks: Map) -> Tally:
     """Count the entries of an operator that a filter removes, by state. Reads the key groups that may change."""
     groups = {g for g in range(operator.state.max_parallelism) if entry_filter.may_change(g)}
+    parts = [
+        (entry_filter.for_task(list(readers[0].group_sizes())), readers)
+        for readers in whole_key_groups(operator, groups)
+    ]
     total = Tally()
-    for part in in_tasks(partial(tally_removed, entry_filter), whole_key_groups(operator, groups)):
+    for part in in_tasks(_tally_part, parts):
         total = total + part
     return total
+
+
+def _tally_part(part: tuple[EntryFilter, Iterable[KeyGroupReader]]) -> Tally:
+    return tally_removed(*part)
 
 
 def tally_removed(entry_filter: EntryFilter, readers: Iterable[KeyGroupReader]) -> Tally:
