@@ -168,6 +168,32 @@ def test_set_values_and_timers_are_seen(
     assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []
 
 
+@pytest.mark.case("{written}")
+@with_cases
+def test_values_set_in_windows_are_fired(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    source = opened(case, expected, tmp_path)
+    tumbling = expected["win-tumble-reduce"]["keyed_state"]["states"]["window-contents"]["rows"][-1]
+    window = tumbling["namespace"]
+    change = {"window-contents.f1": 100_000}
+    path = str(tmp_path / "one")
+    statetool.set_values(source, path, "win-tumble-reduce", tumbling["key"], change, namespace=window)
+    tumbling["value"][1] = 100_000
+
+    # Sessions are named as the timers and tables show them, which may be another window than the one that stores the contents.
+    sessions = expected["win-session-reduce"]["keyed_state"]["states"]
+    merged = sessions["merging-window-set"]["rows"][0]
+    session, stored = merged["value"][0]
+    second = statetool.load(path, uids=[u for u in source if source[u].uid])
+    statetool.set_values(second, str(tmp_path / "sp"), "win-session-reduce", merged["key"], change, namespace=session)
+    contents = sessions["window-contents"]["rows"]
+    next(r for r in contents if r["key"] == merged["key"] and r["namespace"] == stored)["value"][1] = 100_000
+    assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []
+
+
 def row_of(states: dict[str, Any], state: str, key: Any) -> dict[str, Any]:
     row: dict[str, Any] = next(row for row in states[state]["rows"] if row["key"] == key)
     return row
