@@ -98,6 +98,22 @@ def test_erased_keys_are_absent_and_their_timers_never_fire(
 
 @pytest.mark.case("{written}")
 @with_cases
+def test_keys_chosen_by_their_values_are_absent(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    rows = expected["with-ttl"]["keyed_state"]["states"]["ttl-sum"]["rows"]
+    sums = {row["key"]: row["value"] for row in rows}
+    limit = sorted(sums.values())[len(sums) // 2]
+    source = opened(case, expected, tmp_path)
+    statetool.erase(source, str(tmp_path / "sp"), where=f'"ttl-sum" >= {limit}', operators=["with-ttl"])
+    assert keep_rows(expected, lambda uid, key: uid != "with-ttl" or sums[key] < limit) > 0
+    assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []
+
+
+@pytest.mark.case("{written}")
+@with_cases
 def test_a_sample_restores(flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str) -> None:
     case = own_case(corpus, flink, written)
     expected = expected_of(case)
