@@ -439,7 +439,7 @@ def _warn_of_commit_ids(savepoint: statetool.Savepoint, only: str | None) -> Non
 @sinks.command()
 @_path_argument
 @click.option("--timeout", help="Kafka's transaction.timeout.ms of the sink: 15m, 1h, 900s.")
-@click.option("--commands", is_flag=True, help="Print commands for Kafka's command-line tools.")
+@click.option("--commands", is_flag=True, help="Print commands for the tools of Kafka and Doris.")
 @_read_options
 def pending(options: CommonOptions, path: str, only: str | None, timeout: str | None, commands: bool) -> None:
     """Show uncommitted transactions, and their fate on restore.
@@ -466,8 +466,10 @@ def pending(options: CommonOptions, path: str, only: str | None, timeout: str | 
     output = options.output
     output.rows(rows, columns=_PENDING_COLUMNS)
     if commands and not output.is_json:
-        output.text(*dict.fromkeys(line for r in rows if r.commands for line in r.commands.split("\n")))
-        echo_err("Kafka's tools can only abort transactions; to commit them, restore the job")
+        lines = dict.fromkeys(line for r in rows if r.commands for line in r.commands.split("\n"))
+        output.text(*lines)
+        if any(line.startswith("kafka-") for line in lines):
+            echo_err("Kafka's tools can only abort transactions; to commit them, restore the job")
     for sink in operators:
         finished = sum(s.finished for s in sink.operator.state.subtasks)
         if finished and sink.state.pending:
