@@ -45,6 +45,7 @@ _LAG_COLUMNS = ("split_id", "subtask", "position", "end", "lag", "spread", "time
 _SINK_COLUMNS = ("operator", "connector", "role", "pending", "open", "oldest_checkpoint", "finished_subtasks", "note")
 _PENDING_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "age_ms", "verdict")
 _COMMIT_COLUMNS = ("operator", "connector", "checkpoint_id", "highest_known", "message")
+_TABLE_COMMIT_COLUMNS = ("operator", "name", "checkpoint_id", "highest_committed", "outcome", "message")
 _LOST_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "file")
 #: The first equals sign ends the name.
 _EQUALS: Final = "set a split whose id contains an equals sign with --offsets FILE, columns split and position"
@@ -418,6 +419,38 @@ def committed(options: CommonOptions, path: str, only: str | None) -> None:
     """
     rows = _commit_ids(_open(path, options, only), only)
     options.output.rows(rows, columns=_COMMIT_COLUMNS)
+    if any(r.is_problem for r in rows):
+        sys.exit(1)
+
+
+@sinks.command("check")
+@_path_argument
+@click.option("--paimon", metavar="TABLE", help="Folder of the Paimon table that the job writes.")
+@click.option("--iceberg", metavar="TABLE", help="Folder or metadata file of the Iceberg table.")
+@_read_options
+def check_sinks(options: CommonOptions, path: str, only: str | None, paimon: str | None, iceberg: str | None) -> None:
+    """Compare uncommitted transactions with a table.
+
+    Shows which ones the table already has, which a restore commits, and which it drops.
+
+    Exits 1 if a restore drops a transaction, or if this is unknown.
+
+    Examples:
+      statetool sinks check savepoint-1a2b --paimon s3://warehouse/shop.db/orders
+      statetool sinks check savepoint-1a2b --iceberg s3://warehouse/shop/orders
+    """
+    from statetool.connectors.table_commits import table_commit_rows
+
+    if (paimon is None) == (iceberg is None):
+        raise OptionError("sinks are compared with one table", hint="pass --paimon TABLE or --iceberg TABLE")
+    savepoint = _open(path, options, only)
+    operators = _operators(savepoint, only)
+    if paimon is not None:
+        rows = table_commit_rows(operators, paimon, "paimon")
+    else:
+        assert iceberg is not None
+        rows = table_commit_rows(operators, iceberg, "iceberg")
+    options.output.rows(rows, columns=_TABLE_COMMIT_COLUMNS)
     if any(r.is_problem for r in rows):
         sys.exit(1)
 
