@@ -205,9 +205,9 @@ def connected(cases: Path, name: str) -> list[Any]:
             table = committing(7, *paimon(7)).write(f"{folder}/table").inventory
             return list(commit_id_rows(table.operators.values(), 7))
     if name == "table_commits":
-        case = unpack(PACKED, cases / "lakes") / "paimon-1.3.1"
-        operators = statetool.load(str(case / "snapshot")).inventory.operators.values()
-        return table_commit_rows(operators, str(case / "table"), "paimon")
+        lake = unpack(PACKED, cases / "lakes") / "paimon-1.3.1"
+        operators = statetool.load(str(lake / "snapshot")).inventory.operators.values()
+        return table_commit_rows(operators, str(lake / "table"), "paimon")
     if name == "pending":
         all_sinks = sinks_of(savepoint.inventory.operators.values())
         return [r for s in all_sinks for r in pending_rows(s, now_ms=10, snapshot_ms=1, timeout_ms=5)]

@@ -132,8 +132,8 @@ def test_buffered_requests_are_pending_and_can_be_dropped(tmp_path: Path) -> Non
     assert [json.loads(p["details"]) for p in pending] == state["expected"] * 2
     dropped = ["buffered-1", "buffered-4", "buffered-7"]
     lose = [word for name in dropped for word in ("--lose", name)]
-    command = ["sinks", "forget", path, tmp_path / "t", "--uid", "sink", *lose]
-    assert [r["name"] for r in run(*command)] == dropped
+    lost = run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", *lose)
+    assert [r["name"] for r in lost] == dropped
     left = run("sinks", "pending", tmp_path / "t")
     expected = [e for n, e in enumerate(state["expected"] * 2) if f"buffered-{n}" not in dropped]
     assert [json.loads(p["details"]) for p in left] == expected
