@@ -46,7 +46,9 @@ def test_a_restore_commits_what_the_table_lacks_once(paimon_flink: FlinkMachine,
         return {r["outcome"] for r in rescaled.table_commits(paimon=str(table)).to_pylist()}
 
     def committed() -> list[tuple[int, int]]:
-        return [(s["commitIdentifier"], s["deltaRecordCount"]) for _, s in snapshots(table) if s["commitIdentifier"] in rows]
+        return [
+            (s["commitIdentifier"], s["deltaRecordCount"]) for _, s in snapshots(table) if s["commitIdentifier"] in rows
+        ]
 
     assert outcomes() == {"is_committed"}
     # The job failed before it committed.
