@@ -14,7 +14,7 @@ import statetool
 from statetool.connectors.iceberg_sink import IcebergCommittable
 from statetool.connectors.sinks import Sink, sinks_of
 from statetool.errors import FormatError, OptionError
-from tests.connectors.test_written_sinks import run
+from tests.support.connectors.commands import run
 from tests.support.connectors.lake_cases import PACKED
 from tests.support.corpora.archives import unpack
 

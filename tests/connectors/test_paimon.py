@@ -17,7 +17,7 @@ from statetool.connectors.paimon import PaimonCommittable, PaimonSink, read_comm
 from statetool.connectors.sinks import Sink, sinks_of
 from statetool.connectors.wire import read_version, whole_versioned
 from statetool.errors import FormatError, OptionError, StatetoolError
-from tests.connectors.test_written_sinks import run
+from tests.support.connectors.commands import run
 from tests.support.connectors.lake_cases import CASES, PACKED
 from tests.support.corpora.archives import unpack
 

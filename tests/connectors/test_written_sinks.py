@@ -21,6 +21,7 @@ from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE
 from statetool.connectors.starrocks import read_transactions
 from statetool.connectors.wire import read_version, write_versioned
 from statetool.errors import FormatError, StatetoolError, UnsupportedError
+from tests.support.connectors.commands import run
 from tests.support.connectors.layouts import framed, packed
 from tests.support.connectors.written import PROGRAMS, run_program, written_states
 
@@ -108,12 +109,6 @@ def written(folder: Path, state: str, *elements: bytes) -> Path:
     rows = statetool.bootstrap_list_state(state, values, type="BINARY")
     statetool.SavepointWriter.new().with_operator("sink", rows, parallelism=1).write(str(folder))
     return folder
-
-
-def run(*args: str | Path, code: int = 0) -> Any:
-    done = CliRunner().invoke(cli, [*map(str, args), "--json"])
-    assert done.exit_code == code, (done.stdout, done.stderr)
-    return json.loads(done.stdout)
 
 
 def writer_of(connector: str) -> dict[str, Any]:
