@@ -117,7 +117,11 @@ class FirehoseSink(AsyncSink):
     name: ClassVar[str] = "firehose-sink"
 
     def read_request(self, c: Cursor, size: int) -> Mapping[str, Any]:
-        return _payload(c.take(size))
+        start = c.pos
+        data = c.take(size)
+        if _OPERATION.match(data):
+            raise c.fail("expected data of Firehose, not an operation of Elasticsearch", pos=start)
+        return _payload(data)
 
 
 class HttpSink(AsyncSink):

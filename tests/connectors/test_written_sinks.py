@@ -240,3 +240,16 @@ def test_the_connectors_write_what_is_packed(folder: str) -> None:
     packed_states = [{**s, "data": s["data"].hex()} for s in STATES]
     for line in run_program(folder):
         assert json.loads(line) in packed_states
+
+
+def test_requests_of_elasticsearch_follow_its_source() -> None:
+    """Composed bytes: the connector's jars were not available."""
+    operations = [
+        head + b"\x00co.elastic.clients.elasticsearch.core.bulk." + name + b"rest"
+        for head, name in ((b"\x01\x01", b"IndexOperatio\xee"), (b"\x01", b"DeleteOperatio\xee"))
+    ]
+    data = packed((8, -1), (4, 2), *(packed((8, len(o)), o) for o in operations))
+    found = readings({"role": "writer", "version": 1, "data": data})
+    # Bytes of this size would also be requests of Firehose.
+    assert found.keys() == {"elasticsearch8-sink"}
+    assert [r.fields["operation"] for r in found["elasticsearch8-sink"]] == ["IndexOperation", "DeleteOperation"]
