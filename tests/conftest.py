@@ -38,6 +38,7 @@ GIVEN: Final = {
     "lombok_classes": "--maven",
     "kotlin_classes": "--maven",
     "commons_classes": "--maven",
+    "connectors_by_maven": "--maven",
     "message_flink": "--maven",
     "lakes": "--lakes",
 }
@@ -147,6 +148,11 @@ def sql_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def connector_cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Savepoints of jobs with source and sink connectors, one folder per case."""
     return unpack(HERE / "corpus" / "connectors.tar.xz", tmp_path_factory.mktemp("connectors"))
+
+
+@pytest.fixture(scope="session")
+def connectors_by_maven() -> None:
+    """Allow a test to run connectors whose jars Maven fetches (``--maven``)."""
 
 
 @pytest.fixture(scope="session")
