@@ -251,7 +251,8 @@ def _enums(old: EnumSerializer, new: EnumSerializer) -> Resolution:
     if missing := [n for n in old.names if n not in new.names]:
         constants = f"constant{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
         reason = f"The enum {old.enum_class} lost the {constants}."
-        return Resolution.because(Level.INCOMPATIBLE, reason, f"Keep the {constants} in the enum.")
+        remedy = migration_remedy("Or write a copy of the snapshot without them.", f"Keep the {constants} in the enum.")
+        return Resolution.because(Level.INCOMPATIBLE, reason, remedy)
     if (old.names, old.ids) == (new.names[: len(old.names)], new.ids[: len(old.names)]):
         return _AS_IS if len(old.names) == len(new.names) else Resolution(Level.RECONFIGURED)
     if type(old) is not EnumSerializer:
@@ -326,7 +327,7 @@ def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
         return Resolution.because(
             Level.INCOMPATIBLE,
             f"The SQL row {old.type_name} became {new.type_name}. Flink matches columns by position and type.",
-            replace(MIGRATE, text=f"Keep the columns of the old row. {MIGRATE.text}"),
+            replace(MIGRATE, otherwise="Keep the columns of the old row."),
         )
     return _another_snapshot(old)
 
