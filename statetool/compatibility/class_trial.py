@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from statetool.compatibility.key_hashes import resolve_hash_codes
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine, migration_remedy
 from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, sentence
 from statetool.io.cursor import Cursor, LenientCursor
@@ -152,6 +153,10 @@ class NewClasses:
             found.setdefault(place, []).extend(r for s in serializers for r in self._of_classes(s))
         for place, serializers in trial.serializers(trial.new):
             found.setdefault(place, []).extend(r for s in serializers for r in self._of_own_code(s))
+        if old.listed_keyed:
+            found.setdefault(("keyed", ""), []).append(
+                resolve_hash_codes(old, types, self._is_same if self.old.source else None)
+            )
         for place, resolution in trial.run():
             found.setdefault(place, []).append(resolution)
         return {place: combine(resolutions) for place, resolutions in found.items()}

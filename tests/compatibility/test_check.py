@@ -79,8 +79,8 @@ def test_with_jars_nearly_all_is_known() -> None:
     table = [replace(r, verdict=r.with_jars, warnings=r.warnings_with_jars) for r in pairs.table()]
     assert _wrong(table) == []
     assert _too_strict(table) == set()
-    assert sum(r.verdict == "unknown" for r in table) <= 0.015 * len(table)
-    assert sum(map(_is_right, table)) >= 0.98 * len(table)
+    assert sum(r.verdict == "unknown" for r in table) <= 0.005 * len(table)
+    assert sum(map(_is_right, table)) >= 0.985 * len(table)
 
 
 @pytest.fixture(scope="module")

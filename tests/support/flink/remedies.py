@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from click.testing import CliRunner
 
@@ -16,6 +16,9 @@ from tests.support.flink import pairs
 from tests.support.flink.machine import FlinkMachine
 from tests.support.flink.pair_states import Pair
 from tests.support.flink.pair_suites import Suite
+
+#: Results of commands that help.
+MENDED: Final = ("same", "kept", "converted", "restored", "empty")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +30,8 @@ class Remedied:
     commands
         As printed.
     result
-        ``same``, ``kept``, ``other`` or ``restored``: what Flink restored, as in the table of pairs. ``empty``: the commands left the state
+        ``same``, ``kept``, ``other`` or ``restored``: what Flink restored, as in the table of pairs; ``converted``: the same values in
+        another form, such as numbers as text. ``empty``: the commands left the state
         out. ``choice``: the command shows the steps, and the user decides. ``failed``: a command failed. ``refused``: Flink refuses the
         result. ``none``: no command.
     output
@@ -120,4 +124,28 @@ def _run(
     if rows is None:
         return "refused", output
     found = rows[pair.name]
-    return ("empty" if not found else pairs.word(before, found)), output
+    if not found:
+        return "empty", output
+    result = pairs.word(before, found)
+    return ("converted" if result == "other" and _is_converted(before, found) else result), output
+
+
+def _is_converted(before: Any, after: Any) -> bool:
+    """Return True if rows have all parts of other ones, in the same order, whatever their form."""
+    old, new = (sorted(list(_parts(row)) for row in rows) for rows in (before, after))
+    return len(old) == len(new) and all(_contains(iter(b), a) for a, b in zip(old, new, strict=True))
+
+
+def _contains(parts: Iterator[str], wanted: list[str]) -> bool:
+    return all(part in parts for part in wanted)
+
+
+def _parts(value: Any) -> Iterator[str]:
+    """Yield the parts of a value as text."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from _parts(part)
+    elif value is not None:
+        yield str(value)
