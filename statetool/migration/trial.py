@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Final
@@ -29,8 +29,7 @@ def try_conversions(plan: MigrationPlan, snapshot: Inventory) -> MigrationPlan:
 
     Steps that need a decision are taken as accepted. States with impossible steps are not tried.
     """
-    by_id = {o.state.operator_id: o for o in snapshot.operators.values()}
-    return replace(plan, states=tuple(_tried(s, by_id[s.uid.operator_id]) for s in plan.states))
+    return replace(plan, states=tuple(_tried(s, snapshot.operator(s.uid)) for s in plan.states))
 
 
 def _tried(state: StateMigration, operator: OperatorInventory) -> StateMigration:
@@ -38,8 +37,7 @@ def _tried(state: StateMigration, operator: OperatorInventory) -> StateMigration
         return state
     run = _convert_entries if state.scope == "keyed" else _convert_elements
     try:
-        for _ in run(state.conversion, state.state, operator):
-            pass
+        run(state.conversion, state.state, operator)
     except NO_FINDING:
         raise
     except StatetoolError as error:
@@ -47,25 +45,24 @@ def _tried(state: StateMigration, operator: OperatorInventory) -> StateMigration
     return state
 
 
-def _convert_entries(conversion: TypeConversion, name: str, operator: OperatorInventory) -> Iterator[None]:
+def _convert_entries(conversion: TypeConversion, name: str, operator: OperatorInventory) -> None:
     request = EntryRequest(states=(name,), whole_keys=conversion.needs_whole_keys)
     left = _MOST_BYTES
     for stored in operator.keyed.managed:
         for source in stored.sources(operator.keyed.context, groups=None, target_bytes=TARGET_BYTES):
             header = source.header()
-            number = next((i for i, m in enumerate(header.states) if m.name == name), None)
-            for batch in source.batches(request) if number is not None else ():
+            number = next((i for i, m in enumerate(header.states) if m.name == name), -1)
+            for batch in source.batches(request) if number >= 0 else ():
                 entries = batch.of_state(number)
                 if len(entries):
-                    yield conversion.entries(header, entries) and None
+                    conversion.entries(header, entries)
                 left -= int((batch.value_end - batch.key).sum())
                 if left < 0:
                     return
 
 
-def _convert_elements(conversion: TypeConversion, name: str, operator: OperatorInventory) -> Iterator[None]:
+def _convert_elements(conversion: TypeConversion, name: str, operator: OperatorInventory) -> None:
     table = next(t for t, (scope, state) in operator.state_tables.items() if (scope, state) == ("operator", name))
     splits = (s for s in scan_table(operator, ScanRequest.of(table)).splits if isinstance(s, ElementSplit))
     raw = islice(chain.from_iterable(map(raw_elements, splits)), _MOST_ELEMENTS)
-    for _ in convert_elements(conversion, ([element] for element in raw)):
-        yield
+    deque(convert_elements(conversion, ([element] for element in raw)), maxlen=0)
