@@ -376,7 +376,7 @@ def _parts_of(
 
 def _read_many(reader: _Reader, data: Any, start: Any, end: Any, classes: NewClasses) -> None:
     """Read values: all at once, or one by one if some differ."""
-    if record := _unreadable_record(reader.new):
+    if record := unreadable_record(reader.new):
         reader.trial.failed = (
             f"Flink cannot read values with the new classes: Kryo 2 has no serializer for the record {record}."
         )
@@ -429,7 +429,7 @@ def _decode(serializer: Serializer, raw: bytes, *, is_list: bool) -> tuple[list[
     return values, c.left
 
 
-def _unreadable_record(serializer: Serializer) -> str:
+def unreadable_record(serializer: Serializer) -> str:
     """Return a record that Kryo 2 would have to read, empty if there is none."""
     kryo_2 = (p for p in all_parts(serializer) if isinstance(p, KryoSerializer) and p.context.kryo == 2)
     return next((d.name for part in kryo_2 for d in part.declarations() if d.record), "")

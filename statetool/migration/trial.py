@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Final
 
+from statetool.compatibility.class_trial import unreadable_record
 from statetool.entries.form import EntryRequest
 from statetool.entries.sizes import TARGET_BYTES
 from statetool.errors import NO_FINDING, StatetoolError
@@ -35,6 +36,9 @@ def try_conversions(plan: MigrationPlan, snapshot: Inventory) -> MigrationPlan:
 def _tried(state: StateMigration, operator: OperatorInventory) -> StateMigration:
     if any(step.change == "impossible" for step in state.steps):
         return state
+    serializers = state.conversion.meta.serializers.values()
+    if record := next(filter(None, map(unreadable_record, serializers)), ""):
+        return replace(state, failure=f"Kryo 2 has no serializer for the record {record}")
     run = _convert_entries if state.scope == "keyed" else _convert_elements
     try:
         run(state.conversion, state.state, operator)
