@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.spark.lakes import submit_options
 
@@ -136,6 +137,14 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Savepoints and checkpoints of DataStream jobs, one folder per case."""
     return unpack(HERE / "corpus" / "public-datastream.tar.xz", tmp_path_factory.mktemp("corpus")) / "public"
+
+
+@pytest.fixture(scope="session")
+def public_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A jar of the classes of those jobs."""
+    folder = tmp_path_factory.mktemp("public")
+    source = HERE / "support" / "flink" / "java" / "corpus" / "PublicTypes.java"
+    return make_jar(folder / "job.jar", files_of(compile_java([source], folder / "classes")))
 
 
 @pytest.fixture(scope="session")
