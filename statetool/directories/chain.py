@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -81,16 +82,23 @@ def chain(root: str, *, rebase: Mapping[str, str] | None = None) -> Chain:
     """
     tree = survey([root], rebase=tuple((rebase or {}).items()))
     retained = sorted((s for s in tree.snapshots if s.metadata is not None), key=_order)
-    users: dict[str, list[int]] = {}
+    references = Counter[str]()
+    last: dict[str, int] = {}
     for i, snapshot in enumerate(retained):
-        for name in snapshot.needed:
-            users.setdefault(name, []).append(i)
+        references.update(snapshot.needed.keys())
+        last.update(dict.fromkeys(snapshot.needed, i))
     needed_ranges: dict[str, Ranges] = {}
-    rows = [_checkpoint(i, snapshot, needed_ranges, users, tree) for i, snapshot in enumerate(retained)]
-    names = sorted(users, key=lambda name: (users[name][0], users[name][-1], name))
+    rows, first = [], dict[str, int]()
+    for i, snapshot in enumerate(retained):
+        first.update(dict.fromkeys(snapshot.needed.keys() - needed_ranges.keys(), i))
+        rows.append(_checkpoint(snapshot, needed_ranges, references, tree))
+    names = sorted(references, key=lambda name: (first[name], last[name], name))
     return Chain(
         checkpoints=tuple(rows),
-        files=tuple(_file(name, users[name], needed_ranges[name], rows, tree) for name in names),
+        files=tuple(
+            _file(name, (rows[first[name]], rows[last[name]]), references[name], needed_ranges[name], tree)
+            for name in names
+        ),
         unreadable=tuple((s.directory, s.problem) for s in tree.snapshots if s.metadata is None),
     )
 
@@ -102,11 +110,7 @@ def _order(snapshot: FoundSnapshot) -> tuple[int, int, str]:
 
 
 def _checkpoint(
-    index: int,
-    snapshot: FoundSnapshot,
-    needed_ranges: dict[str, Ranges],
-    users: Mapping[str, list[int]],
-    tree: Survey,
+    snapshot: FoundSnapshot, needed_ranges: dict[str, Ranges], references: Mapping[str, int], tree: Survey
 ) -> ChainCheckpoint:
     """Return the row of a snapshot, and add its needed ranges to ``needed_ranges``."""
     metadata, file = snapshot.metadata, snapshot.metadata_file
@@ -115,11 +119,15 @@ def _checkpoint(
     total = new = file.size_bytes
     for name, ranges in snapshot.needed.items():
         before = needed_ranges.get(name)
-        needed_ranges[name] = join_ranges(before, ranges)
-        total += bytes_of_ranges(ranges)
-        new += bytes_of_ranges(needed_ranges[name]) - (0 if before is None else bytes_of_ranges(before))
-    own = [name for name in snapshot.needed if users[name] == [index]]
-    sizes = [f.size_bytes for f in map(tree.find, own) if f is not None]
+        size = ranges if isinstance(ranges, int) else bytes_of_ranges(ranges)
+        total += size
+        if before is None:
+            needed_ranges[name] = ranges
+            new += size
+        elif ranges != before:
+            joined = needed_ranges[name] = join_ranges(before, ranges)
+            new += bytes_of_ranges(joined) - bytes_of_ranges(before)
+    sizes = [f.size_bytes for name in snapshot.needed if references[name] == 1 and (f := tree.find(name)) is not None]
     return ChainCheckpoint(
         path=snapshot.directory,
         job=snapshot.job,
@@ -136,13 +144,16 @@ def _checkpoint(
     )
 
 
-def _file(name: str, users: list[int], ranges: Ranges, rows: list[ChainCheckpoint], tree: Survey) -> ChainFile:
+def _file(
+    name: str, users: tuple[ChainCheckpoint, ChainCheckpoint], references: int, ranges: Ranges, tree: Survey
+) -> ChainFile:
+    """Return the row of a file. ``users`` are the first and the last snapshot that need it."""
     file = tree.find(name)
     return ChainFile(
         path=name,
         size_bytes=file.size_bytes if file is not None else None,
         needed_bytes=bytes_of_ranges(ranges),
-        first_checkpoint=rows[users[0]].checkpoint_id,
-        last_checkpoint=rows[users[-1]].checkpoint_id,
-        references=len(users),
+        first_checkpoint=users[0].checkpoint_id,
+        last_checkpoint=users[1].checkpoint_id,
+        references=references,
     )

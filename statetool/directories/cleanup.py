@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from statetool.directories.orphans import DEFAULT_MIN_AGE, OrphanFile, age_seconds, check_known, find_orphans
-from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT, FoundSnapshot, Survey, survey
+from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT, FoundSnapshot, Survey, names_of, survey
 from statetool.directories.trash import Trash, TrashedFile
 from statetool.errors import DirectoryInUseError, OptionError, UnknownNameError, several, suggest
 from statetool.io import files
@@ -136,8 +136,7 @@ def delete_checkpoint(
     def choose(tree: Survey) -> tuple[list[TrashedFile], list[OrphanFile]]:
         chosen = _find_checkpoint(tree, trash.root, checkpoint)
         _check_not_newest(tree, chosen)
-        others = {name for s in tree.snapshots if s is not chosen for name in s.named}
-        needed = {uri for s in tree.snapshots if s is not chosen for uri in s.needed}
+        needed, others = names_of(s for s in tree.snapshots if s is not chosen)
         inside = f"{trash.root.rstrip('/')}/"
         own = sorted({uri for uri in chosen.needed if uri.startswith(inside) and uri in tree.files} - needed)
         alone = [tree.files[uri] for uri in own if uri.rpartition("/")[2] not in others]
@@ -296,7 +295,7 @@ def _check_afterwards(
         There was such metadata.
     """
     tree = survey(roots, rebase=rules)
-    named = {name for s in tree.snapshots for name in s.named}
+    _, named = names_of(tree.snapshots)
     unread = [s.directory for s in tree.snapshots if s.metadata is None and s.metadata_file is not None]
     wanted = [row for row in moved if unread or row.path.rpartition("/")[2] in named]
     if wanted:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from statetool.directories.heads import SnapshotHead, checkpoint_heads
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, UnsupportedError, warn
-from statetool.formats.metadata import parse_metadata
+from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
 
@@ -238,7 +238,8 @@ def _is_whole(head: SnapshotHead) -> bool:
     """
     file = files.join(head.path, METADATA_NAME)
     try:
-        parse_metadata(files.read_whole(file), file=file)
+        data = files.read_whole(file)
+        parse_references(data, file=file, in_columns=columns_pay_off(len(data)))
     except (FormatError, SnapshotNotFoundError, OSError):
         return False
     return True

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from statetool.directories.survey import Survey, survey
+from statetool.directories.survey import Survey, names_of, survey
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, several
 from statetool.io import files
 from statetool.io.listing import FoundFile
@@ -102,8 +102,7 @@ def orphans(
 
 def find_orphans(tree: Survey) -> Iterator[OrphanFile]:
     """Yield the files below the first directory of a survey, of any age, that no metadata in the survey references."""
-    named = {name for s in tree.snapshots for name in s.named}
-    needed = {name for s in tree.snapshots for name in s.needed}
+    needed, named = names_of(tree.snapshots)
     unfinished = {files.canonical(s.directory): s.problem for s in tree.snapshots if s.metadata is None}
     base = tree.roots[0].rstrip("/")
     for uri, file in tree.files.items():

@@ -135,7 +135,7 @@ def _row(snapshot: FoundSnapshot) -> SnapshotRow:
     own = shared = 0
     inside = f"{files.canonical(snapshot.directory)}/"
     for name, ranges in snapshot.needed.items():
-        size = bytes_of_ranges(ranges)
+        size = ranges if isinstance(ranges, int) else bytes_of_ranges(ranges)
         if name.startswith(inside):
             own += size
         else:

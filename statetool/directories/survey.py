@@ -7,18 +7,21 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from statetool.cluster.paths import resolve_directory
 from statetool.errors import SnapshotNotFoundError, StatetoolError, several
 from statetool.formats.metadata import SnapshotMetadata
 from statetool.formats.metadata.handles import FileHandle, RelativeFileHandle, SegmentHandle
-from statetool.formats.metadata.reader import parse_references
+from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.io import files
 from statetool.io.deletion import grace_end, is_deleted
 from statetool.io.listing import FoundFile, list_files, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.locate import METADATA_NAME, Locator
+
+if TYPE_CHECKING:
+    from statetool.directories.file_index import FileIndex
 
 CHECKPOINT: Final = re.compile(r"chk-[0-9]+")
 SAVEPOINT: Final = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
@@ -41,8 +44,8 @@ class FoundSnapshot:
         The metadata without the subtasks of operators.
     needed
         The ranges of each file that the snapshot needs. A file that does not exist has its path in the metadata.
-    named
-        Names, without directories, of all files that the metadata references.
+    other_names
+        Names, without directories, of files that the metadata references by another name than in ``needed``.
     """
 
     directory: str
@@ -50,7 +53,7 @@ class FoundSnapshot:
     metadata: SnapshotMetadata | None
     needed: Mapping[str, Ranges]
     problem: str
-    named: frozenset[str] = frozenset()
+    other_names: frozenset[str] = frozenset()
 
     @property
     def kind_by_name(self) -> str:
@@ -61,6 +64,17 @@ class FoundSnapshot:
     def job(self) -> str:
         """The job id by its path; see :func:`job_of`."""
         return job_of(self.directory)
+
+
+def names_of(snapshots: Iterable[FoundSnapshot]) -> tuple[set[str], set[str]]:
+    """Return the files that snapshots need, and the names, without directories, by which their metadata references files."""
+    snapshots = list(snapshots)
+    needed = set[str]().union(*(s.needed for s in snapshots))
+    return needed, {_name(uri) for uri in needed}.union(*(s.other_names for s in snapshots))
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def bytes_of_ranges(ranges: Ranges) -> int:
@@ -103,20 +117,28 @@ class Survey:
     snapshots: list[FoundSnapshot] = field(default_factory=list)
     #: Results of :meth:`find` by URI: checkpoints of one job reference the same files many times.
     _asked: dict[str, FoundFile | None] = field(default_factory=dict)
-    #: Results of :meth:`name_of`.
-    _names: dict[str, str] = field(default_factory=dict)
+    _file_index: FileIndex | None = None
 
     def find(self, uri: str) -> FoundFile | None:
         """Return a file, or ``None`` if it does not exist. The file system is queried only for files outside of the directories."""
+        file = self.files.get(uri)
+        if file is not None:
+            return file
         if uri not in self._asked:
             self._asked[uri] = self._look(files.canonical(uri))
         return self._asked[uri]
 
-    def name_of(self, path: str) -> str:
-        """Return the last part of a path: one text for all snapshots."""
-        if path not in self._names:
-            self._names[path] = path.rstrip("/").rpartition("/")[2]
-        return self._names[path]
+    def is_listed(self, uri: str) -> bool:
+        """Return True if a canonical URI is below the directories."""
+        return any(uri.startswith(f"{root}/") for root in self.roots)
+
+    def file_index(self) -> FileIndex | None:
+        """Return an index of the files for columns of references; ``None`` if there is too little metadata for it."""
+        if self._file_index is None and columns_pay_off(sum(file.size_bytes for file in self.metadata_files())):
+            from statetool.directories.file_index import FileIndex  # a small directory needs no NumPy
+
+            self._file_index = FileIndex(list(self.files.values()))
+        return self._file_index
 
     def metadata_files(self) -> list[FoundFile]:
         """Return the metadata files of the snapshots."""
@@ -134,7 +156,7 @@ class Survey:
         return snapshots
 
     def _look(self, place: str) -> FoundFile | None:
-        if place in self.files or any(place.startswith(f"{root}/") for root in self.roots):
+        if place in self.files or self.is_listed(place):
             return self.files.get(place)
         if place not in self._asked:
             self._asked[place] = stat(place)
@@ -158,6 +180,7 @@ def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) ->
     for _ in range(MOST_LISTINGS):
         tree = list_tree(roots)
         directories = sorted(tree.directories())
+        tree.file_index()  # before threads need it
         read = partial(read_snapshot, tree, rebase=rebase)
         found = (
             [read(d) for d in directories]
@@ -204,11 +227,15 @@ def read_snapshot(tree: Survey, directory: str, *, rebase: tuple[tuple[str, str]
             problem=f"no {METADATA_NAME}: it is still being written, or was given up",
         )
     try:
-        references = parse_references(files.read_whole(file.uri), file=file.uri)
-        locator = Locator(file.uri, rebase, lambda uri: tree.find(uri) is not None)
-        needs = _Needs(tree, locator)
-        for stream, is_log in references.streams:
-            needs.add(stream, is_log=is_log)
+        index = tree.file_index()
+        references = parse_references(files.read_whole(file.uri), file=file.uri, in_columns=index is not None)
+        needs = Needs(tree, Locator(file.uri, rebase, lambda uri: tree.find(uri) is not None))
+        for part in references.parts:
+            if isinstance(part, tuple):
+                needs.add(*part)
+            else:
+                assert index is not None
+                index.add_references(part, needs)
     except (StatetoolError, OSError) as error:
         problem = f"the metadata cannot be read: {error}"
         return FoundSnapshot(directory=directory, metadata_file=file, metadata=None, needed={}, problem=problem)
@@ -218,22 +245,24 @@ def read_snapshot(tree: Survey, directory: str, *, rebase: tuple[tuple[str, str]
         metadata=references.metadata,
         needed=needs.ranges,
         problem=needs.problem(),
-        named=frozenset(tree.name_of(stream.path) for stream, _ in references.streams),
+        other_names=frozenset(needs.other_names),
     )
 
 
 @dataclass(slots=True)
-class _Needs:
+class Needs:
     """The ranges of files that a snapshot needs, as in :class:`FoundSnapshot`, and those that do not exist."""
 
     tree: Survey
     locator: Locator
     ranges: dict[str, Ranges] = field(default_factory=dict)
+    other_names: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
     #: File, size and missing range.
     short: set[tuple[str, int, int, int]] = field(default_factory=set)
 
-    def add(self, stream: FileHandle | RelativeFileHandle | SegmentHandle, *, is_log: bool) -> None:
+    def add(self, stream: FileHandle | RelativeFileHandle | SegmentHandle, is_log: bool) -> None:
+        """Find the file of a stream and add its range."""
         start = stream.start if isinstance(stream, SegmentHandle) else 0
         place, file = None, None
         if self.locator.tries_paths_first and not isinstance(stream, RelativeFileHandle):
@@ -242,14 +271,34 @@ class _Needs:
             with suppress(SnapshotNotFoundError):
                 place = self.locator.file_of(stream)
             file = None if place is None else self.tree.find(place)
-        end = start + (file.size_bytes if is_log and file is not None else stream.size_bytes)
+        name = place or stream.path
         if file is None:
-            name = place or stream.path
             self.missing.add(name)
+            self._add_range(name, start, start + stream.size_bytes)
         else:
             name = file.uri
-            if file.size_bytes < end:
-                self.short.add((name, file.size_bytes, start, end))
+            self.add_found(file, start, start + (file.size_bytes if is_log else stream.size_bytes))
+        if name != stream.path and _name(name) != _name(stream.path):
+            self.other_names.add(_name(stream.path))
+
+    def add_found(self, file: FoundFile, start: int, end: int) -> None:
+        """Add a range of a file."""
+        if file.size_bytes < end:
+            self.short.add((file.uri, file.size_bytes, start, end))
+        self._add_range(file.uri, start, end)
+
+    def add_new(self, ends: dict[str, int]) -> bool:
+        """Add ranges from the start of files; return False, and add none, if a range of one of the files exists."""
+        if not self.ranges.keys().isdisjoint(ends):
+            return False
+        self.ranges.update(ends)
+        return True
+
+    def is_listed(self, uri: str) -> bool:
+        """Return True if a canonical URI is below the listed directories."""
+        return self.tree.is_listed(uri)
+
+    def _add_range(self, name: str, start: int, end: int) -> None:
         self.ranges[name] = join_ranges(self.ranges.get(name), end if start == 0 else [(start, end)])
 
     def problem(self) -> str:

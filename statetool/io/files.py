@@ -249,7 +249,9 @@ def read_whole(uri: str) -> bytes:
             start = read_range(uri, 0, _AT_FIRST)
             return start if len(start) < _AT_FIRST else start + read_range(uri, _AT_FIRST, size_of(uri) - _AT_FIRST)
     with InputFile(uri) as f:
-        return bytes(f.read_at(0, f.size))
+        data = f.read_at(0, f.size).obj
+        assert isinstance(data, bytes)
+        return data
 
 
 def size_of(uri: str) -> int:

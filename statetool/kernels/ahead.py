@@ -87,6 +87,10 @@ matches.match_paths i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8
 order.count_order i8 i8 i8
 order.key_heads u1 i8 i8 u8:2
 order.sort_segments u1 i8 u8:2 i8 i8 i8 i8 u8:2 i8
+paths.fill_table u1r i8 i8
+paths.find_texts u1r i8:2 i8 u1r i8 u1r i8 i8 i8
+paths.number_directories u1r i8:2 i8 i8
+references.scan_subtasks u1r int int int int i8 i8:2
 runs.first_not_before u1r i8 i8 u1r int
 runs.gather u1r i8 i8 u1r i8 i8 int u1 int i8 i8 i8 i8
 runs.mark_blocks u1r i8 i8 u1r i8 i8 u1

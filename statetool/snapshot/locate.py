@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
@@ -125,6 +125,11 @@ class Locator:
     def tries_paths_first(self) -> bool:
         """Whether a file is looked for at its absolute path first: no file was moved, as far as is known."""
         return not self.rebase and not self._moved
+
+    @property
+    def moved(self) -> Mapping[str, str]:
+        """Directories in the metadata's paths, and where their files were found instead."""
+        return self._moved
 
     def _stream(self, file: str, start: int, size_bytes: int) -> Stream:
         return Stream(file=file, start=start, size_bytes=size_bytes, metadata_file=self._deleted_with)

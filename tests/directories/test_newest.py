@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 from pathlib import Path
 from typing import Any
 
@@ -13,34 +11,12 @@ from statetool.directories.snapshots import list_snapshots, newest_snapshot
 from statetool.directories.survey import read_snapshot
 from statetool.formats.metadata.reader import parse_references
 from tests.support.snapshots.large import FILES_OF_SUBTASK, large_checkpoint
-
-JOBS = ("0" * 32, "0123456789ab" + "c" * 20, "d" * 32)
-
-
-def tree(root: Path, seed: int) -> None:
-    """Write snapshots of several jobs, some of them incomplete, in any order of ids and times."""
-    draw = random.Random(seed)
-    for job in JOBS[: draw.randint(1, len(JOBS))]:
-        for number in draw.sample(range(1, 9), draw.randint(0, 5)):
-            folder = large_checkpoint(root / job, FILES_OF_SUBTASK, checkpoint_id=number, states=1)
-            if draw.random() < 0.2:
-                folder = folder.rename(folder.parent / f"savepoint-{job[:6]}-{number:012}")
-            metadata = folder / "_metadata"
-            match draw.randint(0, 7):
-                case 0:
-                    metadata.write_bytes(metadata.read_bytes()[: draw.choice([0, 7, 30, 200])])
-                case 1:
-                    metadata.unlink()
-                case 2:
-                    metadata.write_bytes(metadata.read_bytes().replace(b"/shared/", b"/s_ared/"))
-            if metadata.exists():
-                os.utime(metadata, (draw.randint(1, 6),) * 2)
-    (root / "empty").mkdir(parents=True)
+from tests.support.snapshots.trees import random_tree
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_newest_is_the_one_of_the_list(tmp_path: Path, seed: int) -> None:
-    tree(tmp_path, seed)
+    random_tree(tmp_path, seed)
     rows = [row for row in list_snapshots(str(tmp_path)) if row.newest]
     newest = newest_snapshot(str(tmp_path))
     if not rows:
@@ -58,9 +34,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the metadata files that are read completely."""
     names: list[str] = []
 
-    def recorded(data: bytes, *, file: str) -> Any:
+    def recorded(data: bytes, *, file: str, in_columns: bool) -> Any:
         names.append(file)
-        return parse_references(data, file=file)
+        return parse_references(data, file=file, in_columns=in_columns)
 
     monkeypatch.setattr("statetool.directories.survey.parse_references", recorded)
     return names

@@ -97,6 +97,7 @@ WORKS: Final[dict[str, Work]] = {
     "latest": partial(directory, command=["info", "--latest", "ROOT"]),
     "ls": partial(directory, command=["ls", "ROOT"]),
     "chain": partial(directory, command=["chain", "ROOT"]),
+    "orphans": partial(directory, command=["orphans", "ROOT"]),
 }
 
 

@@ -288,7 +288,11 @@ def replace_channel(handle: AnyChannelHandle, change: Callable[[StreamHandle], S
     return replace(handle, stream=replace_stream(handle.stream, change))
 
 
-def file_streams(handle: Handle) -> Iterator[tuple[FileHandle | RelativeFileHandle | SegmentHandle, bool]]:
+#: A stream in a file, and whether it is a changelog.
+FileReference: TypeAlias = "tuple[FileHandle | RelativeFileHandle | SegmentHandle, bool]"
+
+
+def file_streams(handle: Handle) -> Iterator[FileReference]:
     """Yield the streams of a handle that are stored in files, and whether each is a changelog.
 
     The size in a changelog's handle counts uncompressed bytes without the leading flag, not those of the file.

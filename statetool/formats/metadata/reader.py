@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.metadata.handles import (
@@ -15,6 +15,7 @@ from statetool.formats.metadata.handles import (
     ChannelHandle,
     EmptySegmentHandle,
     FileHandle,
+    FileReference,
     IncrementalHandle,
     InMemoryChangesHandle,
     KeyedHandle,
@@ -41,8 +42,15 @@ from statetool.formats.metadata.model import (
 )
 from statetool.io.cursor import Cursor
 
+if TYPE_CHECKING:
+    from statetool.formats.metadata.columns import ReferenceColumns, SubtaskScanner
+
 T = TypeVar("T")
 _MAX_DEPTH = 8
+#: Bytes of metadata from which on a kernel takes less time than the parser of objects: if it only has to be loaded, and if it has to be
+#: compiled.
+_ENOUGH_TO_LOAD: Final = 16 << 20
+_ENOUGH_TO_COMPILE: Final = 128 << 20
 
 
 def parse_metadata(data: bytes, *, file: str | None = None) -> SnapshotMetadata:
@@ -62,7 +70,7 @@ def parse_metadata(data: bytes, *, file: str | None = None) -> SnapshotMetadata:
     UnsupportedError
         A version that statetool does not know.
     """
-    return _parse(data, file, keep_handles=True).metadata
+    return _parse(data, file, keep_handles=True, in_columns=False).metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,29 +81,54 @@ class FileReferences:
     ----------
     metadata
         The metadata without the subtasks of operators.
-    streams
-        The streams in files, in wire order, each with whether it is a changelog (see :func:`file_streams`).
+    parts
+        The streams in files, in wire order: columns of many, or one stream and whether it is a changelog (see :func:`file_streams`).
     """
 
     metadata: SnapshotMetadata
-    streams: list[tuple[FileHandle | RelativeFileHandle | SegmentHandle, bool]]
+    parts: list[ReferenceColumns | FileReference]
 
 
-def parse_references(data: bytes, *, file: str | None = None) -> FileReferences:
-    """Parse a ``_metadata`` file but keep only its references to files; parameters and errors as for :func:`parse_metadata`."""
-    return _parse(data, file, keep_handles=False)
+def parse_references(data: bytes, *, file: str | None = None, in_columns: bool = False) -> FileReferences:
+    """Parse a ``_metadata`` file but keep only its references to files; errors as for :func:`parse_metadata`.
+
+    Parameters
+    ----------
+    data, file
+        As for :func:`parse_metadata`.
+    in_columns
+        Read subtasks with a kernel where possible (see :func:`columns_pay_off`).
+    """
+    return _parse(data, file, keep_handles=False, in_columns=in_columns)
 
 
-def _parse(data: bytes, file: str | None, *, keep_handles: bool) -> FileReferences:
+def columns_pay_off(size_bytes: int) -> bool:
+    """Return True if metadata files of this size together are read faster in columns."""
+    if size_bytes < _ENOUGH_TO_LOAD:
+        return False
+    from statetool.kernels import jit  # small files need no NumPy
+    from statetool.kernels.references import scan_subtasks
+
+    budget = jit.allowance(scan_subtasks.name)
+    if budget == jit.BEFORE_COMPILING:
+        return size_bytes >= _ENOUGH_TO_COMPILE
+    return budget != jit.EVERYTHING
+
+
+def _parse(data: bytes, file: str | None, *, keep_handles: bool, in_columns: bool) -> FileReferences:
+    def read(*, changelog_of_1_14: bool) -> FileReferences:
+        reader = _Reader(data, changelog_of_1_14, keep_handles=keep_handles, in_columns=in_columns)
+        return reader.references()
+
     try:
         try:
-            return _Reader(data, changelog_of_1_14=False, keep_handles=keep_handles).references()
+            return read(changelog_of_1_14=False)
         except FormatError as error:
             # Flink 1.14 and 1.15 used a different layout for tags 8 to 10, under the same tags and the same version 3.
             if data[4:8] != b"\x00\x00\x00\x03":
                 raise
             try:
-                return _Reader(data, changelog_of_1_14=True, keep_handles=keep_handles).references()
+                return read(changelog_of_1_14=True)
             except FormatError:
                 raise error from None
     except (FormatError, UnsupportedError) as error:
@@ -105,15 +138,20 @@ def _parse(data: bytes, file: str | None, *, keep_handles: bool) -> FileReferenc
 class _Reader:
     """One pass over the file."""
 
-    def __init__(self, data: bytes, *, changelog_of_1_14: bool, keep_handles: bool) -> None:
+    def __init__(self, data: bytes, changelog_of_1_14: bool, *, keep_handles: bool, in_columns: bool) -> None:
         self.c = Cursor(data)
         self.version = 0
         self.changelog_of_1_14 = changelog_of_1_14
         self.keep_handles = keep_handles
-        self.streams: list[tuple[FileHandle | RelativeFileHandle | SegmentHandle, bool]] = []
+        self.parts: list[ReferenceColumns | FileReference] = []
+        self.scanner: SubtaskScanner | None = None
+        if in_columns:
+            from statetool.formats.metadata.columns import SubtaskScanner  # a small file needs no NumPy
+
+            self.scanner = SubtaskScanner(data, changelog_of_1_14=changelog_of_1_14)
 
     def references(self) -> FileReferences:
-        return FileReferences(metadata=self.metadata(), streams=self.streams)
+        return FileReferences(metadata=self.metadata(), parts=self.parts)
 
     def metadata(self) -> SnapshotMetadata:
         c = self.c
@@ -195,13 +233,23 @@ class _Reader:
             raise c.fail(f"{n} subtask states for parallelism {parallelism}", pos=start)
         subtasks: list[SubtaskState] = []
         indexes: set[int] = set()
-        for _ in range(n):
+        done = 0
+        while done < n:
+            if self.scanner is not None:
+                scanned = self.scanner.scan(c.pos, n - done, self.version, parallelism)
+                indexes.update(scanned.indexes)
+                self.parts += scanned.parts
+                c.pos = scanned.end
+                done += len(scanned.indexes)
+                if done == n:
+                    break
             subtask = self.subtask_state(parallelism)
+            done += 1
             indexes.add(subtask.index)
             if self.keep_handles:
                 subtasks.append(subtask)
             else:
-                self.streams += (s for handle in subtask_handles(subtask) for s in file_streams(handle))
+                self.parts += (s for handle in subtask_handles(subtask) for s in file_streams(handle))
         if len(indexes) != n:
             raise c.fail("a subtask has two states", pos=start)
         return OperatorState(

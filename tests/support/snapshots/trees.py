@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from pathlib import Path
 
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
 from statetool.formats.metadata.handles import file_streams
 from statetool.formats.metadata.model import handles_of
+from tests.support.snapshots.large import FILES_OF_SUBTASK, large_checkpoint
 
 INCREMENTAL = "v2_3_0-rocksdb-incremental"
 JOB = "5ca1ab1e0000b269ffffffffd7c09c20"
+JOBS = ("0" * 32, "0123456789ab" + "c" * 20, "d" * 32)
 
 
 def link(source: Path, target: Path) -> Path:
@@ -46,3 +49,24 @@ def absolute_names(snapshot: Path) -> set[str]:
 def last_snapshot(corpus: Path, case: str) -> str:
     """Return the last snapshot of a case."""
     return str(max((corpus / case / "snapshot").rglob("_metadata")).parent)
+
+
+def random_tree(root: Path, seed: int) -> None:
+    """Write snapshots of several jobs, some of them incomplete, in any order of ids and times."""
+    draw = random.Random(seed)
+    for job in JOBS[: draw.randint(1, len(JOBS))]:
+        for number in draw.sample(range(1, 9), draw.randint(0, 5)):
+            folder = large_checkpoint(root / job, FILES_OF_SUBTASK, checkpoint_id=number, states=1)
+            if draw.random() < 0.2:
+                folder = folder.rename(folder.parent / f"savepoint-{job[:6]}-{number:012}")
+            metadata = folder / "_metadata"
+            match draw.randint(0, 7):
+                case 0:
+                    metadata.write_bytes(metadata.read_bytes()[: draw.choice([0, 7, 30, 200])])
+                case 1:
+                    metadata.unlink()
+                case 2:
+                    metadata.write_bytes(metadata.read_bytes().replace(b"/shared/", b"/s_ared/"))
+            if metadata.exists():
+                os.utime(metadata, (draw.randint(1, 6),) * 2)
+    (root / "empty").mkdir(parents=True)
