@@ -24,6 +24,11 @@ class StateConversion(Protocol):
         """Return the declarations of the new types, with their snapshots."""
         ...
 
+    @property
+    def identity(self) -> bytes:
+        """Return bytes that are equal for conversions with equal results, in all processes."""
+        ...
+
     def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
         """Convert entries of this state only, from a source with this header; key, namespace and key group stay."""
         ...
