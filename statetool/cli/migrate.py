@@ -149,9 +149,7 @@ def migrate(options: CommonOptions, source: str, target: str, **choices: Any) ->
 @click.argument("target", metavar="DST", shell_complete=complete_path)
 @_migration_options
 @common_options(*WRITE, "on_spark")
-def catch_up(
-    options: CommonOptions, migrated: str, first: str, second: str, target: str, **choices: Any
-) -> None:
+def catch_up(options: CommonOptions, migrated: str, first: str, second: str, target: str, **choices: Any) -> None:
     """Migrate a savepoint, reusing the migration of an older one.
 
     Writes the same to DST as migrate for B. MIGRATED is the result of migrate for A, an older savepoint of the job, with

@@ -125,7 +125,7 @@ def _differences(old: OperatorInventory, new: OperatorInventory) -> Iterator[str
     """Yield differences of the states of an operator and their serializers."""
     headers = [o.keyed.joined_header() for o in (old, new)]
     metas = [
-        {m.name: m for m in ((() if header is None else header.states))} | dict(o.operator_states)
+        {m.name: m for m in (() if header is None else header.states)} | dict(o.operator_states)
         for o, header in zip((old, new), headers, strict=True)
     ]
     for name in sorted(metas[0].keys() ^ metas[1].keys()):

@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 import statetool
-from statetool import flink
 from statetool.cli.main import cli
 from statetool.errors import FormatError, OptionError, UnsupportedError
 from statetool.migration.conversion import TypeConversion
@@ -19,56 +18,8 @@ from statetool.saving.streams import catch_up
 from statetool.snapshot.inventory import Inventory
 from tests.support.checks.corpus_check import Case
 from tests.support.flink.migrations import MIGRATIONS, Migration, later, with_choices
+from tests.support.snapshots.caught_up import changed, new_job, written
 from tests.support.snapshots.stored import stream_bytes
-
-OLD = flink.pojo("com.acme.Order", {"n": flink.INT, "town": flink.STRING})
-NEW = flink.pojo("com.acme.Order", {"extra": flink.INT, "n": flink.LONG, "town": flink.STRING})
-
-
-def written(
-    path: Path, numbers: dict[int, int], checkpoint: int, *, parallelism: int = 2, max_parallelism: int = 128
-) -> statetool.Savepoint:
-    """Write a snapshot of one operator: a POJO to migrate, a map, and timers, by key."""
-    keys = pa.array(list(numbers), pa.int64())
-    orders = [{"n": n, "town": f"town-{n % 7}"} for n in numbers.values()]
-    table = pa.table(
-        {
-            "key": keys,
-            "s": pa.array(orders, pa.struct([("n", pa.int32()), ("town", pa.string())])),
-            "m": pa.array([[(n, "x"), (n + 1, "y")] for n in numbers.values()], pa.map_(pa.int32(), pa.string())),
-            "other": [f"other-{key}" for key in numbers],
-        }
-    )
-    timers = pa.table({"key": keys, "timestamp": pa.array(list(numbers.values()), pa.int64())})
-    states = {"s": statetool.value(OLD), "m": statetool.map_of("INT", "STRING"), "other": statetool.value("STRING")}
-    bootstrap = statetool.bootstrap_keyed_state(table, states=states, timers=timers)
-    writer = statetool.SavepointWriter.new().with_operator(
-        "op", bootstrap, parallelism=parallelism, max_parallelism=max_parallelism
-    )
-    unchanged = statetool.bootstrap_list_state("l", pa.table({"value": [checkpoint]}), type="BIGINT")
-    writer = writer.with_operator("source", unchanged, parallelism=1).with_checkpoint_id(checkpoint)
-    return writer.write(str(path), flink_version="2.3")
-
-
-def new_job(path: Path) -> statetool.Savepoint:
-    """Write a snapshot of the new job, in which a POJO has a field more, and keys of a map are wider."""
-    order = pa.struct([("extra", pa.int32()), ("n", pa.int64()), ("town", pa.string())])
-    table = pa.table(
-        {
-            "key": pa.array([], pa.int64()),
-            "s": pa.array([], order),
-            "m": pa.array([], pa.map_(pa.int64(), pa.string())),
-            "other": pa.array([], pa.string()),
-        }
-    )
-    states = {"s": statetool.value(NEW), "m": statetool.map_of("BIGINT", "STRING"), "other": statetool.value("STRING")}
-    elements = statetool.bootstrap_list_state("l", pa.table({"value": pa.array([], pa.int64())}), type="BIGINT")
-    return (
-        statetool.SavepointWriter.new()
-        .with_operator("op", statetool.bootstrap_keyed_state(table, states=states), parallelism=1)
-        .with_operator("source", elements, parallelism=1)
-        .write(str(path), flink_version="2.3")
-    )
 
 
 def assert_same(one: Path | str, other: Path | str) -> None:
@@ -99,12 +50,6 @@ def test_every_migration_is_caught_up_byte_for_byte(tmp_path: Path, one: Migrati
     statetool.migrate(b, str(tmp_path / "whole"), plan=plan)
     statetool.catch_up(str(tmp_path / "migrated"), a, b, str(tmp_path / "caught-up"), plan=plan)
     assert_same(tmp_path / "caught-up", tmp_path / "whole")
-
-
-def changed(numbers: dict[int, int]) -> dict[int, int]:
-    """Change some values, remove some keys and add others."""
-    kept = {key: n + (key % 50 == 3) for key, n in numbers.items() if key % 40 != 7}
-    return kept | {key + 100_000: key for key in range(0, len(numbers), 90)}
 
 
 @pytest.mark.parametrize("parallelism", [2, 3])
@@ -157,7 +102,9 @@ def test_nothing_is_converted_if_nothing_changed(tmp_path: Path, monkeypatch: py
     assert_same(tmp_path / "caught-up", tmp_path / "whole")
 
 
-@pytest.mark.parametrize("kind", ["hashmap-canonical-compressed", "rocksdb-native", "rocksdb-canonical", "hashmap-checkpoint"])
+@pytest.mark.parametrize(
+    "kind", ["hashmap-canonical-compressed", "rocksdb-native", "rocksdb-canonical", "hashmap-checkpoint"]
+)
 def test_snapshots_of_flink_are_caught_up(corpus: Path, tmp_path: Path, kind: str) -> None:
     a = statetool.load(str(Case(corpus / f"v2_3_0-{kind}").metadata.parent))
     states = {"registered": statetool.value("BIGINT")}
@@ -246,7 +193,12 @@ def test_a_migrated_snapshot_without_the_changed_entries_is_damaged(
     other = written(tmp_path / "other", {1: 1}, 1)
     statetool.migrate(other, str(tmp_path / "other-migrated"), to=snapshots.job)
     monkeypatch.setattr("statetool.saving.catch_up._check_origin", lambda *_: None)
-    refused(snapshots, FormatError, "changed since the migration, of which the migrated snapshot has", migrated=str(tmp_path / "other-migrated"))
+    refused(
+        snapshots,
+        FormatError,
+        "changed since the migration, of which the migrated snapshot has",
+        migrated=str(tmp_path / "other-migrated"),
+    )
 
 
 def test_a_dry_run_writes_nothing_and_checks_everything(snapshots: _Snapshots, tmp_path: Path) -> None:

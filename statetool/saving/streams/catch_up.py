@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -152,12 +153,13 @@ class _Changes:
         changed = pairs[matched[value_a[matched] != value_b[pairs[matched]]]]
         removed = np.flatnonzero(pairs < 0)
         self._expected = len(changed) + len(removed)
-        place = 0
-        for place, batch in enumerate(_converted(after, self._after, np.union1d(changed, added)), start=1):
+        new = _converted(after, self._after, np.union1d(changed, added))
+        gone = (
+            replace(batch, state=batch.state | PRESENCE, value_end=batch.value)
+            for batch in _converted(before, self._before, removed)
+        )
+        for place, batch in enumerate(chain(new, gone)):
             self._spill.add(deal_run(batch, self.streams.prefix), place)
-        for place, batch in enumerate(_converted(before, self._before, removed), start=place + 1):
-            keys = replace(batch, state=batch.state | PRESENCE, value_end=batch.value)
-            self._spill.add(deal_run(keys, self.streams.prefix), place)
 
     def of(self, number: int) -> Segments:
         """Return the edits of a key group."""
