@@ -43,15 +43,16 @@ def origin_of(source: SourceOperator, conversions: Mapping[str, StateConversion]
     return digest.hexdigest()[:32]
 
 
-def with_origin(
-    task: StreamWriteTask, source: SourceOperator, conversions: Mapping[str, StateConversion]
-) -> StreamWriteTask:
-    """Return the task that converts keyed state, with streams whose names contain their origin."""
-    assert isinstance(task.streams, KeyedStreams)
-    return replace(task, streams=replace(task.streams, label=f"keyed-{origin_of(source, conversions)}"))
+def with_origin(task: StreamWriteTask | None, source: SourceOperator, change: OperatorChange) -> StreamWriteTask | None:
+    """Return the task that writes keyed state. The names of converted streams contain their origin, and an earlier migration is reused."""
+    if task is None or not change.conversions or not isinstance(task.streams, KeyedStreams):
+        return task
+    label = f"keyed-{origin_of(source, change.conversions)}"
+    named = replace(task, streams=replace(task.streams, label=label))
+    return named if change.earlier is None else _reuse_earlier(named, change.earlier)
 
 
-def reuse_earlier(task: StreamWriteTask, earlier: EarlierMigration) -> StreamWriteTask:
+def _reuse_earlier(task: StreamWriteTask, earlier: EarlierMigration) -> StreamWriteTask:
     """Return a task that converts only entries that changed since an earlier migration, with the same result.
 
     The task stays as it is if the states of the migrated snapshot have another order, or if there is nothing to reuse.

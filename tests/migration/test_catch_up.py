@@ -138,7 +138,7 @@ class _Snapshots:
         self.target = folder / "caught-up"
 
     def catch_up(self, **instead: Any) -> None:
-        given = {"migrated": self.migrated, "before": self.a, "after": self.b, "to": self.job} | instead
+        given: dict[str, Any] = {"migrated": self.migrated, "before": self.a, "after": self.b, "to": self.job} | instead
         statetool.catch_up(**given, dst=str(self.target))
 
 
