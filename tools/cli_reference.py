@@ -32,6 +32,8 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "head": f"statetool head {_DEMO} with-ttl keyed_state --states ttl-sum,plain -n 3",
         "files": "statetool files pyflink-job | head -n 6",
         "stats": f"statetool stats {_DEMO} --operator with-ttl --table states",
+        "count": f"statetool count {_DEMO} timers",
+        "sql": f'statetool sql {_DEMO} "SELECT domain, count(*) AS timers FROM timers_timers GROUP BY domain ORDER BY domain"',
         "export": f"statetool export {_DEMO} timers keyed_state exported --format parquet",
         "report": f"statetool report {_DEMO} new-job --target report.html --allow-unread",
     },

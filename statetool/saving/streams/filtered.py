@@ -59,7 +59,9 @@ class FilteredStreams(UnshuffledStreams):
 
     def of_subtask(self, subtask: int) -> FilteredStreams:
         """Return the streams restricted to one subtask."""
-        return replace(self, stored={subtask: self.stored[subtask]})
+        stored = self.stored[subtask]
+        entry_filter = self.filter.for_task([group.number for group in stored.ranges])
+        return replace(self, filter=entry_filter, stored={subtask: stored})
 
     def write(self, subtask: int, staging: Staging) -> NewStream:
         """Write the stream of one subtask."""
