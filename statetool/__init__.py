@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from statetool.api.inspect import check, growth, metrics, verify
     from statetool.api.load import load, register
     from statetool.api.merge import graft, merge, move_state, split
-    from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
+    from statetool.api.migrate import catch_up, migrate, plan_migration, read_plan, write_plan
     from statetool.api.operator import Operator
     from statetool.api.query import query
     from statetool.api.rewrite import change_uids, convert, copy, drop, rename_states, rescale
@@ -73,6 +73,7 @@ __all__ = [
     "bootstrap_state",
     "bootstrap_union_state",
     "catalog",
+    "catch_up",
     "chain",
     "change_uids",
     "check",
@@ -162,7 +163,7 @@ _NAMES: Final = {
     "statetool.api.erase": ("erase", "keep", "sample"),
     "statetool.api.inspect": ("check", "growth", "metrics", "verify"),
     "statetool.api.load": ("load", "register"),
-    "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
+    "statetool.api.migrate": ("catch_up", "migrate", "plan_migration", "read_plan", "write_plan"),
     "statetool.api.merge": ("graft", "merge", "move_state", "split"),
     "statetool.api.operator": ("Operator",),
     "statetool.api.query": ("query",),

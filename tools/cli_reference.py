@@ -49,6 +49,10 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         ),
         "rescale": f"statetool rescale {_DEMO} rescaled --max-parallelism 256 --dry-run",
         "migrate": f"statetool migrate {_DEMO} migrated --to new-job --dry-run",
+        "catch-up": (
+            "statetool migrate checkpoints/chk-42 migrated --to new-job > /dev/null\n"
+            "statetool catch-up migrated checkpoints/chk-42 checkpoints/chk-43 upgraded --to new-job"
+        ),
         "uid": f"statetool uid {_DEMO} renamed timers=alarms --dry-run",
         "state rename": f"statetool state rename {_DEMO} renamed --uid timers --state registered --to fired --dry-run",
         "drop": f"statetool drop {_DEMO} smaller --uid by-short --dry-run",

@@ -156,10 +156,7 @@ def migrate(
     """
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     base = options.open(src, dst)
-    new_job = None if to is None else inventory_of(to)
-    if new_job is not None:
-        options.check_target(new_job, dst)
-    migration = _plan(base, new_job, plan).renaming(renames or {}).accepting(tuple(accept))
+    migration = _prepare(base, dst, options, to=to, plan=plan, accept=accept, renames=renames)
     if on_plan is not None:
         on_plan(migration)
     if not dry_run:
@@ -167,6 +164,91 @@ def migrate(
         release = flink_version or release_of(migration, base)
         options.write(base, dst, flink_version=release, changes=migration.changes)
     return migration
+
+
+def catch_up(
+    migrated: str | Savepoint,
+    before: str | Savepoint,
+    after: str | Savepoint,
+    dst: str,
+    *,
+    to: str | Savepoint | None = None,
+    plan: str | MigrationPlan | None = None,
+    accept: Iterable[str] = (),
+    renames: Mapping[str, str] | None = None,
+    flink_version: str | None = None,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    progress: Callable[[int], object] | None = None,
+    on_plan: Callable[[MigrationPlan], object] | None = None,
+) -> MigrationPlan:
+    """Migrate a savepoint by converting only what changed since an earlier savepoint that was already migrated.
+
+    The result is the one of ``migrate(after, dst, ...)``. Keyed state that did not change between ``before`` and ``after`` is taken from
+    ``migrated``. Everything else is taken from ``after``: operator state, other operators, metadata and the checkpoint id. The result can
+    be ``migrated`` in the next call.
+
+    Parameters
+    ----------
+    migrated
+        Result of :func:`migrate` for ``before``, or of an earlier call, with the same plan: its path, or an open one.
+    before, after
+        Two savepoints of one job, the older one first.
+    dst, flink_version, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
+        As for :func:`migrate`. The checkpoint id is that of ``after`` by default.
+    to, plan, accept, renames
+        As for the call of :func:`migrate` that wrote ``migrated``.
+
+    Returns
+    -------
+    MigrationPlan
+        The plan that was, or in a dry run would be, carried out.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    OptionError
+        ``before`` is not older than ``after``.
+    UnsupportedError
+        The savepoints differ in operators, max parallelism, states or serializers, ``migrated`` does not prove that it is the result of
+        this plan for ``before``, or a step is impossible or was not accepted. Nothing was written.
+    EncodeError
+        The new type cannot hold a value exactly. The error names the value's key.
+    """
+    from statetool.saving.catch_up import plan_catch_up
+
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    base, first, done = (options.open(snapshot, dst) for snapshot in (after, before, migrated))
+    migration = _prepare(base, dst, options, to=to, plan=plan, accept=accept, renames=renames)
+    if on_plan is not None:
+        on_plan(migration)
+    changes = plan_catch_up(migration.changes, first, base, done)
+    if not dry_run:
+        migration.check()
+        options.write(base, dst, flink_version=flink_version or release_of(migration, base), changes=changes)
+    return migration
+
+
+def _prepare(
+    base: Inventory,
+    dst: str,
+    options: RewriteOptions,
+    *,
+    to: str | Savepoint | None,
+    plan: str | MigrationPlan | None,
+    accept: Iterable[str],
+    renames: Mapping[str, str] | None,
+) -> MigrationPlan:
+    """Return the plan of a migration with the user's choices, after a check of the target."""
+    new_job = None if to is None else inventory_of(to)
+    if new_job is not None:
+        options.check_target(new_job, dst)
+    return _plan(base, new_job, plan).renaming(renames or {}).accepting(tuple(accept))
 
 
 def _plan(base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan | None) -> MigrationPlan:

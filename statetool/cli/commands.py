@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "Write": {
         "transform": ("statetool.cli.migrate:transform", "Change values of states with SQL expressions"),
         "migrate": ("statetool.cli.migrate:migrate", "Convert states to the types of a new job"),
+        "catch-up": ("statetool.cli.migrate:catch_up", "Migrate a savepoint, reusing the migration of an older one"),
         "upgrade": ("statetool.cli.upgrade:upgrade", "Write a snapshot for a new release and new classes"),
         "rescale": ("statetool.cli.rewrite:rescale", "Change the max parallelism of operators"),
         "convert": ("statetool.cli.rewrite:convert", "Convert a snapshot to a canonical savepoint"),

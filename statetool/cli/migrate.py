@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
 import statetool
+from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.inspect import comparison_record
 from statetool.cli.options import (
@@ -84,27 +87,45 @@ def transform(
     report_target(target, options)
 
 
+def _migration_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a migration: its plan, and the choices of the user."""
+    for option in (
+        jar_options,
+        flink_option,
+        click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field."),
+        click.option(
+            "--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name."
+        ),
+        click.option("--plan", "plan_file", metavar="FILE", help="Plan to run, from statetool check --plan FILE."),
+        click.option("--to", "new_job", metavar="JOB", help="Savepoint of the new job; its state may be empty."),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """Values of :func:`_migration_options`."""
+
+    new_job: str | None
+    plan_file: str | None
+    accept: tuple[str, ...]
+    renames: tuple[str, ...]
+    flink: str | None
+    jar_a: tuple[str, ...]
+    jar_b: tuple[str, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        """Path of the savepoint of the new job, if any."""
+        return [] if self.new_job is None else [self.new_job]
+
+
 @click.command(cls=Command)
 @source_and_target
-@click.option("--to", "new_job", metavar="B", help="Savepoint of the new job; its state may be empty.")
-@click.option("--plan", "plan_file", metavar="FILE", help="Plan to run, from statetool check --plan FILE.")
-@click.option("--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name.")
-@click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field.")
-@flink_option
-@jar_options
+@_migration_options
 @common_options(*WRITE)
-def migrate(
-    options: CommonOptions,
-    source: str,
-    target: str,
-    new_job: str | None,
-    plan_file: str | None,
-    accept: tuple[str, ...],
-    renames: tuple[str, ...],
-    flink: str | None,
-    jar_a: tuple[str, ...],
-    jar_b: tuple[str, ...],
-) -> None:
+def migrate(options: CommonOptions, source: str, target: str, **choices: Any) -> None:
     """Convert states to the types of a new job.
 
     Writes a copy of SRC with converted values to DST. Accept steps that lose values with --accept. With --to, statetool
@@ -116,8 +137,47 @@ def migrate(
       statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job
       statetool migrate savepoint-1a2b migrated --plan plan.json
     """
-    paths = [source] if new_job is None else [source, new_job]
-    savepoint, *jobs = open_snapshots(paths, options, jars=[jar_a, jar_b])
+    chosen = _Choices(**choices)
+    savepoint, *jobs = open_snapshots([source, *chosen.paths], options, jars=[chosen.jar_a, chosen.jar_b])
+    _run(partial(statetool.migrate, savepoint), target, jobs, chosen, options)
+
+
+@click.command(cls=Command)
+@click.argument("migrated", metavar="MIGRATED", shell_complete=complete_path)
+@click.argument("first", metavar="A", shell_complete=complete_path)
+@click.argument("second", metavar="B", shell_complete=complete_path)
+@click.argument("target", metavar="DST", shell_complete=complete_path)
+@_migration_options
+@common_options(*WRITE, "on_spark")
+def catch_up(options: CommonOptions, migrated: str, first: str, second: str, target: str, **choices: Any) -> None:
+    """Migrate a savepoint, reusing the migration of an older one.
+
+    Writes the same to DST as migrate for B. MIGRATED is the result of migrate for A, an older savepoint of the job, with
+    the same plan and options. Only state that changed between A and B is converted. With --to, statetool checks whether the new
+    job restores the result.
+
+    Exits 1 if a step of a dry run is not possible or not accepted, or if the result does not restore.
+
+    Examples:
+      statetool catch-up migrated savepoint-1a2b savepoint-9f8e upgraded \\
+        --to savepoint-of-new-job
+    """
+    chosen = _Choices(**choices)
+    paths = [second, first, migrated, *chosen.paths]
+    jars = [chosen.jar_a, chosen.jar_a, chosen.jar_b, chosen.jar_b]
+    after, before, done, *jobs = open_snapshots(paths, options, jars=jars)
+    convert = partial(statetool.catch_up, done, before, after, spark=options.spark)
+    _run(convert, target, jobs, chosen, options)
+
+
+def _run(
+    convert: Callable[..., MigrationPlan],
+    target: str,
+    jobs: Sequence[statetool.Savepoint],
+    chosen: _Choices,
+    options: CommonOptions,
+) -> None:
+    """Convert states, show the steps, and check the result against the new job."""
     job = jobs[0] if jobs else None
     output = options.output
     rows: list[StepRow] = []
@@ -128,25 +188,24 @@ def migrate(
 
     checked = None
     try:
-        plan = statetool.migrate(
-            savepoint,
-            target,
+        plan = convert(
+            dst=target,
             to=job,
-            plan=plan_file,
-            accept=accept,
-            renames=pairs(renames, "FIELD=OLD"),
-            flink_version=flink,
+            plan=chosen.plan_file,
+            accept=chosen.accept,
+            renames=pairs(chosen.renames, "FIELD=OLD"),
+            flink_version=chosen.flink,
             on_plan=show,
             **options.write_arguments,
         )
         if job is not None and not options.dry_run:
-            written = load_snapshot(target, replace(options, rebase={}, jar=jar_b or options.jar))
-            checked = statetool.check(written, job, flink=flink, other_jars=jar_b)
+            written = load_snapshot(target, replace(options, rebase={}, jar=chosen.jar_b or options.jar))
+            checked = statetool.check(written, job, flink=chosen.flink, other_jars=chosen.jar_b)
             rows.append(_verdict_row(checked))
     finally:
         if output.is_json:
             output.rows(rows)
-    _report_result(plan, checked, target, new_job, options)
+    _report_result(plan, checked, target, chosen.new_job, options)
 
 
 def report_steps(rows: list[StepRow], options: CommonOptions) -> None:

@@ -86,6 +86,7 @@ heap.walk_heap u1r int KeyGroups(i8 i8 i8) StatePrograms(i8 int i8:2) u1 i8 u1 R
 matches.match_paths i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8
 order.count_order i8 i8 i8
 order.key_heads u1 i8 i8 u8:2
+order.merge_edits u1 i8 i8 i8 int b1 i8
 order.sort_segments u1 i8 u8:2 i8 i8 i8 i8 u8:2 i8
 paths.fill_table u1r i8 i8
 paths.find_texts u1r i8:2 i8 u1r i8 u1r i8 i8 i8

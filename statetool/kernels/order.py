@@ -71,6 +71,65 @@ def compare_keys(data, head, key, key_end, a, b):  # type: ignore[no-untyped-def
     return 0 if n == m else (-1 if n < m else 1)
 
 
+@inlined
+def _compare_ranges(data, a, a_end, b, b_end):  # type: ignore[no-untyped-def]
+    """Compare two byte ranges: negative, 0 or positive."""
+    while a < a_end and b < b_end:
+        x = _head(data, a, a_end)
+        y = _head(data, b, b_end)
+        if x != y:
+            return -1 if x < y else 1
+        a += 8
+        b += 8
+    # Zeros after the end of a range are equal to its padding, so that only the sizes tell.
+    return (a_end - a) - (b_end - b)
+
+
+@jit
+def merge_edits(data, state, key, key_end, stored, removed, out):  # type: ignore[no-untyped-def]
+    """Apply sorted edits to sorted entries of one key group.
+
+    Parameters
+    ----------
+    state, key, key_end
+        int64[n]: state id and range of the key of each entry, first those of the stored entries, then those of the edits.
+    stored
+        Number of stored entries.
+    removed
+        bool[n]: whether an edit removes the entry with its key. Other edits replace or add an entry.
+    out
+        int64[n], out: the remaining stored entries and the edits, in order.
+
+    Returns
+    -------
+    count, found
+        Numbers of entries in ``out``, and of stored entries that were removed or replaced.
+    """
+    i = 0
+    j = stored
+    count = 0
+    found = 0
+    while i < stored or j < state.shape[0]:
+        order = -1 if j == state.shape[0] else 1
+        if i < stored and j < state.shape[0]:
+            order = state[i] - state[j]
+            if order == 0:
+                order = _compare_ranges(data, key[i], key_end[i], key[j], key_end[j])
+        if order < 0:
+            out[count] = i
+            count += 1
+            i += 1
+            continue
+        if order == 0:
+            found += 1
+            i += 1
+        if not removed[j]:
+            out[count] = j
+            count += 1
+        j += 1
+    return count, found
+
+
 @jit
 def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: ignore[no-untyped-def]
     """Sort ``order[first:stop]`` by keys, stable, fast for already sorted runs; ``other`` is scratch."""

@@ -219,6 +219,21 @@ class TypeConversion:
         """The description in the base."""
         return parse_meta(self.before, self.before_types)
 
+    @property
+    def identity(self) -> bytes:
+        """Bytes of the two descriptions, the choices, and the declared classes that values consist of."""
+        choices, serializers = self.choices, (*self.old.serializers.values(), *self.meta.serializers.values())
+        parts = (
+            self.before,
+            self.after,
+            (self.before_types.kryo, self.types.kryo),
+            [repr(serializer.declarations()) for serializer in serializers],
+            [sorted(choices.sources.items()), sorted(choices.fills.items())],
+            sorted((path, sorted(names.items())) for path, names in choices.constants.items()),
+            choices.last_access_ms,
+        )
+        return repr(parts).encode()
+
     def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
         """Convert entries of this state. Errors name the key."""
         try:

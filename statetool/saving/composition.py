@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from statetool.saving.bootstrap import ElementBootstrap, ElementEncoder, KeyedBootstrap, RowEncoder, TableSchema
     from statetool.saving.streams.conversion import StateConversion
     from statetool.saving.streams.elements import ElementStreams
-    from statetool.saving.streams.filtered import FilteredStreams
     from statetool.saving.streams.filters import EntryFilter
     from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
-    from statetool.saving.streams.output import NewStream
+    from statetool.saving.streams.output import NewStream, UnshuffledStreams
     from statetool.snapshot.inventory import Inventory
     from statetool.snapshot.operator import OperatorInventory
 
@@ -48,6 +47,20 @@ class AddedState:
     source: SourceOperator
     names: Mapping[str, str]
     declared: HashFormula | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierMigration:
+    """An earlier snapshot of an operator, and the result of the same conversions of it, whose converted entries are reused.
+
+    Attributes
+    ----------
+    before, migrated
+        The operator in the earlier snapshot and in the result.
+    """
+
+    before: SourceOperator
+    migrated: SourceOperator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +96,8 @@ class OperatorChange:
         Operator whose operator state replaces that of the base.
     filter
         Chooses the entries of keyed state that stay.
+    earlier
+        Conversions of an earlier snapshot; only entries that changed since then are converted.
     """
 
     bootstraps: tuple[Any, ...] = ()
@@ -100,6 +115,7 @@ class OperatorChange:
     added: tuple[AddedState, ...] = ()
     elements_from: OperatorInventory | None = None
     filter: EntryFilter | None = None
+    earlier: EarlierMigration | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +187,7 @@ class StreamWriteTask:
         Entries of the base, and single entries that are added to them.
     """
 
-    streams: Streams | FilteredStreams
+    streams: Streams | UnshuffledStreams
     tables: tuple[tuple[Any, RowEncoder | ElementEncoder], ...] = ()
     kept: tuple[CarriedEntries | AddedEntries, ...] = ()
 

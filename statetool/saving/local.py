@@ -30,9 +30,8 @@ from statetool.saving.bootstrap import (
 from statetool.saving.bootstrap.portions import BATCH_ROWS, TablesInPortions, comes_in_portions
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.publish import StagedFile, Staging
-from statetool.saving.streams.filtered import FilteredStreams
 from statetool.saving.streams.keyed import KeyedStreams
-from statetool.saving.streams.output import NewStream
+from statetool.saving.streams.output import NewStream, UnshuffledStreams
 from statetool.saving.streams.runs import PackedRun, Segments, Spill, deal_run
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class LocalRunner:
 
     def _run(self, job: StreamWriteTask, staging: Staging) -> list[NewStream]:
         streams = job.streams
-        if isinstance(streams, FilteredStreams):
+        if isinstance(streams, UnshuffledStreams):
             return list(in_threads(streams.writer(staging), streams.subtasks, self.threads))
         with Spill() as spill:
             if isinstance(streams, KeyedStreams):

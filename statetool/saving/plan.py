@@ -21,6 +21,7 @@ from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, T
 from statetool.saving.bootstrap.release import for_release
 from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
+from statetool.saving.catch_up import with_origin
 from statetool.saving.composition import (
     Composition,
     OperatorChange,
@@ -246,7 +247,7 @@ def _plan_change(
     writes_keyed = moves or change.canonical or keyed_plan.touches(operator)
     in_place = None if writes_keyed else keyed_plan.in_place(operator)
     writes_keyed = writes_keyed or (change.filter is not None and in_place is None)
-    keyed = keyed_plan.job(operator, moves=moves) if writes_keyed else in_place
+    keyed = with_origin(keyed_plan.job(operator, moves=moves), source, change) if writes_keyed else in_place
     filtered = () if in_place is None else in_place.streams.subtasks
     spreads = any(p.subtask >= parallelism for p in operator.elements.streams) or (
         parallelism > old.parallelism and any(m.kind == "broadcast" for m in operator.operator_states.values())

@@ -6,14 +6,15 @@ Only ``_metadata`` and the first bytes of streams are read. Neither numpy, Arrow
 from __future__ import annotations
 
 import copy
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from statetool.errors import FormatError, OptionError, UnknownNameError
-from statetool.formats.metadata import SnapshotMetadata, parse_metadata
+from statetool.formats.metadata import SnapshotMetadata, parse_metadata, write_metadata
 from statetool.formats.metadata.handles import StreamHandle
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
@@ -121,6 +122,11 @@ class Inventory:
             except UnknownNameError:  # names of states may have dots
                 continue
         return names
+
+    @cached_property
+    def metadata_digest(self) -> bytes:
+        """SHA-256 of the metadata, wherever the snapshot is located."""
+        return hashlib.sha256(write_metadata(self.metadata)).digest()
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
         """Return the location of a stream handle's bytes, ``None`` for a null or empty handle."""

@@ -34,9 +34,8 @@ from statetool.saving.bootstrap import (
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.local import LocalRunner, copy_portions, write_empty
 from statetool.saving.publish import StagedFile, Staging
-from statetool.saving.streams.filtered import FilteredStreams
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
-from statetool.saving.streams.output import NewStream
+from statetool.saving.streams.output import NewStream, UnshuffledStreams
 from statetool.saving.streams.runs import PackedRun, Spill, cuts, deal_run, order_of_groups, pack_run
 from statetool.spark.frames import local_limit
 from statetool.spark.schema import arrow_schema, spark_schema
@@ -105,21 +104,21 @@ class SparkRunner:
         return [next(in_tasks if size is None else on_driver) for size in sizes]
 
     def _run_tasks(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
-        """Write the streams of jobs in tasks. Streams that are filtered in place need no shuffle."""
-        filtered = [(i, s) for i, job in enumerate(jobs) if isinstance(s := job.streams, FilteredStreams)]
-        parts = [(i, s.of_subtask(n)) for i, s in filtered for n in s.subtasks]
+        """Write the streams of jobs in tasks."""
+        unshuffled = [(i, s) for i, job in enumerate(jobs) if isinstance(s := job.streams, UnshuffledStreams)]
+        parts = [(i, s.of_subtask(n)) for i, s in unshuffled for n in s.subtasks]
         written: list[list[NewStream]] = [[] for _ in jobs]
-        results = run_tasks(self.spark, partial(_write_filtered, staging=staging), [part for _, part in parts])
+        results = run_tasks(self.spark, partial(_write_part, staging=staging), [part for _, part in parts])
         for (i, _), stream in zip(parts, results, strict=True):
             written[i].append(stream)
-        shuffled = [i for i, job in enumerate(jobs) if not isinstance(job.streams, FilteredStreams)]
+        shuffled = [i for i, job in enumerate(jobs) if not isinstance(job.streams, UnshuffledStreams)]
         for i, streams in zip(shuffled, self._shuffle_streams([jobs[i] for i in shuffled], staging), strict=True):
             written[i] = streams
         return written
 
     def _shuffle_streams(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
         """Write the streams of jobs in one shuffle; a slot is the index of a subtask among those of all jobs."""
-        streams = [s for job in jobs if not isinstance(s := job.streams, FilteredStreams)]
+        streams = [s for job in jobs if not isinstance(s := job.streams, UnshuffledStreams)]
         firsts = list(accumulate((max(s.subtasks, default=-1) + 1 for s in streams), initial=0))
         streams_by_slot = list(zip(firsts, streams, strict=False))
         written: list[list[NewStream]] = [[] for _ in jobs]
@@ -174,14 +173,14 @@ class SparkRunner:
         return data
 
 
-def _write_filtered(streams: FilteredStreams, staging: Staging) -> NewStream:
+def _write_part(streams: UnshuffledStreams, staging: Staging) -> NewStream:
     """Write the only stream of a part."""
     return streams.write(streams.subtasks[0], staging)
 
 
 def size_here(job: StreamWriteTask) -> int | None:
     """Return the bytes that a job reads; ``None`` if it reads a DataFrame."""
-    if isinstance(job.streams, FilteredStreams):
+    if isinstance(job.streams, UnshuffledStreams):
         return job.streams.size_bytes
     tables = [data for data, _ in job.tables]
     if not all(isinstance(data, pa.Table) for data in tables):

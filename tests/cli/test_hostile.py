@@ -176,6 +176,7 @@ COMMANDS: Final = (
     ("set", "PATH", "NEW", "--uid", HOSTILE, "--key", HOSTILE, "--set", f"{HOSTILE}=1", "--dry-run"),
     ("purge", "PATH", "NEW", "--ttl", f"{HOSTILE}=1d", "--dry-run"),
     ("migrate", "PATH", "NEW", "--to", "OTHER", "--dry-run"),
+    ("catch-up", "OTHER", "PATH", "OTHER", "NEW", "--to", "OTHER", "--dry-run"),
     ("upgrade", "PATH", "NEW", "--jar-b", "PATH", "--dry-run"),
     ("transform", "PATH", "NEW", "--uid", HOSTILE, "--set", HOSTILE),
     ("declare", "--jar", "PATH"),

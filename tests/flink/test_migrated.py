@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import statetool
-from statetool.migration.plan import MigrationPlan
 from statetool.types.declared import class_of_fields, enum_of
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.expected.kryo import without_kryo
@@ -19,7 +18,7 @@ from tests.support.flink import judge, pairs
 from tests.support.flink.avro_migrations import AVRO_MIGRATIONS
 from tests.support.flink.corpus_cases import case_folder, expected_of, metadata_of
 from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
-from tests.support.flink.migrations import MIGRATIONS, Migration
+from tests.support.flink.migrations import MIGRATIONS, Migration, later, with_choices
 from tests.support.flink.pair_states import Pair, State, Type
 from tests.support.flink.pair_suites import Suite
 
@@ -27,10 +26,15 @@ pytestmark = pytest.mark.full
 
 
 def written(
-    folder: Path, release: str | None, *, new: bool, migrations: Sequence[Migration] = MIGRATIONS
+    folder: Path,
+    release: str | None,
+    *,
+    new: bool,
+    migrations: Sequence[Migration] = MIGRATIONS,
+    checkpoint_id: int = 0,
 ) -> statetool.Savepoint:
     """Write the states of migrations, one per operator, in the form of old jobs or of new ones."""
-    writer = statetool.SavepointWriter.new()
+    writer = statetool.SavepointWriter.new().with_checkpoint_id(checkpoint_id)
     for one in migrations:
         state = one.new if new else one.old
         writer = writer.with_operator(one.name, state.bootstrap(), parallelism=1)
@@ -59,13 +63,6 @@ def snapshot_of_new_job(flink: FlinkMachine, work: Path, requests: list[dict[str
     return str(answer["savepoint"])
 
 
-def said(plan: MigrationPlan, one: Migration) -> MigrationPlan:
-    name = f"{one.name}.s"
-    plan = plan.saying(name, fills=one.fills, constants=one.constants, last_access_ms=one.last_access_ms)
-    plan = plan.renaming({f"{name}.{path}": old for path, old in one.renames.items()})
-    return plan.accepting([f"{name}.{path}" for path in one.accept])
-
-
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 def test_every_migration_restores_with_its_values(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
     migrate_and_restore(flink, tmp_path, backend, MIGRATIONS)
@@ -78,6 +75,24 @@ def test_every_migration_of_avro_restores_with_its_values(
     migrate_and_restore(avro_flink, tmp_path, backend, AVRO_MIGRATIONS)
 
 
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_every_migration_that_is_caught_up_restores_with_its_values(
+    flink: FlinkMachine, tmp_path: Path, backend: str
+) -> None:
+    """Of three keys, one changes between the two savepoints, and one is replaced by another."""
+    a = written(tmp_path / "a", None, new=False, checkpoint_id=1)
+    later_migrations = [replace(one, old=later(one.old), new=later(one.new)) for one in MIGRATIONS]
+    b = written(tmp_path / "b", None, new=False, migrations=later_migrations, checkpoint_id=2)
+    requests = [one.new.request(one.name) for one in MIGRATIONS]
+    new_job = statetool.load(snapshot_of_new_job(flink, tmp_path, requests), uids=[m.name for m in MIGRATIONS])
+    plan = statetool.plan_migration(b, new_job)
+    for one in MIGRATIONS:
+        plan = with_choices(plan, one)
+    statetool.migrate(a, str(tmp_path / "migrated"), plan=plan)
+    statetool.catch_up(str(tmp_path / "migrated"), a, b, str(tmp_path / "caught-up"), plan=plan)
+    assert_restores_as(flink, tmp_path, backend, tmp_path / "caught-up", later_migrations)
+
+
 def migrate_and_restore(flink: FlinkMachine, work: Path, backend: str, migrations: Sequence[Migration]) -> None:
     """Migrate the states of old jobs. A new job must find the same in them as in states written in its own form."""
     old = written(work / "old", None, new=False, migrations=migrations)
@@ -86,14 +101,21 @@ def migrate_and_restore(flink: FlinkMachine, work: Path, backend: str, migration
     plan = statetool.plan_migration(old, new_job)
     assert {s.uid for s in plan.states} == {m.name for m in migrations}
     for one in migrations:
-        plan = said(plan, one)
+        plan = with_choices(plan, one)
     statetool.migrate(old, str(work / "migrated"), plan=plan)
     assert statetool.check(str(work / "migrated"), new_job, flink=flink.version).verdict == "fully"
+    assert_restores_as(flink, work, backend, work / "migrated", migrations)
 
+
+def assert_restores_as(
+    flink: FlinkMachine, work: Path, backend: str, path: Path, migrations: Sequence[Migration]
+) -> None:
+    """Assert that a new job finds in a snapshot what it finds in states that were written in its own form."""
+    requests = [one.new.request(one.name) for one in migrations]
     wanted = written(work / "wanted", flink.version, new=True, migrations=migrations)
     restored = [
-        found(judge.restore(flink, Path(path), requests, backend=backend, parallelism=1))
-        for path in (work / "migrated", wanted.path)
+        found(judge.restore(flink, Path(folder), requests, backend=backend, parallelism=1))
+        for folder in (path, wanted.path)
     ]
     for one in migrations:
         assert restored[0][one.name] == restored[1][one.name], one.name

@@ -17,8 +17,7 @@ from statetool.saving.bootstrap import KeyedBootstrap, TableSchema, table_entrie
 from statetool.saving.bootstrap.tables import keyed_job
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.publish import Publication, Staging
-from statetool.saving.streams.filtered import FilteredStreams
-from statetool.saving.streams.output import NewStream
+from statetool.saving.streams.output import NewStream, UnshuffledStreams
 from statetool.saving.streams.runs import Spill, order_of_groups, pack_run
 from statetool.types.declared import NOTHING_DECLARED
 
@@ -44,7 +43,7 @@ def streams(
     job: StreamWriteTask, batches: list[pa.RecordBatch], staging: Staging, memory: int = MEMORY
 ) -> list[NewStream]:
     ((_, recipe),) = job.tables
-    assert not isinstance(job.streams, FilteredStreams)
+    assert not isinstance(job.streams, UnshuffledStreams)
     with Spill() as spill:
         for place, rows in enumerate(batches):
             for batch in table_entries(recipe, rows):

@@ -13,6 +13,7 @@ from statetool.errors import FormatError
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import file_rows
 from tests.support.checks.corpus_check import Case
+from tests.support.snapshots.caught_up import changed, new_job, written
 from tests.support.snapshots.stored import stream_bytes, streams
 
 pytestmark = pytest.mark.full
@@ -68,3 +69,14 @@ def test_spark_erases_and_sets_what_threads_do(in_tasks: Any, corpus: Path, tmp_
     old, new = Inventory(str(tmp_path / "here")), Inventory(str(tmp_path / "there"))
     for name in ("timers", "with-ttl"):
         assert stream_bytes(old.operators[name]) == stream_bytes(new.operators[name])
+
+
+def test_spark_catches_up_as_threads_do(in_tasks: Any, tmp_path: Path) -> None:
+    numbers = {key: key for key in range(2_000)}
+    a, b = written(tmp_path / "a", numbers, 1), written(tmp_path / "b", changed(numbers), 2, parallelism=3)
+    job = new_job(tmp_path / "job")
+    statetool.migrate(a, str(tmp_path / "migrated"), to=job)
+    statetool.migrate(b, str(tmp_path / "whole"), to=job)
+    statetool.catch_up(str(tmp_path / "migrated"), a, b, str(tmp_path / "there"), to=job, spark=in_tasks)
+    whole, there = (Inventory(str(tmp_path / name)).operators["op"] for name in ("whole", "there"))
+    assert stream_bytes(whole) == stream_bytes(there)

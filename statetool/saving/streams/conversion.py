@@ -25,8 +25,13 @@ class StateConversion(Protocol):
         ...
 
     @property
+<<<<<<< HEAD
     def needs_whole_keys(self) -> bool:
         """Return True if all entries of a key are converted together."""
+=======
+    def identity(self) -> bytes:
+        """Return bytes that are equal for conversions with equal results, in all processes."""
+>>>>>>> catchup
         ...
 
     def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -20,7 +19,7 @@ from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.saving.publish import Staging
 from statetool.saving.streams.filters import EntryFilter, added_batch
 from statetool.saving.streams.gather import Piece, write_pieces
-from statetool.saving.streams.output import KeyedStreamWriter, NewStream, StreamOutput, Write
+from statetool.saving.streams.output import KeyedStreamWriter, NewStream, StreamOutput, UnshuffledStreams, Write
 from statetool.saving.streams.runs import order_of_keys, pack_run
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
@@ -29,7 +28,7 @@ _COPY_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilteredStreams:
+class FilteredStreams(UnshuffledStreams):
     """Streams of the subtasks of an operator that a filter changes; picklable. The other subtasks are carried over.
 
     Attributes
@@ -64,10 +63,6 @@ class FilteredStreams:
         entry_filter = self.filter.for_task([group.number for group in stored.ranges])
         return replace(self, filter=entry_filter, stored={subtask: stored})
 
-    def writer(self, staging: Staging) -> Callable[[int], NewStream]:
-        """Return the function that writes the stream of a subtask."""
-        return partial(self.write, staging=staging)
-
     def write(self, subtask: int, staging: Staging) -> NewStream:
         """Write the stream of one subtask."""
         stored = self.stored[subtask]
@@ -84,7 +79,7 @@ class FilteredStreams:
                         write_pieces(writer, group.number, self._pieces(stored, header, group), stored.prefix)
                     else:
                         with writer.stored_group(group.number) as append:
-                            _copy(f.read_at, group, append)
+                            copy_group(f.read_at, group, append)
         handle = replace(stored.handle, offsets=tuple(writer.offsets.tolist()), stream=out.handle())
         return NewStream(subtask=subtask, handle=handle, file=out.file)
 
@@ -148,6 +143,7 @@ def filtered_streams(operator: OperatorInventory, filter: EntryFilter, inline_by
     return FilteredStreams(filter=filter, stored=stored, inline_bytes=inline_bytes, types=operator.types)
 
 
-def _copy(read_at: Callable[[int, int], memoryview], group: KeyGroupRange, append: Write) -> None:
+def copy_group(read_at: Callable[[int, int], memoryview], group: KeyGroupRange, append: Write) -> None:
+    """Append the stored bytes of a key group."""
     for at in range(0, group.size_bytes, _COPY_BYTES):
         append(read_at(group.offset + at, min(_COPY_BYTES, group.size_bytes - at)))

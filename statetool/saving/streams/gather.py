@@ -5,7 +5,7 @@ Runs in a task. Memory: about ``memory_bytes``; a larger key group is sorted and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -178,11 +178,10 @@ class Gatherer:
                 for piece in cuts(batch, self.sorted(batch), None, window):
                     spill.add(pack_run(batch, piece, self.prefix), place)
             stored = spill.segments()
-            sources = [_Source(map(self.entries, stored.take(stored.places == i).cut(1))) for i in range(len(sections))]
+            sources = [map(self.entries, stored.take(stored.places == i).cut(1)) for i in range(len(sections))]
             held: EntryBatch | None = None
-            while sources := [s for s in sources if s.fill()]:
-                bound = min(s.last() for s in sources)
-                batches = [part for s in sources if (part := s.take(bound)) is not None]
+            for aligned in align(sources):
+                batches = [batch for batch in aligned if batch is not None]
                 batch = concat([*([] if held is None else [held]), *batches])
                 order = self.sorted(batch)
                 held = None
@@ -204,6 +203,17 @@ class Gatherer:
         in_list = np.isin(batch.state, self.lists)
         begins = np.flatnonzero(~self.goes_on(batch, batch.key_end - INDEX_BYTES * in_list))
         return int(begins[-1])
+
+
+def align(batches: Sequence[Iterator[EntryBatch]]) -> Iterator[list[EntryBatch | None]]:
+    """Yield sorted entries of one key group from several sources in portions, one batch of each source, ``None`` if it has no entries.
+
+    All entries of a portion sort before those of the next one.
+    """
+    sources = list(map(_Source, batches))
+    while remaining := [s for s in sources if s.fill()]:
+        bound = min(s.last() for s in remaining)
+        yield [s.take(bound) if s in remaining else None for s in sources]
 
 
 class _Source:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
@@ -79,7 +79,7 @@ class CarriedEntries:
         source = self.source
         with error_context(source):
             header = source.header()
-            ids = np.array([self.ids.get(m.name, -1) for m in header.states], dtype=np.int64)
+            ids = self._new_ids(header)
             new_groups = _NewGroups(header, source.context.max_parallelism, self.max_parallelism, self.formula)
             whole_keys = any(c.needs_whole_keys for c in self.conversions.values())
             request = EntryRequest(states=tuple(self.ids), batch_bytes=_BATCH_BYTES, whole_keys=whole_keys)
@@ -89,9 +89,18 @@ class CarriedEntries:
                 if self.filter is not None:
                     batch = self.filter.apply(header, batch)
                 if len(batch):
-                    for converted in self._converted(header, replace(batch, group=new_groups.of(batch))):
-                        columns = (converted.key, converted.key_end, converted.value, converted.value_end)
-                        yield entry_batch(converted.data, ids[converted.state], converted.group, *columns)
+                    yield from self.convert(header, replace(batch, group=new_groups.of(batch)))
+
+    def convert(self, header: KeyedHeader, batch: EntryBatch) -> Iterator[EntryBatch]:
+        """Yield entries with their new values and state ids. Their key groups are new already."""
+        ids = self._new_ids(header)
+        for converted in self._converted(header, batch):
+            columns = (converted.key, converted.key_end, converted.value, converted.value_end)
+            yield entry_batch(converted.data, ids[converted.state], converted.group, *columns)
+
+    def _new_ids(self, header: KeyedHeader) -> Int64s:
+        """Return the new ids of the states of a header, -1 for dropped states."""
+        return np.array([self.ids.get(m.name, -1) for m in header.states], dtype=np.int64)
 
     def _converted(self, header: KeyedHeader, batch: EntryBatch) -> Iterator[EntryBatch]:
         """Yield the converted entries of each state with a conversion, then the unchanged ones."""
@@ -176,6 +185,8 @@ class KeyedStreams:
         Ids of list states whose entries are elements, with their index after the key.
     from_tables
         Whether entries come from tables, in which case a duplicate key is an error in the input.
+    label
+        Part of the names of the streams.
     """
 
     operator: str
@@ -186,6 +197,7 @@ class KeyedStreams:
     lists: frozenset[int] = frozenset()
     from_tables: bool = False
     types: TypeContext = NOTHING_DECLARED
+    label: str = "keyed"
 
     @property
     def parsed(self) -> KeyedHeader:
@@ -234,16 +246,24 @@ class KeyedStreams:
         EncodeError, FormatError
             Two entries have the same key; the message names it.
         """
-        groups, parsed = self.numbers(subtask), self.parsed
         gatherer = self.gatherer(memory_bytes)
+
+        def fill(writer: KeyedStreamWriter) -> None:
+            for portion in portions:
+                if isinstance(portion, PackedRun):
+                    writer.add_groups(portion)
+                else:
+                    gatherer.write(writer, portion)
+
+        return self.write_with(fill, subtask, staging)
+
+    def write_with(self, fill: Callable[[KeyedStreamWriter], None], subtask: int, staging: Staging) -> NewStream:
+        """Write the stream of one subtask by a function that appends its key groups."""
+        groups, compressed = self.numbers(subtask), self.parsed.compressed
         try:
-            with StreamOutput(staging, "keyed", inline_bytes=self.inline_bytes) as out:
-                writer = KeyedStreamWriter(out.write, self.header, groups, compressed=parsed.compressed)
-                for portion in portions:
-                    if isinstance(portion, PackedRun):
-                        writer.add_groups(portion)
-                    else:
-                        gatherer.write(writer, portion)
+            with StreamOutput(staging, self.label, inline_bytes=self.inline_bytes) as out:
+                writer = KeyedStreamWriter(out.write, self.header, groups, compressed=compressed)
+                fill(writer)
         except StatetoolError as error:
             raise error.at(operator=self.operator) from error.__cause__
         offsets = tuple(writer.offsets.tolist())

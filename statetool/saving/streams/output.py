@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -27,6 +29,7 @@ from statetool.saving.publish import StagedFile, StagedOutput, Staging
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from statetool.formats.keyed.header import KeyedHeader
     from statetool.saving.streams.runs import PackedRun
 
 Write: TypeAlias = Callable[[bytes | bytearray | memoryview], object]
@@ -41,6 +44,39 @@ class NewStream:
     subtask: int
     handle: KeyGroupsHandle | OperatorStreamHandle
     file: StagedFile | None
+
+
+class UnshuffledStreams(ABC):
+    """New keyed streams that are written one by one from key groups of stored streams, without a shuffle; picklable."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def parsed(self) -> KeyedHeader:
+        """The parsed header."""
+
+    @property
+    @abstractmethod
+    def subtasks(self) -> Sequence[int]:
+        """The subtasks that get a stream."""
+
+    @property
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """Stored bytes that are read."""
+
+    @abstractmethod
+    def of_subtask(self, subtask: int) -> Self:
+        """Return the streams restricted to one subtask."""
+
+    @abstractmethod
+    def write(self, subtask: int, staging: Staging) -> NewStream:
+        """Write the stream of one subtask."""
+
+    def writer(self, staging: Staging) -> Callable[[int], NewStream]:
+        """Return the function that writes the stream of a subtask."""
+        return partial(self.write, staging=staging)
 
 
 class StreamOutput:
@@ -101,7 +137,7 @@ class StreamOutput:
         if self.file is not None:
             return RelativeFileHandle(path=self.file.name, size_bytes=self.file.size_bytes)
         # When Flink redistributes operator state, it treats two handles with the same name as one.
-        return ByteStreamHandle(name=str(uuid.uuid4()), data=bytes(self._buffer))
+        return ByteStreamHandle(name=f"{self._label}-{uuid.uuid4()}", data=bytes(self._buffer))
 
 
 class KeyedStreamWriter:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from statetool import flink as types
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.migration.plan import MigrationPlan
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import COMPOSITE_MAGIC, write_nested
 from statetool.serializers.table import snapshot_reader
@@ -283,6 +284,21 @@ def _kinds() -> Iterator[Migration]:
         new=State(element=long),
         accept=frozenset({"value"}),
     )
+
+
+def later(state: State) -> State:
+    """Return a state of a later savepoint: of three keys, the first is unchanged, the second is another one, the third has another value."""
+    key, element = state.key, state.element
+    keys, (first, second, _) = (key.values[0], 11, key.values[2]), element.values
+    return replace(state, key=replace(key, values=keys), element=replace(element, values=(first, first, second)))
+
+
+def with_choices(plan: MigrationPlan, one: Migration) -> MigrationPlan:
+    """Return a plan with the choices for a migration."""
+    name = f"{one.name}.s"
+    plan = plan.with_choices(name, fills=one.fills, constants=one.constants, last_access_ms=one.last_access_ms)
+    plan = plan.renaming({f"{name}.{path}": old for path, old in one.renames.items()})
+    return plan.accepting([f"{name}.{path}" for path in one.accept])
 
 
 MIGRATIONS: Final = (*_pojos(), *_others(), *_kinds())
