@@ -78,6 +78,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "sinks list": f"statetool sinks list {_SINK}",
         "sinks pending": f"statetool sinks pending {_SINK}",
         "sinks committed": f"statetool sinks committed {_SINK}",
+        "sinks check": "statetool sinks check paimon-job --paimon paimon-table",
         "sinks forget": (
             f"statetool sinks forget {_SINK} smaller --uid 514dc31230726fb6b190b5bf50bbec8f --lose orders-out-0-1 --dry-run"
         ),

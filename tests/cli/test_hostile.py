@@ -186,6 +186,7 @@ COMMANDS: Final = (
     ("sources", "set", "PATH", "NEW", "--uid", HOSTILE, f"{HOSTILE}=1", "--dry-run"),
     ("sinks", "list", "PATH"),
     ("sinks", "pending", "PATH", "--commands"),
+    ("sinks", "check", "PATH", "--paimon", HOSTILE),
     ("sinks", "forget", "PATH", "NEW", "--uid", HOSTILE, "--lose", HOSTILE, "--dry-run"),
     ("report", "PATH", "OTHER", "--target", "PAGE"),
     (HOSTILE,),
