@@ -18,7 +18,7 @@ from statetool.columns.infer import infer_type
 from statetool.declaring.job_code import java_info
 from statetool.errors import OptionError
 from statetool.hashing.possible_keys import check_key_type
-from statetool.serializers.table import FAMILIES, snapshot_classes
+from statetool.serializers.table import FAMILIES, bundled_classes, snapshot_classes
 from tests.support.corpora.archives import HERE, unpack
 
 COLUMNS: Final = ("read", "written", "kernel", "versions")
@@ -47,6 +47,11 @@ COLUMN_TYPES: Final = {
 }
 NOT_OF_A_CLASS: Final = "yes, a `Row`; a class of the job is declared: `key_type=flink.pojo(...)`"
 ORDERED: Final = "of one entry at most: only the job knows the order of more, by which RocksDB finds a key"
+#: Libraries with their own serializers, by Java package. The table has the full names of their classes.
+LIBRARIES: Final = {
+    "org.apache.beam.runners.flink.translation.types": "Beam",
+    "org.apache.flinkx.api.serializer": "flink-scala-api",
+}
 _BACKENDS: Final = {"hashmap": "heap", "rocksdb": "RocksDB", "forst": "ForSt"}
 _KINDS: Final = {"canonical": "canonical savepoint", "native": "native savepoint", "checkpoint": "checkpoint"}
 _FEATURES: Final = {
@@ -69,8 +74,11 @@ def support_table() -> str:
     """Return the table of serializers as Markdown."""
     facts = verified()
     lines = ["| family | snapshot class | read | written | kernel | verified on Flink |", "|---|---|---|---|---|---|"]
-    for family in FAMILIES:
-        for name in sorted(snapshot_classes(family)):
+    named = {family: sorted(snapshot_classes(family)) for family in FAMILIES}
+    for name in sorted(bundled_classes()):
+        named.setdefault(LIBRARIES[name.rpartition(".")[0]], []).append(name)
+    for family, names in named.items():
+        for name in names:
             cells = [facts[name][c] for c in COLUMNS] if name in facts else ["unproved", "unproved", "", ""]
             lines.append(f"| {family} | `{name}` | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -14,6 +14,7 @@ from typing import Final
 
 from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
+from statetool.compatibility.flinkx_rules import ACCEPTING, accept_parts, resolve_arity, same_case_class
 from statetool.compatibility.kryo_rules import resolve_kryo
 from statetool.compatibility.verdicts import (
     NEW,
@@ -32,6 +33,7 @@ from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.composite import CompositeSerializer
 from statetool.serializers.enums import EnumSerializer
+from statetool.serializers.flinkx.case_class import FlinkxCaseClassSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.pojo import PojoSerializer
@@ -61,6 +63,8 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
         return _ttl_switched(old, new, may=ttl_may_switch)
     if isinstance(old, OpaqueSerializer) or isinstance(new, OpaqueSerializer):
         return _opaque(old, new)
+    if (arity := resolve_arity(old, new)) is not None:
+        return arity
     if type(old) is not type(new):
         return _another_type(old, new)
     match old, new:
@@ -81,8 +85,13 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
                 else Resolution.because(Level.AFTER_MIGRATION, "Rows get a row kind.")
             )
             return combine([_parts(old, new), kind])
+        case FlinkxCaseClassSerializer(), FlinkxCaseClassSerializer() if same_case_class(old, new):
+            return _parts(old, new)
+        case FlinkxCaseClassSerializer(), FlinkxCaseClassSerializer():
+            return _another_type(old, new)
         case CompositeSerializer(), CompositeSerializer():
-            return _composites(old, new)
+            whole = _composites(old, new)
+            return accept_parts(whole) if isinstance(old, ACCEPTING) else whole
     return _same_class(old, new)
 
 

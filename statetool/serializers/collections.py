@@ -27,7 +27,7 @@ from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.types import ListType, LogicalType, MapType
 
 
-def _count(c: Cursor, element: Serializer) -> int:
+def count_elements(c: Cursor, element: Serializer) -> int:
     """Read the number of elements that follow; zero-byte elements (``NullValue``) are limited by number."""
     if element.length != 0:
         return c.count("list elements")
@@ -51,7 +51,7 @@ class ListSerializer(CompositeSerializer):
 
     def decode(self, c: Cursor) -> list[Any]:
         element = self.nested[0]
-        n = _count(c, element)
+        n = count_elements(c, element)
         with inside("element"):
             check_last(c, element, last=n <= 1)
             return [element.decode(c) for _ in range(n)]

@@ -1,8 +1,8 @@
-"""Packages of the serializers of Flink and Beam.
+"""Packages of the serializers of Flink.
 
 A class is identified by its full name. Other libraries and jobs have classes with the same simple names and other layouts
 (``org.apache.flinkx.api.serializer.ScalaCaseClassSerializerSnapshot``), and so does Flink: the ``SqlTimestampSerializer`` of the
-Blink planner 1.10 stores another type than the one of the DataStream API. Packages are those of Flink 1.3 to 2.3 and Beam 2.31 to 2.68.
+Blink planner 1.10 stores another type than the one of the DataStream API. Packages are those of Flink 1.3 to 2.3.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ _CLASSES: Final = {
         "StringData DecimalData TimestampData ArrayData MapData RawValueData RowData BinaryRowData AbstractRowData WindowKey LinkedList "
         "SortedMap External"
     ),
-    "org.apache.beam.runners.flink.translation.types": "CoderType UnversionedType",
 }
 _KNOWN: Final = frozenset((package, name) for package, names in _CLASSES.items() for name in names.split())
 _HOME: Final = MappingProxyType({name: package for package, name in sorted(_KNOWN, reverse=True)})

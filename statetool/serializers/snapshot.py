@@ -66,7 +66,7 @@ class SnapshotReader:
     Attributes
     ----------
     classes
-        Known snapshot classes, by name without the package (:func:`~statetool.serializers.packages.known_name`).
+        Known snapshot classes by full name.
     types
         Facts about types from outside of their snapshots: the version of Kryo, declared classes.
     hidden
@@ -94,7 +94,7 @@ class SnapshotReader:
             snapshot_class = self._class(c, name, start)
             return self._payload(c, snapshot_class.read, snapshot_class.versions, name, version)
         stream = read_serializer_stream(c)
-        if known_name(name) not in self.classes:
+        if name not in self.classes:
             c.i4()
         snapshot_class = self._class(c, name, start)
         if snapshot_class.of_stream is not None:
@@ -104,6 +104,17 @@ class SnapshotReader:
             serializer = self._old_payload(c, snapshot_class, name)
         serializer.legacy_bytes = bytes(c.data[start : c.pos])
         return serializer
+
+    def unversioned(self, c: Cursor, *, first: bool) -> Serializer:
+        """Read a snapshot that some libraries nest without its version: the class name, then the payload.
+
+        Its version is the first or else the newest that is known.
+        """
+        start = c.pos
+        name = c.utf()
+        snapshot_class = self._class(c, name, start)
+        versions = snapshot_class.versions
+        return self._payload(c, snapshot_class.read, versions, name, min(versions) if first else max(versions))
 
     def proxied(self, c: Cursor) -> Serializer:
         """Read a snapshot wrapped in its proxy (both proxy versions)."""
@@ -158,7 +169,7 @@ class SnapshotReader:
             return opaque
 
     def _class(self, c: Cursor, name: str, name_at: int) -> SnapshotClass:
-        snapshot_class = self.classes.get(known_name(name))
+        snapshot_class = self.classes.get(name)
         if snapshot_class is None:
             raise UnknownSerializerError(f"serializer snapshot class {name!r} is not known", hint=_STAYS_BYTES).at(
                 offset=c.base + name_at

@@ -362,7 +362,7 @@ TYPES: Final = (
     ),
 )  # fmt: skip
 
-_NOTHING: Final = SimpleType(
+NOTHING: Final = SimpleType(
     name="Nothing", logical=Scalar("null"), length=-1, decode=_decode_nothing, encode=_encode_nothing
 )
 _SIMPLE: Final = simple_readers(TYPES)
@@ -396,6 +396,6 @@ SNAPSHOTS: Final = {
         TransactionsSerializer, outer_versions=(1, 2, 3, 4)
     ),
     "TraversableSerializerSnapshot": composite(TraversableSerializer, outer_versions=(1, 2)),
-    "NothingSerializerSnapshot": next(iter(simple_readers((_NOTHING,)).values())),
+    "NothingSerializerSnapshot": next(iter(simple_readers((NOTHING,)).values())),
     "TraversableSerializerConfigSnapshot": composite(TraversableSerializer, outer_versions=(1, 2)),
 }

@@ -1,7 +1,7 @@
-"""The table of all supported Flink snapshot classes, and the reader for them.
+"""The table of all supported snapshot classes, and the reader for them.
 
-Families name classes without their package. :mod:`statetool.serializers.packages` has the packages, because some classes moved between
-releases. No two families have the same name.
+Families of Flink name classes without their package. :mod:`statetool.serializers.packages` has the packages, because some classes moved
+between releases. No two families have the same name. Classes of other libraries belong to :mod:`statetool.serializers.plugins`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Final, cast
 
 from statetool.serializers.base import Serializer
+from statetool.serializers.packages import full_name, known_name
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
@@ -35,8 +36,22 @@ FAMILIES: Final = {
     "kryo": "kryo.serializer",
     "avro": "avro",
     "cep": "cep",
-    "beam": "beam.serializer",
 }
+
+
+def plugin_classes(package: str) -> Mapping[str, SnapshotClass]:
+    """Return the snapshot classes of a Java package that plug-ins read, by full name."""
+    # Only snapshots with classes of other libraries pay for the import of importlib.metadata.
+    from statetool.serializers import plugins
+
+    return plugins.plugin_classes(package)
+
+
+def bundled_classes() -> Mapping[str, SnapshotClass]:
+    """Return the snapshot classes of the bundled libraries, by full name."""
+    from statetool.serializers import plugins
+
+    return plugins.bundled_classes()
 
 
 def snapshot_classes(family: str) -> Mapping[str, SnapshotClass]:
@@ -46,24 +61,31 @@ def snapshot_classes(family: str) -> Mapping[str, SnapshotClass]:
 
 
 class _SnapshotClasses(Mapping[str, SnapshotClass]):
-    """The snapshot classes of all families; a family is imported when a name is not in the families before it."""
+    """All snapshot classes by full name. A family is imported when a class is not in the families before it.
+
+    Iteration yields the classes of Flink's families and of the bundled libraries, each by one name.
+    """
 
     def __init__(self) -> None:
         self._found: dict[str, SnapshotClass] = {}
 
-    def __getitem__(self, name: str) -> SnapshotClass:
-        if name not in self._found:
-            for classes in map(snapshot_classes, FAMILIES):
-                if name in classes:
-                    self._found[name] = classes[name]
+    def __getitem__(self, class_name: str) -> SnapshotClass:
+        if class_name not in self._found:
+            known = known_name(class_name)
+            if not known:
+                self._found |= plugin_classes(class_name.rpartition(".")[0])
+            for classes in map(snapshot_classes, FAMILIES) if known else ():
+                if known in classes:
+                    self._found[class_name] = classes[known]
                     break
-        return self._found[name]
+        return self._found[class_name]
 
     def __iter__(self) -> Iterator[str]:
-        return (name for family in FAMILIES for name in snapshot_classes(family))
+        yield from (full_name(name) for family in FAMILIES for name in snapshot_classes(family))
+        yield from bundled_classes()
 
     def __len__(self) -> int:
-        return sum(len(snapshot_classes(family)) for family in FAMILIES)
+        return sum(1 for _ in self)
 
 
 SNAPSHOT_CLASSES: Final = _SnapshotClasses()

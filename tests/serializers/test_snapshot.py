@@ -6,6 +6,7 @@ from statetool.errors import FormatError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
+from statetool.serializers.packages import full_name
 from statetool.serializers.snapshot import MAX_DEPTH, write_proxied
 from statetool.serializers.table import FAMILIES, SNAPSHOT_CLASSES, snapshot_classes, snapshot_reader
 from statetool.types import Field, ListType, MapType, Scalar, StructType
@@ -200,4 +201,6 @@ def test_wrong_number_of_parts_is_refused() -> None:
 
 def test_no_name_belongs_to_two_families() -> None:
     assert len(set(SNAPSHOT_CLASSES)) == len(SNAPSHOT_CLASSES)
-    assert all(SNAPSHOT_CLASSES[name] is read for f in FAMILIES for name, read in snapshot_classes(f).items())
+    assert all(
+        SNAPSHOT_CLASSES[full_name(name)] is read for f in FAMILIES for name, read in snapshot_classes(f).items()
+    )

@@ -20,6 +20,7 @@ from statetool.errors import StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.kernels.program import kernel_only
 from statetool.serializers.base import Serializer
+from statetool.serializers.packages import known_name
 from statetool.serializers.table import SNAPSHOT_CLASSES, snapshot_reader
 from tests.support.checks.serializer_check import Case, check, find_cases, read_index
 
@@ -69,9 +70,9 @@ def gather(roots: Iterable[Path]) -> dict[str, dict[str, str]]:
 def _note(facts: dict[str, Facts], s: Serializer, version: tuple[int, int] | None, *, written: bool) -> None:
     for _, child in s.children():
         _note(facts, child, version, written=written)
-    name = s.snapshot_class.rpartition(".")[2]
-    if name not in SNAPSHOT_CLASSES:
+    if s.snapshot_class not in SNAPSHOT_CLASSES:
         return
+    name = known_name(s.snapshot_class) or s.snapshot_class
     known = facts.setdefault(name, Facts())
     known.decoded |= not s.needs_frame
     known.written |= written

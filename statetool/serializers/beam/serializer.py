@@ -121,8 +121,9 @@ def _decompress(c: Cursor) -> bytes:
     return bytes(raw)
 
 
+_PACKAGE: Final = "org.apache.beam.runners.flink.translation.types"
 SNAPSHOTS: Final = {
-    "CoderTypeSerializer$LegacySnapshot": SnapshotClass(_refuse_alone, (1,), of_stream=_read_stream),
-    "UnversionedTypeSerializerSnapshot": SnapshotClass(_read_unversioned, (1,)),
-    "CoderTypeSerializer$UnversionedTypeSerializerSnapshot": SnapshotClass(_read_unversioned, (1,)),
+    f"{_PACKAGE}.CoderTypeSerializer$LegacySnapshot": SnapshotClass(_refuse_alone, (1,), of_stream=_read_stream),
+    f"{_PACKAGE}.UnversionedTypeSerializerSnapshot": SnapshotClass(_read_unversioned, (1,)),
+    f"{_PACKAGE}.CoderTypeSerializer$UnversionedTypeSerializerSnapshot": SnapshotClass(_read_unversioned, (1,)),
 }

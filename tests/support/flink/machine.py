@@ -56,6 +56,8 @@ class FlinkMachine:
         More jars of user code.
     before
         A folder with classes that replace those of the same names: their older versions, for an older job.
+    scala
+        Whether Flink's own Scala 2.12 is on the class path. A job with another Scala needs it away.
 
     Raises
     ------
@@ -70,6 +72,8 @@ class FlinkMachine:
         sources: tuple[Path, ...] = (),
         before: Path | None = None,
         jars: Sequence[Path] = (),
+        *,
+        scala: bool = True,
     ) -> None:
         self.version = version
         self.work = Path(tempfile.mkdtemp(dir=work))
@@ -81,9 +85,10 @@ class FlinkMachine:
         # Short jobs on few cores: the second compiler and the collector's threads would only cost time.
         command += ["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
         command += ["-Duser.timezone=UTC", f"-Dlog4j.configurationFile={logging}", f"-Djava.io.tmpdir={self.work}"]
+        flink = [jar for jar in flink_jars(version) if scala or not jar.name.startswith("flink-scala_")]
         command += [
             "-cp",
-            os.pathsep.join(map(str, [*classes, *flink_jars(version), *jars])),
+            os.pathsep.join(map(str, [*classes, *flink, *jars])),
             "harness.Main",
             str(self.work),
         ]
