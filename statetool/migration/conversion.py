@@ -215,6 +215,11 @@ class TypeConversion:
         return self.old.kind == "map" and self.meta.kind == "value"
 
     @property
+    def keeps_entries(self) -> bool:
+        """Whether each entry becomes one entry with the same key: not if values become map states, or the opposite."""
+        return (self.old.kind == "map") is (self.meta.kind == "map")
+
+    @property
     def old(self) -> StateMetaInfo:
         """The description in the base."""
         return parse_meta(self.before, self.before_types)

@@ -49,7 +49,9 @@ def with_origin(task: StreamWriteTask | None, source: SourceOperator, change: Op
         return task
     label = f"keyed-{origin_of(source, change.conversions)}"
     named = replace(task, streams=replace(task.streams, label=label))
-    return named if change.earlier is None else _reuse_earlier(named, change.earlier)
+    if change.earlier is None or not all(c.keeps_entries for c in change.conversions.values()):
+        return named
+    return _reuse_earlier(named, change.earlier)
 
 
 def _reuse_earlier(task: StreamWriteTask, earlier: EarlierMigration) -> StreamWriteTask:

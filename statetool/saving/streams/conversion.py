@@ -25,13 +25,18 @@ class StateConversion(Protocol):
         ...
 
     @property
-<<<<<<< HEAD
     def needs_whole_keys(self) -> bool:
         """Return True if all entries of a key are converted together."""
-=======
+        ...
+
+    @property
+    def keeps_entries(self) -> bool:
+        """Return True if each entry becomes one entry with the same key."""
+        ...
+
+    @property
     def identity(self) -> bytes:
         """Return bytes that are equal for conversions with equal results, in all processes."""
->>>>>>> catchup
         ...
 
     def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
