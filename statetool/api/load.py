@@ -124,9 +124,10 @@ def name_operators(savepoint: Savepoint[SavepointWriter], url: str) -> Savepoint
     url
         The URL of the job. For other paths, the snapshot is returned unchanged.
     """
-    if savepoint.metadata_version >= _NAMES_SINCE or not (names := operator_names(url)):
+    if savepoint.metadata_version >= _NAMES_SINCE:
         return savepoint
-    return savepoint.with_names(names)
+    names = operator_names(url, {operator.operator_id for operator in savepoint.operators.values()})
+    return savepoint.with_names(names) if names else savepoint
 
 
 def classes_of(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource | None:

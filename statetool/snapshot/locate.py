@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
+from statetool.formats.metadata import parse_metadata
 from statetool.formats.metadata.handles import (
     ByteStreamHandle,
     EmptySegmentHandle,
@@ -41,6 +42,22 @@ def find_metadata(path: str) -> str:
     below = [uri for uri, is_dir in files.list_dir(path) if is_dir and files.exists(files.join(uri, METADATA_NAME))]
     hint = f"did you mean one of: {', '.join(below[:5])}" if below else "point to a savepoint-... or chk-N directory"
     raise SnapshotNotFoundError(f"{path} has no {METADATA_NAME} file", hint=hint)
+
+
+def has_complete_metadata(path: str) -> bool:
+    """Return True if the metadata of a snapshot is complete. Not all file systems write it atomically.
+
+    Raises
+    ------
+    UnsupportedError
+        Its version is not known, so waiting will not make it readable.
+    """
+    file = files.join(path, METADATA_NAME)
+    try:
+        parse_metadata(files.read_whole(file), file=file)
+    except (FormatError, SnapshotNotFoundError, OSError):
+        return False
+    return True
 
 
 @dataclass(slots=True)

@@ -15,18 +15,27 @@ from statetool.advice.live_job import LiveJob
 from statetool.cli.main import cli
 from statetool.errors import OptionError, SnapshotNotFoundError, UnknownNameError
 from tests.support.flink.standalone.cluster import StandaloneCluster
+from tests.support.flink.versions import flink_versions, release_of
 from tests.support.metrics import Metrics
 from tests.support.spark.data_sources import data_sources
 from tools.flink_jars import DEFAULT_VERSIONS
 
 pytestmark = pytest.mark.full
+#: The oldest release whose REST API is supported, and those that all tests run with.
+VERSIONS = (*DEFAULT_VERSIONS, "1.13.6")
 OFTEN = {
     "execution_checkpointing_interval": "500 ms",
     "execution_checkpointing_externalized__checkpoint__retention": "RETAIN_ON_CANCELLATION",
 }
 
 
-@pytest.fixture(scope="module", params=DEFAULT_VERSIONS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test once per release."""
+    if "cluster" in metafunc.fixturenames:
+        metafunc.parametrize("cluster", flink_versions(metafunc, VERSIONS), indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
     with StandaloneCluster(request.param, tmp_path_factory.mktemp("cluster")) as running:
         yield running
@@ -83,6 +92,10 @@ def test_two_jobs_of_one_name(cluster: StandaloneCluster) -> None:
     cluster.cancel(jobs[0])
     with pytest.raises(SnapshotNotFoundError, match="no completed checkpoint"):
         statetool.load(url)
+    if release_of(cluster.version) < (1, 17):
+        assert "needs 1.17. run: statetool savepoint" in run("checkpoint", url, code=3).stderr
+        cluster.cancel(jobs[1])
+        return
     path = run("checkpoint", url).stdout.strip()
     assert f"{jobs[1]}/chk-1" in path
     cluster.wait("the checkpoint", lambda: _opened(url) == path)
@@ -95,7 +108,12 @@ def test_a_savepoint_is_taken_and_opened(cluster: StandaloneCluster, orders: str
     dry = json.loads(run("savepoint", url, "--to", str(tmp_path), "--dry-run", "--json").stdout)
     assert dry["request"] == f"POST {cluster.url}/jobs/{orders}/savepoints"
     assert list(tmp_path.iterdir()) == []
-    path = run("savepoint", url, "--to", tmp_path.as_uri(), "--format", format).stdout.strip()
+    request = ["savepoint", url, "--to", tmp_path.as_uri()]
+    if release_of(cluster.version) >= (1, 15):
+        request += ["--format", format]
+    else:  # it has one format
+        assert "needs 1.15. remove --format" in run(*request, "--format", format, code=3).stderr
+    path = run(*request).stdout.strip()
     before = counts(path)
     assert len(before) == 500
     assert cluster.state(orders) == "RUNNING"
@@ -206,6 +224,7 @@ def _opened(url: str) -> Any:
         return None
 
 
+@pytest.mark.since(1, 17)
 @data_sources
 def test_spark_reads_one_checkpoint_of_a_job(cluster: StandaloneCluster, spark: Any) -> None:
     job = cluster.submit("on-spark")
