@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from statetool.cluster.client import RestClient, malformed
 from statetool.cluster.jobs import Job
+from statetool.errors import ConnectionFailedError
 from statetool.formats.operator_id import operator_id_for_position
 
 _ARROW: Final = " -> "
@@ -90,6 +91,21 @@ def read_vertices(client: RestClient, job: Job) -> list[Vertex]:
         return [_vertex(vertex, plan.get(str(vertex["id"]), {})) for vertex in tree["vertices"]]
     except (LookupError, TypeError) as error:
         raise malformed(f"{client.server}{path}", error) from None
+
+
+def read_operator_names(client: RestClient, job: Job, operator_ids: Collection[str]) -> dict[str, str]:
+    """Return the names of the operators of a job as :func:`operator_names`, none if the server does not answer.
+
+    Raises
+    ------
+    FormatError
+        The answer is not that of Flink.
+    """
+    try:
+        vertices = read_vertices(client, job)
+    except ConnectionFailedError:
+        return {}
+    return operator_names(vertices, operator_ids)
 
 
 def _vertex(tree: Any, plan: Any) -> Vertex:

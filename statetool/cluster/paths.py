@@ -113,13 +113,12 @@ def operator_names(path: str, operator_ids: Collection[str]) -> dict[str, str]:
     address = JobAddress.parse(path)
     if address is None:
         return {}
-    from statetool.cluster import job_graph
+    from statetool.cluster.job_graph import read_operator_names
     from statetool.cluster.jobs import find_job
     from statetool.cluster.overview import connect
 
     try:
         client, jobs, address = connect(path)
-        vertices = job_graph.read_vertices(client, find_job(jobs, address.job, address.server))
     except ConnectionFailedError:
         return {}
-    return job_graph.operator_names(vertices, operator_ids)
+    return read_operator_names(client, find_job(jobs, address.job, address.server), operator_ids)

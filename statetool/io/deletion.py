@@ -81,18 +81,20 @@ def newer_checkpoints(folder: str) -> list[tuple[int, str]]:
     number = _checkpoint_id(folder)
     directory = files.parent(folder)
     files.forget_listing(directory)
-    found = [(_checkpoint_id(uri), uri.rstrip("/")) for uri, is_dir in files.list_dir(directory) if is_dir]
-    return sorted(((n, uri) for n, uri in found if number is not None and n is not None and n > number), reverse=True)
+    ids = [_checkpoint_id(uri) for uri, is_dir in files.list_dir(directory) if is_dir]
+    newer = sorted((n for n in ids if number is not None and n is not None and n > number), reverse=True)
+    return [(n, files.join(directory, f"chk-{n}")) for n in newer]
 
 
-def needed_retention(folder: str) -> str:
-    """Return the number of checkpoints that Flink must keep, so that a deleted one would still exist: ``more than 3``. Empty if unknown."""
-    try:
-        newer = newer_checkpoints(folder)
-    except (SnapshotNotFoundError, StorageError, OSError):
-        return ""
+def needed_retention(metadata_file: str) -> str:
+    """Return how many checkpoints Flink must keep, so that a deleted one would still exist: ``more than 3``. Without newer ones: ``more``."""
+    folder, _, name = metadata_file.rpartition("/")
     number = _checkpoint_id(folder)
-    return f"more than {newer[0][0] - number}" if newer and number is not None else ""
+    try:
+        newer = next((n for n, path in newer_checkpoints(folder) if files.exists(files.join(path, name))), None)
+    except (SnapshotNotFoundError, StorageError, OSError):
+        newer = None
+    return "more" if newer is None or number is None else f"more than {newer - number}"
 
 
 def _checkpoint_id(folder: str) -> int | None:
@@ -107,6 +109,6 @@ def _is_deleted(metadata_file: str) -> CheckpointDeletedError:
         return CheckpointDeletedError(f"{folder} was deleted while it was read", hint="read another snapshot")
     return CheckpointDeletedError(
         f"Flink deleted this checkpoint while it was read: {folder}",
-        hint=f"read the newest with --latest, or let Flink keep {needed_retention(folder) or 'more'}: "
+        hint=f"read the newest with --latest, or let Flink keep {needed_retention(metadata_file)}: "
         "execution.checkpointing.num-retained (before Flink 1.20 state.checkpoints.num-retained)",
     )

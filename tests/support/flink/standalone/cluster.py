@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import socket
@@ -148,7 +149,7 @@ class StandaloneCluster:
             try:
                 if found := holds():
                     return found
-            except (OSError, KeyError, json.JSONDecodeError):
+            except (OSError, KeyError, http.client.HTTPException, json.JSONDecodeError):
                 pass
             running = all(process.poll() is None for process in self._processes) and time.monotonic() < end
             assert running, f"{what}: waited too long: {(self.work / 'log.txt').read_text()[-4000:]}"

@@ -1,4 +1,4 @@
-"""Reads beside a job that deletes each checkpoint after less than a second."""
+"""Reads beside a job that deletes each checkpoint after a second."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BACKENDS: Final = {
 WAYS: Final = ("load, URL", "load, directory", "head, URL", "head, directory")
 _KEYS: Final = 200_000
 _MOST_DELETED: Final = 5
-#: Longest pause before a read, in seconds: reads begin at any time between two checkpoints.
-_LONGEST_PAUSE_S: Final = 0.4
+#: Longest pause in seconds, before ``head``, and after ``load`` as a person makes it: reads begin at any time between two checkpoints.
+_LONGEST_PAUSE_S: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Reads:
     errors
         Messages of other errors: false alarms.
     seconds
-        Duration of each read, including those of deleted checkpoints.
+        Duration of each read, including those of deleted checkpoints, without the pause.
     """
 
     at_once: int = 0
@@ -55,12 +55,12 @@ class Reads:
 
 
 def start_job(cluster: StandaloneCluster, backend: str) -> str:
-    """Start a job with 200,000 keys that takes up to four checkpoints per second, wait until the keys exist, and return its id."""
+    """Start a job with 200,000 keys that takes a checkpoint each second, wait until the keys exist, and return its id."""
     options = BACKENDS[backend]
     job = cluster.submit(
         backend,
         jobs_keys=str(_KEYS),
-        execution_checkpointing_interval="250 ms",
+        execution_checkpointing_interval="1 s",
         execution_checkpointing_incremental=options["incremental"],
         state_backend_incremental=options["incremental"],
         state_backend=options["type"],
@@ -78,8 +78,10 @@ def _has_all_keys(cluster: StandaloneCluster, job: str) -> bool:
         return False
 
 
-def _rows(path: str) -> int:
-    return int(statetool.load(path, uids=["counts"])["counts"].to_arrow().num_rows)
+def _rows(path: str, pause: float = 0) -> int:
+    savepoint = statetool.load(path, uids=["counts"])
+    time.sleep(pause)
+    return int(savepoint["counts"].to_arrow().num_rows)
 
 
 def read_newest(cluster: StandaloneCluster, job: str, way: str, count: int) -> Reads:
@@ -88,18 +90,22 @@ def read_newest(cluster: StandaloneCluster, job: str, way: str, count: int) -> R
     path = f"flink://127.0.0.1:{cluster.port}/{job}" if place == "URL" else str(cluster.checkpoints / job)
     found, pauses = Reads(), random.Random(0)
     for _ in range(count):
-        time.sleep(pauses.uniform(0, _LONGEST_PAUSE_S))
-        start = time.perf_counter()
-        _load(path, found) if verb == "load" else _head(path, found)
+        pause = pauses.uniform(0, _LONGEST_PAUSE_S)
+        start = time.perf_counter() + pause
+        if verb == "load":
+            _load(path, found, pause)
+        else:
+            time.sleep(pause)
+            _head(path, found)
         found.seconds.append(time.perf_counter() - start)
     return found
 
 
-def _load(path: str, found: Reads) -> None:
+def _load(path: str, found: Reads, pause: float) -> None:
     for deleted in range(_MOST_DELETED):
         try:
             newest = path if "://" in path else next(r.path for r in statetool.list_snapshots(path) if r.newest)
-            rows = _rows(newest)
+            rows = _rows(newest, pause if deleted == 0 else 0)
         except CheckpointDeletedError:
             continue
         except (StatetoolError, StopIteration) as error:
