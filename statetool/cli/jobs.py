@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from statetool.cli.group import Command
+from statetool.cli.info import print_info
 from statetool.cli.options import OUTPUT, CommonOptions, common_options
 from statetool.cli.output import echo_err
 
@@ -26,6 +27,9 @@ _FAILED_COLUMNS: Final = ("job_name", "failed_id", "kind", "time", "reason")
 _SAVEPOINT_COLUMNS: Final = ("job_name", "savepoint_id", "time", "state_bytes", "path")
 #: Seconds between two messages while waiting.
 _SILENT_S: Final = 10.0
+_open_option: Final = click.option(
+    "--open", "opens", is_flag=True, help="Show the snapshot instead of its path, as info does."
+)
 
 
 @click.command(cls=Command)
@@ -85,7 +89,8 @@ def print_jobs(url: str, options: CommonOptions) -> None:
 )
 @click.option("--stop", is_flag=True, help="Stop the job with this savepoint.")
 @click.option("--drain", is_flag=True, help="With --stop, first fire all timers, as if the input had ended.")
-@common_options("dry_run", *OUTPUT)
+@_open_option
+@common_options("rebase", "dry_run", *OUTPUT)
 def savepoint(
     options: CommonOptions,
     url: str,
@@ -93,6 +98,7 @@ def savepoint(
     format: Literal["canonical", "native"] | None,
     stop: bool,
     drain: bool,
+    opens: bool,
 ) -> None:
     """Take a savepoint of a running job and print its path.
 
@@ -105,13 +111,17 @@ def savepoint(
     """
     from statetool.cluster.triggers import savepoint_request
 
-    _trigger(url, options, lambda client, job: savepoint_request(client, job, target, format, stop=stop, drain=drain))
+    def request_for(client: RestClient, job: Job) -> TriggerRequest:
+        return savepoint_request(client, job, target, format, stop=stop, drain=drain)
+
+    _trigger(url, options, request_for, opens=opens)
 
 
 @click.command(cls=Command)
 @click.argument("url")
-@common_options("dry_run", *OUTPUT)
-def checkpoint(options: CommonOptions, url: str) -> None:
+@_open_option
+@common_options("rebase", "dry_run", *OUTPUT)
+def checkpoint(options: CommonOptions, url: str, opens: bool) -> None:
     """Take a checkpoint of a running job and print its path.
 
     URL names the job, as for jobs. Flink owns the checkpoint and deletes it like any other. Needs Flink 1.17. With
@@ -122,12 +132,15 @@ def checkpoint(options: CommonOptions, url: str) -> None:
     """
     from statetool.cluster.triggers import checkpoint_request
 
-    _trigger(url, options, checkpoint_request)
+    _trigger(url, options, checkpoint_request, opens=opens)
 
 
-def _trigger(url: str, options: CommonOptions, request_for: Callable[[RestClient, Job], TriggerRequest]) -> None:
+def _trigger(
+    url: str, options: CommonOptions, request_for: Callable[[RestClient, Job], TriggerRequest], *, opens: bool
+) -> None:
     from statetool.cluster.jobs import find_job
     from statetool.cluster.overview import connect
+    from statetool.cluster.snapshots import existing_path
     from statetool.cluster.triggers import trigger
 
     client, found, address = connect(url)
@@ -146,7 +159,10 @@ def _trigger(url: str, options: CommonOptions, request_for: Callable[[RestClient
         raise KeyboardInterrupt(
             f"interrupted; Flink may still complete the {request.what}: statetool jobs {url}"
         ) from None
-    if output.is_json:
+    if opens:
+        echo_err(f"{request.what} of {job.name!r}: {path}")
+        print_info(existing_path(path, tuple(options.rebase.items()), "Flink"), options)
+    elif output.is_json:
         output.record({"job_id": job.job_id, "name": job.name, "path": path})
     else:
         output.text(path)

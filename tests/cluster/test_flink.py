@@ -213,8 +213,33 @@ def test_advice_and_directories_by_url(cluster: StandaloneCluster, orders: str) 
 
 def test_operators_have_the_names_of_the_job(cluster: StandaloneCluster, orders: str) -> None:
     url = f"flink://127.0.0.1:{cluster.port}/orders"
+    names = {"Source: Sequence Source", "Counts", "Filter"}
     operators = json.loads(run("info", url, "--json").stdout)["operators"]
-    assert {"Source: Sequence Source", "Counts"} <= {operator["name"] for operator in operators}
+    assert {operator["name"] for operator in operators} == names
+    labels = Metrics(run("metrics", cluster.url).stdout).values("operator_parallelism", "job_name", "operator_name")
+    assert {name for job, name in labels if job == "orders"} == names
+
+
+def test_operators_without_a_uid_have_the_names_of_the_plan(cluster: StandaloneCluster) -> None:
+    expected = {
+        "sql": {"Source: orders[1]", "GroupAggregate[3]", "Calc[4]", "a sink"},
+        "chains": {"Source: numbers", "a -> b", "even (2)", "last, even", "nowhere", "odd", "keyed", "nothing"},
+    }
+    if release_of(cluster.version) < (1, 15):  # SQL operators have longer names, and the plan does not show forks
+        scan = "TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id, amount])"
+        aggregate = "GroupAggregate(groupBy=[id], select=[id, SUM(amount) AS EXPR$1])"
+        calc = "Calc(select=[id, EXPR$1], where=[(EXPR$1 <> 7:BIGINT)])"
+        expected["sql"] = {f"Source: {scan}", aggregate, calc, "a sink"}
+        chain = "Source: numbers -> a -> b -> (even (2) -> last, even -> nowhere, odd)"
+        expected["chains"] = {chain, "keyed", "nothing", ""}
+    for plan, names in expected.items():
+        job = cluster.submit(plan, plan, "PlannedJobs", **OFTEN)
+        cluster.wait_until(job, "RUNNING")
+        cluster.wait_for_checkpoint(job)
+        operators = statetool.load(f"flink://127.0.0.1:{cluster.port}/{plan}").operators.values()
+        found = {operator.inventory.label.name for operator in operators}
+        assert {"a sink" if "totals" in name else name for name in found} == names
+        cluster.cancel(job)
 
 
 def _opened(url: str) -> Any:
@@ -226,7 +251,7 @@ def _opened(url: str) -> Any:
 
 @pytest.mark.since(1, 17)
 @data_sources
-def test_spark_reads_one_checkpoint_of_a_job(cluster: StandaloneCluster, spark: Any) -> None:
+def test_spark_reads_one_checkpoint_of_a_job(cluster: StandaloneCluster, spark: Any, tmp_path: Path) -> None:
     job = cluster.submit("on-spark")
     cluster.wait_until(job, "RUNNING")
     url = f"flink://127.0.0.1:{cluster.port}/on-spark"
@@ -243,4 +268,8 @@ def test_spark_reads_one_checkpoint_of_a_job(cluster: StandaloneCluster, spark: 
     states = spark.read.format("flink-state-metadata").option("table", "states").load(url)
     assert "count" in {row.name for row in states.collect()}
     assert len(statetool.catalog(spark, url)) == 2
+    following = spark.readStream.format("flink-state").options(operatorUid="counts", mode="full").load(url)
+    query = following.writeStream.format("memory").queryName("live").option("checkpointLocation", str(tmp_path))
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert {tuple(row)[1] for row in spark.table("live").groupBy("checkpoint_id").count().collect()} == {500}
     cluster.cancel(job)

@@ -181,7 +181,7 @@ def test_the_number_of_checkpoints_to_retain_is_said_once(job: Path) -> None:
     assert first.endswith("To read all, let Flink keep more than 4 (execution.checkpointing.num-retained)")
     assert "num-retained" not in second
     strict = CheckpointTable.of({"path": str(job), "operatorUid": "timers"})
-    with pytest.raises(CheckpointDeletedError, match="let Flink keep more than 3 .* or set failOnDataLoss to false"):
+    with pytest.raises(CheckpointDeletedError, match=r"let Flink keep more than 3 .* or set failOnDataLoss to false"):
         strict.partitions([4], schema)
 
 
