@@ -56,8 +56,8 @@ def test_sql_operators() -> None:
     expected = {SQL_SOURCE: "Source: orders[1]", **dict(zip(SQL_IDS, names, strict=True))}
     assert operator_names([vertex(SQL_IDS[0], name, SQL_TREE, SQL_SOURCE), source], (SQL_SOURCE, *SQL_IDS)) == expected
     name = "GroupAggregate(groupBy=[id], select=[id]) -> Calc(where=[(a <> 7)]) -> Sink: Sink(table=[c.d.totals])"
-    names = operator_names([vertex(SQL_IDS[0], name, "", SQL_SOURCE), source], (SQL_SOURCE, *SQL_IDS))
-    assert [names[number] for number in SQL_IDS] == name.split(" -> ")
+    found = operator_names([vertex(SQL_IDS[0], name, "", SQL_SOURCE), source], (SQL_SOURCE, *SQL_IDS))
+    assert [found[number] for number in SQL_IDS] == name.split(" -> ")
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,8 @@ def test_operators_that_could_be_mistaken_have_no_name() -> None:
     first = operator_id_for_uid("first")
     last = operator_id_for_position(1, 1, [first])
     head = operator_id_for_position(2, 1, [last])
-    vertices = [
-        vertex(first, "unknown"),
-        vertex(head, "a -> b -> c", "a<br/>+- b<br/>   +- c<br/>", first),
-    ]
+    after = vertex(head, "a -> b -> c", "a<br/>+- b<br/>   +- c<br/>", first)
     ids = [first, last, head, operator_id_for_uid("b"), operator_id_for_uid("c")]
     source = Vertex(vertex_id=first, name="s -> t", chain=None)
-    assert operator_names([source, vertices[1]], ids)[head] == "a"
-    assert last not in operator_names([source, vertices[1]], ids)
+    assert operator_names([source, after], ids)[head] == "a"
+    assert last not in operator_names([source, after], ids)

@@ -1,6 +1,6 @@
 """Reads beside live jobs: ``python -m tests.perf.live_bench [--reads 1000] [--version 2.3.0]``.
 
-A standalone cluster runs two jobs with 200,000 keys each, on RocksDB with incremental checkpoints and on the heap. Both take a checkpoint
+A standalone cluster runs two jobs with 100,000 keys each, on RocksDB with incremental checkpoints and on the heap. Both take a checkpoint
 each second and retain one. The newest checkpoint is read by the URL of the job and in its directory, with ``load`` (all rows, up to half a
 second after opening) and ``head``.
 A line per way has the numbers of reads that saw no deletion, that continued with the next checkpoint, and whose next checkpoint was deleted,

@@ -21,7 +21,7 @@ BACKENDS: Final = {
 }
 #: Ways to read: the newest checkpoint of a job by its URL or in its directory, all rows by the API or some by a command.
 WAYS: Final = ("load, URL", "load, directory", "head, URL", "head, directory")
-_KEYS: Final = 200_000
+_KEYS: Final = 100_000
 _MOST_DELETED: Final = 5
 #: Longest pause in seconds, before ``head``, and after ``load`` as a person makes it: reads begin at any time between two checkpoints.
 _LONGEST_PAUSE_S: Final = 0.5
@@ -55,7 +55,7 @@ class Reads:
 
 
 def start_job(cluster: StandaloneCluster, backend: str) -> str:
-    """Start a job with 200,000 keys that takes a checkpoint each second, wait until the keys exist, and return its id."""
+    """Start a job with 100,000 keys that takes a checkpoint each second, wait until the keys exist, and return its id."""
     options = BACKENDS[backend]
     job = cluster.submit(
         backend,

@@ -29,7 +29,7 @@ public final class CountingJob {
         env.setMaxParallelism(16);
         long numbers = args[1].equals("finish") ? 100 : Long.MAX_VALUE / 2;
         long keys = Long.parseLong(conf.toMap().getOrDefault("jobs.keys", "500"));
-        env.fromSequence(0, numbers).uid("numbers").keyBy(new Key(keys)).map(new Count(args[1])).returns(Types.LONG).uid("counts").name("Counts")
+        env.fromSequence(0, numbers).uid("numbers").keyBy(new Key(keys)).map(new Count(args[1], keys)).returns(Types.LONG).uid("counts").name("Counts")
                 .filter(value -> false);
         env.execute(args[0]);
     }
@@ -51,9 +51,11 @@ public final class CountingJob {
     /** Counts the numbers of its key. */
     static final class Count extends RichMapFunction<Long, Long> implements CheckpointedFunction {
         private final String mode;
+        private final long keys;
 
-        Count(String mode) {
+        Count(String mode, long keys) {
             this.mode = mode;
+            this.keys = keys;
         }
 
         @Override
@@ -63,7 +65,7 @@ public final class CountingJob {
             }
             ValueState<Long> count = getRuntimeContext().getState(new ValueStateDescriptor<>("count", Types.LONG));
             count.update(count.value() == null ? 1 : count.value() + 1);
-            if (value % 20 == 0) {
+            if (value % 20 == 0 && value >= keys) { // the first number of each key at once
                 Thread.sleep(1);
             }
             return value;
