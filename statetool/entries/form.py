@@ -69,7 +69,8 @@ class EntryRequest:
     whole_keys
         Whether all entries of a key, of all ``states``, are in one batch.
     batch_bytes
-        Target size of a batch in bytes (four times that for databases); larger only if entries have to stay together.
+        Target size of a batch in bytes (four times that for databases); larger only if entries have to stay together, or if there are
+        thousands of states.
     memory_bytes
         Maximum bytes to assemble in memory; larger key groups go through local disk.
     """

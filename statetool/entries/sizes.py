@@ -8,3 +8,5 @@ BATCH_BYTES: Final = 8 << 20
 MEMORY_BYTES: Final = 128 << 20
 #: Target size of a source in bytes, which one task reads.
 TARGET_BYTES: Final = 64 << 20
+#: Bytes of a batch per state of its operator: work per state and batch does not become more than the work per entry.
+STATE_BYTES: Final = 8 << 10

@@ -7,6 +7,7 @@ from typing import Final
 
 from statetool.entries.form import EntryRequest
 from statetool.entries.selection import StateSelection
+from statetool.entries.sizes import STATE_BYTES
 from statetool.entries.whole_keys import merge_by_key, partition_by_key_hash
 from statetool.formats.keyed.canonical import LargeKeyGroup, StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.keyed.entries import EntryBatch
@@ -19,6 +20,8 @@ from statetool.formats.stream import OpenStream
 _COMPRESSED_SHARE: Final = 4
 _LEAST_WINDOW: Final = 1 << 20
 _WINDOWS: Final = 8
+#: Minimum number of batches in the memory of a read, however many states there are.
+_BATCHES: Final = 4
 
 
 class StreamReader:
@@ -46,7 +49,8 @@ class StreamReader:
         request = self.request
         limit = request.memory_bytes if request.whole_keys else request.batch_bytes
         share = _COMPRESSED_SHARE if self.layout.compressed else 1
-        for groups in batches_of(ranges, limit=request.batch_bytes // share):
+        of_states = min(STATE_BYTES * self.layout.states, request.memory_bytes // _BATCHES)
+        for groups in batches_of(ranges, limit=max(request.batch_bytes, of_states) // share):
             if len(groups) > 1 or not is_larger(self.f, groups[0], self.layout, limit):
                 yield read_entries(self.f, groups, self.layout)
             elif self.layout.heap is not None:

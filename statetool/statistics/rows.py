@@ -31,8 +31,9 @@ _MEASURES: Final = ("key_bytes", "value_bytes", "length")
 
 def keyed_rows(operator: str, source: Measured) -> Iterator[SizeRow]:
     """Yield a row for each combination of state and key group of a source that has entries."""
-    for i, j in np.argwhere(source.counts[:, :, 0]).tolist():
-        entries, keys, key_bytes, value_bytes = source.counts[i, j].tolist()
+    states, groups = np.nonzero(source.counts[:, :, 0])
+    counts = source.counts[states, groups].tolist()
+    for i, j, (entries, keys, key_bytes, value_bytes) in zip(states.tolist(), groups.tolist(), counts, strict=True):
         yield SizeRow(
             operator=operator,
             scope="keyed",

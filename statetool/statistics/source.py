@@ -26,7 +26,7 @@ from statetool.kernels import program as ir
 from statetool.kernels.arrays import Positions
 from statetool.kernels.sizes import fixed_size
 from statetool.statistics.extremes import Extreme, extreme, largest, top
-from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, count_spans, size_classes
+from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, count_spans, size_class, size_classes
 from statetool.types.display import display_value
 from statetool.types.options import Columns
 
@@ -155,20 +155,17 @@ class _Meter:
     def add(self, batch: EntryBatch) -> None:
         """Add entries; all entries of a key are in one batch."""
         group_index = np.searchsorted(self.groups, batch.group)
+        self.count(batch, group_index)
         start, end = batch.key.copy(), batch.key_end.copy()
         keyed = np.zeros(len(batch), dtype=np.bool_)
-        for state, meta in enumerate(self.header.states):
-            index = np.flatnonzero(batch.state == state)
-            if not len(index):
-                continue
-            only_state = len(index) == len(batch)
-            entries = batch if only_state else batch.take(index)
-            self.count(state, entries, group_index if only_state else group_index[index])
+        for state in batch.states():
+            meta, entries = self.header.states[state], batch.of_state(state)
             if meta.kind == "timers":
                 self.times_of_timers(meta, entries)
                 continue
             keys = split_keys(entries, self.header.key, meta) if self.measured.keys_known else None
             if keys is not None:
+                index = batch.index_of(state)
                 start[index], end[index] = keys.key, keys.key_end
                 keyed[index] = True
             self.values(state, meta, entries, keys)
@@ -176,15 +173,17 @@ class _Meter:
             self.keys(batch, np.flatnonzero(keyed), group_index, start, end)
         self.sample(batch)
 
-    def count(self, state: int, entries: EntryBatch, group_index: Positions) -> None:
-        key, value = entries.key_end - entries.key, entries.value_end - entries.value
-        k, counts, sizes = len(self.groups), self.measured.counts[state], self.measured.sizes[state]
-        counts[:, 0] += np.bincount(group_index, minlength=k)
-        for column, size in ((2, key), (3, value)):
-            counts[:, column] += np.bincount(group_index, weights=size, minlength=k).astype(np.int64)
-        sizes[_KEY] += size_classes(key)
-        sizes[_VALUE] += size_classes(value)
-        self.measured.largest_value[state] = max(self.measured.largest_value[state], int(value.max()))
+    def count(self, batch: EntryBatch, group_index: Positions) -> None:
+        """Count the entries and their bytes by state and key group, and their sizes by state."""
+        shape = self.measured.counts.shape[:2]
+        place = batch.state * shape[1] + group_index
+        self.measured.counts[:, :, 0] += np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
+        sizes = {_KEY: batch.key_end - batch.key, _VALUE: batch.value_end - batch.value}
+        for what, size in sizes.items():
+            counted = np.bincount(place, weights=size, minlength=shape[0] * shape[1]).reshape(shape)
+            self.measured.counts[:, :, 2 + what] += counted.astype(np.int64)
+            classes = np.bincount(batch.state * SIZE_CLASSES + size_class(size), minlength=shape[0] * SIZE_CLASSES)
+            self.measured.sizes[:, what] += classes.reshape(shape[0], SIZE_CLASSES)
 
     # ---- keys ---------------------------------------------------------------------------------
 
@@ -195,16 +194,17 @@ class _Meter:
         if not len(keyed):
             return
         all_keyed = len(keyed) == len(batch)
-        state = batch.state if all_keyed else batch.state[keyed]
         start, end, group = (start, end, batch.group) if all_keyed else (start[keyed], end[keyed], batch.group[keyed])
         ids, first = distinct(batch.data, start, end, group)
         n, k = len(first), len(self.groups)
         key_group_index = group_index[keyed][first]
         self.measured.key_counts += np.bincount(key_group_index, minlength=k)
-        for number in self.shapes:
-            has_state = np.zeros(n, dtype=np.bool_)
-            has_state[ids[state == number]] = True
-            self.measured.counts[number, :, 1] += np.bincount(key_group_index[has_state], minlength=k)
+        id_of = np.empty(len(batch), dtype=np.int64)
+        id_of[keyed] = ids
+        for state in batch.states():
+            if state in self.shapes:
+                of_state = _distinct_ids(id_of[batch.index_of(state)], n)
+                self.measured.counts[state, :, 1] += np.bincount(key_group_index[of_state], minlength=k)
         size = batch.key_end - batch.key + batch.value_end - batch.value
         total = np.bincount(ids, weights=size if all_keyed else size[keyed], minlength=n).astype(np.int64)
         length = np.bincount(ids, minlength=n)
@@ -225,10 +225,13 @@ class _Meter:
         if not len(size) or not self.task.most:
             return
         so_far = self.measured.extremes.get(what, [])
-        least_size = so_far[-1].size if len(so_far) == self.task.most else -1
         index = largest(size, self.task.most)
+        if len(so_far) == self.task.most:
+            least = so_far[-1]
+            of_index = size[index]
+            index = index[(of_index > least.size) | ((of_index == least.size) & (group[index] <= least.group))]
         new = []
-        for i in index[size[index] >= least_size].tolist():
+        for i in index.tolist():
             key = bytes(batch.data[start[i] : end[i]])
             number = 1 if length is None else int(length[i])
             new.append(extreme(int(size[i]), number, state, int(group[i]), self.task.source.subtask, key))
@@ -240,6 +243,7 @@ class _Meter:
         shape, name = self.shapes[state], meta.name
         start, end = (entries.key, entries.key_end) if keys is None else (keys.key, keys.key_end)
         size = entries.value_end - entries.value
+        self.measured.largest_value[state] = max(self.measured.largest_value[state], int(size.max()))
         self.keep("value", name, entries, size, None, entries.group, start, end)
         if shape.kind == "map" and shape.user_key is not None and keys is not None:
             ids, first = distinct(entries.data, keys.key, keys.user_key, entries.group)
@@ -333,3 +337,14 @@ class _Meter:
         if taken <= 0:
             return
         self.measured.snappy = plain + taken, packed + packed_size(batch.data[:taken].data)
+
+
+def _distinct_ids(ids: Positions, n: int) -> Positions:
+    """Return the distinct ones of ids below ``n``."""
+    if (ids[1:] > ids[:-1]).all():
+        return ids
+    if len(ids) * 16 < n:
+        return np.unique(ids)
+    present = np.zeros(n, dtype=np.bool_)
+    present[ids] = True
+    return np.flatnonzero(present)

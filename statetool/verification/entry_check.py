@@ -107,10 +107,8 @@ class EntryCheck:
         """Check entries, without raising an error."""
         self.result.entries += len(batch)
         checked: list[tuple[StateMetaInfo, EntryBatch, Int64s, Int64s]] = []
-        for number, meta in enumerate(self.header.states):
-            entries = batch.of_state(number)
-            if not len(entries):
-                continue
+        for number in batch.states():
+            meta, entries = self.header.states[number], batch.of_state(number)
             for readable, start, end in self.keys(entries, meta):
                 checked.append((meta, readable, start, end))
                 if meta.kind != "timers":

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import statetool
+from statetool.entries.form import EntryRequest
+from statetool.entries.sizes import STATE_BYTES
 from statetool.errors import FormatError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.tables.read import read_split
@@ -100,3 +102,19 @@ def test_an_offset_beyond_the_stream_is_damage(tmp_path: Path) -> None:
     (tmp_path / "_metadata").write_bytes(write_metadata(bad))
     with pytest.raises(FormatError, match="offset"):
         next(iter(statetool.load(str(tmp_path)).operators.values())).to_arrow("a")
+
+
+def test_batches_grow_with_the_number_of_states(tmp_path: Path) -> None:
+    """Each state of each batch costs the same work, however few entries it has."""
+    key, value = serializer(STRING), encoded(serializer(INT), 1)
+    names = [f"s{i}" for i in range(40)]
+    keys = [(group_of(key, f"k{i}", 128), composite_key(encoded(key, f"k{i}"))) for i in range(300)]
+    entries = [(name, group, raw, value) for name in names for group, raw in keys]
+    states = [keyed(name, "value", INT) for name in names]
+    (split,) = keyed_splits(savepoint(tmp_path, [Subtask(key=STRING, states=states, entries=entries)]))
+
+    def count(**request: Any) -> int:
+        return len(list(split.source.batches(EntryRequest(batch_bytes=1, **request))))
+
+    assert count() == -(-split.size_bytes // (40 * STATE_BYTES)) == 1
+    assert count(memory_bytes=4000) > 100, "the memory of a read bounds its batches"

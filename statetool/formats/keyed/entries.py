@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -53,19 +54,37 @@ class EntryBatch:
     value_end: Int64s
     regions: tuple[Region, ...]
     file: str
+    _by_state: _StateRuns | None = field(default=None, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.state)
 
+    def states(self) -> list[int]:
+        """Return the ids of the states that have entries, ascending."""
+        return list(self._runs().bounds)
+
+    def index_of(self, state_id: int) -> Int64s | slice:
+        """Return where the entries of one state are: a slice if they follow one another, otherwise their indexes."""
+        chosen = self._runs().select(state_id)
+        if not isinstance(chosen, list):
+            return chosen
+        return chosen[0] if len(chosen) == 1 else np.concatenate([np.arange(run.start, run.stop) for run in chosen])
+
     def of_state(self, state_id: int) -> EntryBatch:
         """Return the entries of one state."""
-        chosen = self.state == state_id
-        runs = _runs_of(chosen)
-        if not runs or len(runs) * _LEAST_RUN > len(self):
-            return self.take(np.flatnonzero(chosen))
+        chosen = self._runs().select(state_id)
+        if not isinstance(chosen, list):
+            return self.take(chosen)
         return self._each(
-            lambda column: column[runs[0]] if len(runs) == 1 else np.concatenate([column[r] for r in runs])
+            lambda column: column[chosen[0]] if len(chosen) == 1 else np.concatenate([column[run] for run in chosen])
         )
+
+    def _runs(self) -> _StateRuns:
+        found = self._by_state
+        if found is None:
+            found = _StateRuns.of(self.state)
+            object.__setattr__(self, "_by_state", found)
+        return found
 
     def take(self, index: npt.NDArray[np.int64]) -> EntryBatch:
         """Return the entries at these indexes."""
@@ -109,14 +128,55 @@ class EntryBatch:
         return locate(error, self.regions, self.file)
 
 
-def _runs_of(chosen: npt.NDArray[np.bool_]) -> list[slice]:
-    """Return slices of consecutive chosen entries; empty if none is chosen."""
-    edges: list[int] = (np.flatnonzero(chosen[1:] != chosen[:-1]) + 1).tolist()
-    if chosen[:1].any():
-        edges.insert(0, 0)
-    if chosen[-1:].any():
-        edges.append(len(chosen))
-    return list(map(slice, edges[::2], edges[1::2]))
+@dataclass(frozen=True, slots=True)
+class _StateRuns:
+    """Where the entries of each state are in a batch, found once for all states.
+
+    Attributes
+    ----------
+    bounds
+        Start and end of each state in ``runs`` or ``order``, by ascending ids.
+    runs
+        Runs of consecutive entries, sorted by state, if they are long; otherwise ``None``.
+    order
+        The indexes of the entries, sorted by state, if the runs are short; otherwise ``None``.
+    """
+
+    bounds: dict[int, tuple[int, int]]
+    runs: list[slice] | None
+    order: Int64s | None
+
+    @classmethod
+    def of(cls, state: Int64s) -> _StateRuns:
+        """Find the entries of each state."""
+        edges = np.flatnonzero(state[1:] != state[:-1]) + 1
+        starts = np.concatenate((np.zeros(min(1, len(state)), dtype=np.int64), edges))
+        if len(starts) * _LEAST_RUN > len(state):
+            order = _sort(state)
+            return cls(_bounds(state[order]), None, order)
+        order = _sort(state[starts])
+        runs = map(slice, starts[order].tolist(), np.append(edges, len(state))[order].tolist())
+        return cls(_bounds(state[starts[order]]), list(runs), None)
+
+    def select(self, state_id: int) -> Int64s | list[slice]:
+        """Return the indexes of a state's entries, or slices of them if they are in long runs."""
+        low, high = self.bounds.get(state_id, (0, 0))
+        if self.runs is not None:
+            return self.runs[low:high] or np.empty(0, dtype=np.int64)
+        assert self.order is not None
+        return self.order[low:high]
+
+
+def _sort(state: Int64s) -> Int64s:
+    """Return the indexes that sort states, equal ones in their order. Ids of 16 bits are sorted in linear time."""
+    small = bool(len(state)) and int(state.min()) >= 0 and int(state.max()) < 1 << 16
+    return np.argsort(state.astype(np.uint16) if small else state, kind="stable")
+
+
+def _bounds(ascending: Int64s) -> dict[int, tuple[int, int]]:
+    """Return where each distinct value begins and ends."""
+    states, starts = np.unique(ascending, return_index=True)
+    return dict(zip(states.tolist(), pairwise([*starts.tolist(), len(ascending)]), strict=True))
 
 
 def stack(batches: Sequence[EntryBatch]) -> tuple[list[int], dict[str, Any]]:

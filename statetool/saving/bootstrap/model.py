@@ -6,6 +6,7 @@ A user's table is a ``pyarrow.Table`` or a Spark DataFrame. Modules here use onl
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -86,9 +87,10 @@ def need(schema: pa.Schema, columns: Iterable[str], what: str) -> None:
     ------
     UnknownNameError
     """
+    counts = Counter(schema.names)
     for name in columns:
-        if schema.names.count(name) != 1:
+        if counts[name] != 1:
             raise UnknownNameError(
-                f"{what} {'has no column' if name not in schema.names else 'has two columns'} {name!r}",
+                f"{what} {'has no column' if name not in counts else 'has two columns'} {name!r}",
                 hint=suggest(name, schema.names),
             )

@@ -217,18 +217,23 @@ def _declared_states(bootstrap: KeyedBootstrap, table: TableSchema) -> list[tupl
         raise OptionError("states= must be a mapping of names to types", hint="pass like= to give a list of names")
     if not declared and table.timers is None:
         raise OptionError("no states", hint="declare some with states={name: statetool.value(...)}")
+    typed = {name: _check_declaration(name, declaration) for name, declaration in declared.items()}
+    need(schema, (declaration.column or name for name, declaration in typed.items()), "the table")
     namespace = _namespace(bootstrap, schema)
     states = []
-    for name, declaration in declared.items():
-        if not isinstance(declaration, StateType):
-            raise OptionError(f"state {name!r} is declared by {declaration!r}", hint='as in statetool.value("BIGINT")')
+    for name, declaration in typed.items():
         column = declaration.column or name
-        need(schema, (column,), "the table")
         try:
             states.append((keyed_meta(name, complete_state(declaration, schema.field(column).type), namespace), column))
         except StatetoolError as error:
             raise error.at(state=name) from error.__cause__
     return states
+
+
+def _check_declaration(name: str, declaration: object) -> StateType:
+    if not isinstance(declaration, StateType):
+        raise OptionError(f"state {name!r} is declared by {declaration!r}", hint='as in statetool.value("BIGINT")')
+    return declaration
 
 
 def _declare_long(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[tuple[StateMetaInfo, str]]:

@@ -95,6 +95,7 @@ def _recipes(
 ) -> Iterator[tuple[Any, RowEncoder]]:
     """Yield the recipes for the states and for the timers of a table, each with its data."""
     bootstrap = planned.bootstrap
+    last_access = _last_access(bootstrap)
     recipe = RowEncoder(
         operator=streams.operator,
         header=streams.header,
@@ -109,7 +110,7 @@ def _recipes(
             StateColumn(
                 state_id=ids[m.name],
                 column=column,
-                last_access_ms=_last_access(bootstrap, m.name),
+                last_access_ms=last_access.get(m.name, bootstrap.last_access_ms),
                 tells_null=bootstrap.like is not None,
             )
             for m, column in planned.metas
@@ -174,10 +175,10 @@ def _check_last_access(planned: PlannedTable) -> None:
         raise OptionError("last_access_ms= is given, but no state has a time to live", hint="omit it")
 
 
-def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:
+def _last_access(bootstrap: KeyedBootstrap) -> dict[str, int | None]:
+    """Return the time of last access that each declared state gives to its values."""
     states = bootstrap.states if isinstance(bootstrap.states, Mapping) else {}
-    declared = next((state for n, state in states.items() if registered_name(n, state) == name), None)
-    return bootstrap.last_access_ms if declared is None else declared.last_access_ms
+    return {registered_name(n, s): s.last_access_ms for n, s in states.items() if s is not None}
 
 
 def element_recipes(

@@ -27,14 +27,15 @@ class MeasuredEntries:
         keys = np.concatenate([p.keys.sizes for p in parts])
         values = np.concatenate([p.values.sizes for p in parts])
         end = np.cumsum(keys + values)
-        key = end - keys - values
+        value = end - values
+        key = value - keys
         data = np.zeros(int(end[-1]) if len(end) else 0, dtype=np.uint8)
         at = 0
         for p in parts:
             span = slice(at, at + len(p.groups))
             p.keys.fill(data, key[span])
-            p.values.fill(data, (key + keys)[span])
+            p.values.fill(data, value[span])
             at = span.stop
         state = np.repeat(np.array([p.state for p in parts], dtype=np.int64), [len(p.groups) for p in parts])
         group = np.concatenate([p.groups for p in parts])
-        return entry_batch(data, state, group, key, key + keys, key + keys, end)
+        return entry_batch(data, state, group, key, value, value, end)
