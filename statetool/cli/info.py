@@ -99,7 +99,7 @@ def ls(options: CommonOptions, path: str) -> None:
       statetool ls flink://jobmanager:8081
     """
     if is_server(path):
-        from statetool.cli.jobs import print_jobs
+        from statetool.cli.job_list import print_jobs
 
         print_jobs(path, options)
         return

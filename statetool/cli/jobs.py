@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
 from statetool.cli.group import Command
 from statetool.cli.info import print_info
+from statetool.cli.job_list import print_jobs
 from statetool.cli.options import OUTPUT, CommonOptions, common_options
 from statetool.cli.output import echo_err
 
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
     from statetool.cluster.jobs import Job
     from statetool.cluster.triggers import TriggerRequest
 
-_JOB_COLUMNS: Final = (
-    "job_id", "name", "state", "uptime", "checkpoint_id", "time", "duration_ms", "bytes", "failed", "path",
-)  # fmt: skip
-_FAILED_COLUMNS: Final = ("job_name", "failed_id", "kind", "time", "reason")
-_SAVEPOINT_COLUMNS: Final = ("job_name", "savepoint_id", "time", "state_bytes", "path")
 #: Seconds between two messages while waiting.
 _SILENT_S: Final = 10.0
 _open_option: Final = click.option(
@@ -47,38 +41,6 @@ def jobs(options: CommonOptions, url: str) -> None:
       statetool jobs flinks://flink.example.com/orders --json
     """
     print_jobs(url, options)
-
-
-def print_jobs(url: str, options: CommonOptions) -> None:
-    """Print the jobs of a server, or one job, with their checkpoints."""
-    from statetool.cluster.overview import read_overview
-
-    overview, output = read_overview(url), options.output
-    if output.is_json:
-        output.record(asdict(overview))
-        return
-    output.rows(
-        [
-            {
-                **asdict(job),
-                "uptime": str(timedelta(seconds=job.duration_ms // 1000)),
-                "time": _time(job.checkpoint_ms),
-                "duration_ms": job.checkpoint_duration_ms,
-                "bytes": job.checkpoint_bytes,
-                "path": job.checkpoint_path,
-            }
-            for job in overview.jobs
-        ],
-        columns=_JOB_COLUMNS,
-    )
-    if overview.failed:
-        output.text("")
-        rows = [asdict(c) | {"failed_id": c.checkpoint_id, "time": _time(c.triggered_ms)} for c in overview.failed]
-        output.rows(rows, columns=_FAILED_COLUMNS)
-    if kept := [c for c in overview.savepoints if not c.deleted]:
-        output.text("")
-        rows = [asdict(c) | {"savepoint_id": c.checkpoint_id, "time": _time(c.triggered_ms)} for c in kept]
-        output.rows(rows, columns=_SAVEPOINT_COLUMNS)
 
 
 @click.command(cls=Command)
@@ -179,9 +141,3 @@ class _Progress:
         if seconds >= self._next:
             echo_err(f"{self._what}: in progress for {seconds:.0f} s")
             self._next += _SILENT_S
-
-
-def _time(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
