@@ -30,6 +30,7 @@ def set_values(
     add_timers: Iterable[tuple[str, int]] = (),
     remove_timers: Iterable[tuple[str, int]] = (),
     new_key: bool = False,
+    namespace: Any = None,
     now_ms: int | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
@@ -57,7 +58,10 @@ def set_values(
         Pairs of time domain and epoch milliseconds: ``("event", 1700000000000)``. If an operator has several timer services in a domain,
         name it: ``("event/cleanup", ...)``.
     new_key
-        Add state of a key that has none.
+        Add state of a key, or of a window, that has none.
+    namespace
+        The window or other namespace of all states and timers to change: ``(start_ms, end_ms)``, or a JSON value. ``None`` for states and
+        timers without a namespace, and for those of global windows.
     now_ms
         Time of the last access of new values with a time to live, by default the current time.
     uids, rebase, checkpoint_id, dry_run, take_over
@@ -73,7 +77,7 @@ def set_values(
     TargetExistsError
         ``dst`` exists, or another write to it may still be running.
     UnknownNameError, OptionError
-        The key, a path or a timer does not exist, or does not fit the type.
+        The key, its namespace, a path or a timer does not exist, or does not fit the type.
     EncodeError
         The key or a value does not fit its type.
     UnsupportedError
@@ -89,7 +93,7 @@ def set_values(
     edits = [ValueEdit(path=path, value=value) for path, value in (values or {}).items()]
     edits += [ValueEdit(path=path, value=REMOVED) for path in remove]
     timers = [_timer(*timer, adds=True) for timer in add_timers] + [_timer(*t, adds=False) for t in remove_timers]
-    plan = plan_set(operator, key, edits, timers, now_ms=_now(now_ms), new_key=new_key)
+    plan = plan_set(operator, key, edits, timers, now_ms=_now(now_ms), new_key=new_key, namespace=namespace)
     options.write(inventory, dst, changes={operator.label: OperatorChange(filter=plan.filter)})
     return plan
 

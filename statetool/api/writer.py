@@ -188,12 +188,12 @@ class SavepointWriter:
         keys
             Keys as plain values, as for :meth:`Operator.keyed_state`.
         where
-            Instead of keys, a SQL condition on the column ``key``, which DuckDB evaluates (extra ``sql``).
+            Instead of keys, a SQL condition on the columns of ``keyed_state``, as for :func:`statetool.erase`.
 
         Raises
         ------
         OptionError, EncodeError
-            Neither keys nor a condition were given, or they do not fit the keys of the operator.
+            Neither keys nor a condition were given, or they do not fit the keys or states of the operator.
         UnsupportedError
             The keys of the operator cannot be decoded.
         """

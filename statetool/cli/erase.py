@@ -29,7 +29,7 @@ def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--keys", metavar="KEYS", help="Keys as JSON: '[1, 2]' or '[\"a\"]'; one string may be a word."),
         click.option("--keys-from", metavar="FILE", help="File with one key per line, each as JSON or a bare word."),
-        click.option("--where", metavar="SQL", help="Condition on the column key, evaluated by DuckDB."),
+        click.option("--where", metavar="SQL", help="Condition on the key and the states, evaluated by DuckDB."),
         operator_option(
             "Operator to search, by uid, name or operator id.  [default: all whose key type fits]",
             "operators",
@@ -60,6 +60,7 @@ def erase(options: CommonOptions, **parameters: Any) -> None:
     Examples:
       statetool erase savepoint-1a2b erased --keys customer-7 --dry-run
       statetool erase savepoint-1a2b erased --keys-from keys.txt --report r.json
+      statetool erase savepoint-1a2b erased --where "balance = 0" --uid accounts
     """
     _write(statetool.erase, options, **parameters)
 

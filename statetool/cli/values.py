@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
@@ -16,6 +18,8 @@ from statetool.cli.rewrite import report_target, source_and_target
 from statetool.errors import OptionError, several
 from statetool.saving.value_paths import parse_value, split_assignment
 from statetool.tables.request import OPTIONS
+
+_WINDOW: Final = re.compile(r"-?\d+,-?\d+")
 
 
 @click.command("set", cls=Command)
@@ -30,7 +34,8 @@ from statetool.tables.request import OPTIONS
 @click.option(
     "--remove-timer", "remove_timers", multiple=True, metavar="DOMAIN=MS", help="Timer to remove: event/SERVICE=MS."
 )
-@click.option("--new-key", is_flag=True, help="Add state of a key that has none.")
+@click.option("--namespace", metavar="VALUE", help="Window as START,END (epoch ms), or another namespace as JSON.")
+@click.option("--new-key", is_flag=True, help="Add state of a key, or of a window, that has none.")
 @common_options("name_uid", *WRITE)
 def set_values(
     options: CommonOptions,
@@ -42,6 +47,7 @@ def set_values(
     remove: tuple[str, ...],
     add_timers: tuple[str, ...],
     remove_timers: tuple[str, ...],
+    namespace: str | None,
     new_key: bool,
 ) -> None:
     """Set values and timers of one key.
@@ -53,6 +59,7 @@ def set_values(
       statetool set sp new --uid orders --key a --set account.balance=1
       statetool set sp new --uid orders --key a --set 'rates["EUR"]=2'
       statetool set sp new --uid orders --key a --add-timer event=17
+      statetool set sp new --uid sums --key a --namespace 0,60000 --set total=5
     """
     keys = OPTIONS["keys"].parse(key if key.lstrip().startswith(("[", '"')) else _key_text(key))
     if len(keys) != 1:
@@ -74,6 +81,7 @@ def set_values(
         add_timers=_timers(add_timers, "--add-timer"),
         remove_timers=_timers(remove_timers, "--remove-timer"),
         new_key=new_key,
+        namespace=None if namespace is None else _namespace(namespace),
         **options.write_arguments,
     )
     options.output.rows(plan.changes)
@@ -87,6 +95,11 @@ def _key_text(key: str) -> str:
     except ValueError:
         return json.dumps([key])
     return f"[{key}]"
+
+
+def _namespace(text: str) -> object:
+    """Return start and end of a window, or another namespace."""
+    return [int(part) for part in text.split(",")] if _WINDOW.fullmatch(text) else parse_value(text)
 
 
 def _timers(given: Sequence[str], option: str) -> list[tuple[str, int]]:

@@ -6,10 +6,9 @@ changed at all. In the others, only the key groups with such entries are written
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from statetool.errors import (
     EncodeError,
@@ -22,8 +21,9 @@ from statetool.saving.composition import OperatorChange
 from statetool.saving.remaining_copies import RemainingCopy, remaining_copies
 from statetool.saving.streams.filtered import filtered_streams
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
-from statetool.saving.streams.predicates import PredicateFilter, check_predicate
-from statetool.saving.tally import Tally, tally_removed
+from statetool.saving.streams.predicates import PredicateFilter, is_key_predicate
+from statetool.saving.streams.row_predicates import RowFilter, row_filter
+from statetool.saving.tally import Map, Tally, tally
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
@@ -31,8 +31,6 @@ from statetool.tables.option_text import Key
 from statetool.tables.scan import encode_keys, key_forms
 from statetool.types.operators import OperatorRecord
 
-#: Calls a function for each item of a list, and returns the results in order.
-Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 Form = Literal["unchanged", "in place", "canonical"]
 
 
@@ -127,7 +125,7 @@ class ErasePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyChoice:
-    """The keys to erase or to keep: either a list of plain values, or a SQL condition on the column ``key``."""
+    """The keys to erase or to keep: either a list of plain values, or a SQL condition on the key and the states."""
 
     keys: tuple[Key, ...] | None
     where: str | None
@@ -159,7 +157,7 @@ class KeyChoice:
         EncodeError
             A key does not have the type of the operator's keys.
         OptionError
-            The condition does not fit the keys.
+            The condition does not fit the columns of ``keyed_state``.
         UnsupportedError
             The keys of the operator cannot be decoded.
         """
@@ -170,8 +168,9 @@ class KeyChoice:
                 hint="declare the class with --declare or --jar, or choose other operators with --uid",
             ).at(operator=operator.label)
         if self.where is not None:
-            check_predicate(self.where, serializer)
-            return PredicateFilter(where=self.where, keep=self.keep)
+            if is_key_predicate(self.where, serializer):
+                return PredicateFilter(where=self.where, keep=self.keep)
+            return row_filter(operator, self.where, keep=self.keep)
         assert self.keys is not None
         for key in self.keys:
             if not _fits(operator, key):
@@ -199,7 +198,7 @@ def _fits(operator: OperatorInventory, key: Key) -> bool:
 
 
 def plan_erase(
-    inventory: Inventory, choice: KeyChoice, operators: Sequence[str], map: Map, *, root: str | None = None
+    inventory: Inventory, choice: KeyChoice, operators: Sequence[str], in_tasks: Map, *, root: str | None = None
 ) -> ErasePlan:
     """Plan which entries to remove. Reads the key groups that can hold the keys, or all for a condition.
 
@@ -207,7 +206,7 @@ def plan_erase(
     ----------
     operators
         Uids or operator ids. By default all operators with keyed state whose key type fits.
-    map
+    in_tasks
         Calls a function for each item of a list, in threads or tasks.
     root
         Directory in which to look for other snapshots.
@@ -245,7 +244,7 @@ def plan_erase(
             continue
         operator_id = operator.state.operator_id
         filters[operator_id] = entry_filter
-        removed = tally(operator, entry_filter, map)
+        removed = tally(operator, entry_filter, in_tasks)
         form: Form = "unchanged"
         if removed.entries:
             narrowed = _narrow(entry_filter, removed)
@@ -274,17 +273,7 @@ def plan_erase(
     )
 
 
-def tally(operator: OperatorInventory, entry_filter: EntryFilter, map: Map) -> Tally:
-    """Count the entries of an operator that a filter removes, by state. Reads the key groups that may change."""
-    groups = {g for g in range(operator.state.max_parallelism) if entry_filter.may_change(g)}
-    sources = operator.keyed.sources(groups=groups, raw=True)
-    total = Tally()
-    for part in map(partial(tally_removed, entry_filter), sources):
-        total = total + part
-    return total
-
-
-def prove(inventory: Inventory, plan: ErasePlan, map: Map) -> Proof:
+def prove(inventory: Inventory, plan: ErasePlan, in_tasks: Map) -> Proof:
     """Read a written snapshot again and check that it has no entry of the removed keys.
 
     Raises
@@ -295,7 +284,7 @@ def prove(inventory: Inventory, plan: ErasePlan, map: Map) -> Proof:
     entries = 0
     by_id = {o.state.operator_id: o for o in inventory.operators.values()}
     for operator_id, entry_filter in plan.filters.items():
-        found = tally(by_id[operator_id], entry_filter, map)
+        found = tally(by_id[operator_id], entry_filter, in_tasks)
         if found.entries:
             raise FormatError(
                 f"the written snapshot still has {several(found.entries, 'entry', 'entries')} of the removed keys",
@@ -316,7 +305,7 @@ def _narrow(entry_filter: EntryFilter, removed: Tally) -> EntryFilter:
     """Return the filter for the key groups that have entries to remove."""
     if isinstance(entry_filter, KeyFilter) and not entry_filter.keep:
         return replace(entry_filter, groups=entry_filter.groups & removed.groups)
-    if isinstance(entry_filter, PredicateFilter):
+    if isinstance(entry_filter, PredicateFilter | RowFilter):
         return entry_filter.within(frozenset(removed.groups))
     return entry_filter
 

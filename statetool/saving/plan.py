@@ -376,7 +376,7 @@ class _KeyedPlan:
                 max_parallelism=self.layout.max_parallelism,
                 formula=formula,
                 conversions=change.conversions,
-                filter=change.filter,
+                filter=None if change.filter is None else change.filter.for_task(list(source.group_sizes())),
             )
 
     def _with_added(self, operator: OperatorInventory | None, header: KeyedHeader | None) -> KeyedHeader | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from statetool.columns.values import StateLayout
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
 from statetool.saving.composition import OperatorChange
-from statetool.saving.erase import Form, Map, form_of
+from statetool.saving.erase import Form, form_of
 from statetool.saving.streams.expired import ExpiredFilter
-from statetool.saving.tally import Count, Tally, tally_removed
+from statetool.saving.tally import Count, Map, tally
 from statetool.saving.transform import has_ttl
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
@@ -63,14 +62,14 @@ class PurgePlan:
     changes: Mapping[str, OperatorChange]
 
 
-def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[str], map: Map) -> PurgePlan:
+def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[str], in_tasks: Map) -> PurgePlan:
     """Plan what to remove. Reads the keyed state of operators that have such states or timers.
 
     Parameters
     ----------
     operators
         Uids or operator ids. By default all.
-    map
+    in_tasks
         Calls a function for each item of a list, in threads or tasks.
 
     Raises
@@ -98,9 +97,7 @@ def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[
         for meta in concerned:
             if meta.name in request.ttl_ms:
                 _check_ttl(operator, meta.name)
-        total = Tally()
-        for part in map(partial(tally_removed, entry_filter), operator.keyed.sources(raw=True)):
-            total = total + part
+        total = tally(operator, entry_filter, in_tasks)
         form: Form = "unchanged"
         if total.groups:
             narrowed = entry_filter.within(total.groups)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from statetool.entries.form import KeyGroupReader, error_context
 from statetool.errors import OptionError, UnsupportedError
 from statetool.saving.composition import OperatorChange
-from statetool.saving.erase import Form, Map, form_of
+from statetool.saving.erase import Form, form_of
 from statetool.saving.streams.filters import (
     EntryFilter,
     KeyGroupFilter,
@@ -23,7 +23,7 @@ from statetool.saving.streams.filters import (
     key_bounds,
     sample_hashes,
 )
-from statetool.saving.tally import Tally, tally_removed
+from statetool.saving.tally import DistinctHashes, Hashes, Map, tally, whole_key_groups
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
@@ -32,6 +32,9 @@ from statetool.types.operators import OperatorRecord
 from statetool.types.options import whole_number
 
 _HASHES: Final = 1 << 64
+#: Hashes that a task returns at most, and number of first bits by which the keys of larger samples are counted.
+_MOST_HASHES: Final = 1 << 16
+_BUCKET_BITS: Final = 16
 _RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?")
 #: Filter that keeps no entry: it counts all.
 _NOTHING: Final = KeyGroupFilter(groups=frozenset())
@@ -137,7 +140,7 @@ class SamplePlan:
 
 
 def plan_sample(
-    inventory: Inventory, size: SampleSize, operators: Sequence[str], map: Map, *, seed: int = 0
+    inventory: Inventory, size: SampleSize, operators: Sequence[str], in_tasks: Map, *, seed: int = 0
 ) -> SamplePlan:
     """Plan which keys stay. For a number of keys, all keys are read to find those with the smallest hashes.
 
@@ -164,7 +167,7 @@ def plan_sample(
             if operators:
                 operator.keyed.needed_key()
             continue
-        entry_filter = _filter(operator, size, seed, map)
+        entry_filter = _filter(operator, size, seed, in_tasks)
         filters[operator.state.operator_id] = entry_filter
         rows.append(
             SampledRow(
@@ -184,7 +187,7 @@ def plan_sample(
     return SamplePlan(operators=tuple(rows), filters=filters, changes=changes)
 
 
-def _filter(operator: OperatorInventory, size: SampleSize, seed: int, map: Map) -> EntryFilter:
+def _filter(operator: OperatorInventory, size: SampleSize, seed: int, in_tasks: Map) -> EntryFilter:
     if size.key_groups is not None:
         most = operator.state.max_parallelism
         if max(size.key_groups, default=0) >= most:
@@ -202,38 +205,70 @@ def _filter(operator: OperatorInventory, size: SampleSize, seed: int, map: Map) 
     if size.share is not None:
         return SampleFilter(seed=seed, below=round(size.share * _HASHES))
     assert size.count is not None
-    smallest: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
-    for part in map(partial(_smallest_hashes, size.count, seed), operator.keyed.sources(raw=True)):
-        smallest = np.union1d(smallest, part)[: size.count]
-    below = int(smallest[-1]) + 1 if len(smallest) == size.count else _HASHES
-    return SampleFilter(seed=seed, below=below)
+    return SampleFilter(seed=seed, below=_bound(operator, size.count, seed, in_tasks))
 
 
-def _smallest_hashes(count: int, seed: int, source: KeyGroupReader) -> npt.NDArray[np.uint64]:
-    smallest: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
-    with error_context(source):
-        header = source.header()
-        for batch in source.batches():
-            hashes = sample_hashes(hash_keys_of(batch, *key_bounds(header, batch)), seed)
-            if len(smallest) == count:
-                hashes = hashes[hashes < smallest[-1]]
-            smallest = np.union1d(smallest, hashes)[:count]
-    return smallest
+def _bound(operator: OperatorInventory, count: int, seed: int, in_tasks: Map) -> int:
+    """Return the exclusive upper bound of the ``count`` smallest hashes of keys.
+
+    For more than :data:`_MOST_HASHES`, keys are read twice: first they are counted by the first bits of their hashes.
+    """
+    low = 0
+    parts = whole_key_groups(operator)
+    if count > _MOST_HASHES:
+        counts = np.zeros(1 << _BUCKET_BITS, dtype=np.int64)
+        for part in in_tasks(partial(_count_by_bucket, seed), parts):
+            counts += part
+        before = np.cumsum(counts)
+        bucket = int(np.searchsorted(before, count))
+        if bucket == len(counts):
+            return _HASHES
+        count -= int(before[bucket] - counts[bucket])
+        low = bucket << (64 - _BUCKET_BITS)
+    smallest = DistinctHashes(count)
+    for part in in_tasks(partial(_smallest_hashes, count, seed, low), parts):
+        smallest.add(part)
+    found = smallest.sorted()
+    return int(found[-1]) + 1 if len(found) == count else _HASHES
+
+
+def _count_by_bucket(seed: int, readers: Iterable[KeyGroupReader]) -> npt.NDArray[np.int64]:
+    """Return the number of distinct keys by the first bits of their hashes."""
+    distinct = DistinctHashes()
+    for hashes in _hashes(seed, readers):
+        distinct.add(hashes)
+    buckets = distinct.sorted() >> np.uint64(64 - _BUCKET_BITS)
+    return np.bincount(buckets.astype(np.int64), minlength=1 << _BUCKET_BITS)
+
+
+def _smallest_hashes(count: int, seed: int, low: int, readers: Iterable[KeyGroupReader]) -> Hashes:
+    """Return the ``count`` smallest hashes of keys that are not below ``low``."""
+    smallest = DistinctHashes(count)
+    for hashes in _hashes(seed, readers):
+        smallest.add(hashes[hashes >= np.uint64(low)])
+    return smallest.sorted()
+
+
+def _hashes(seed: int, readers: Iterable[KeyGroupReader]) -> Iterator[Hashes]:
+    """Yield the hashes of the keys of all entries."""
+    for reader in readers:
+        with error_context(reader):
+            header = reader.header()
+            for batch in reader.batches():
+                yield sample_hashes(hash_keys_of(batch, *key_bounds(header, batch)), seed)
 
 
 def _stored_bytes(operator: OperatorInventory) -> int:
     return sum(int(row.state_bytes) for row in metadata_rows("operators", [operator]))
 
 
-def measure_sample(inventory: Inventory, plan: SamplePlan, map: Map) -> tuple[SampledRow, ...]:
+def measure_sample(inventory: Inventory, plan: SamplePlan, in_tasks: Map) -> tuple[SampledRow, ...]:
     """Return the rows of a plan with the keys, entries and bytes of the written sample."""
     by_id = {o.state.operator_id: o for o in inventory.operators.values()}
     rows = []
     for row in plan.operators:
         operator = by_id[row.operator_id]
-        held = Tally()
-        for part in map(partial(tally_removed, _NOTHING), operator.keyed.sources(raw=True)):
-            held = held + part
+        held = tally(operator, _NOTHING, in_tasks)
         rows.append(
             replace(
                 row, operator=operator.label, keys=held.keys, entries=held.entries, new_bytes=_stored_bytes(operator)

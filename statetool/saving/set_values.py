@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -10,26 +10,44 @@ import numpy as np
 
 from statetool.columns.values import StateLayout, split_list
 from statetool.entries.form import error_context
-from statetool.entries.selection import key_starts
-from statetool.errors import DecodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
+from statetool.entries.keys import split_keys
+from statetool.errors import (
+    DecodeError,
+    OptionError,
+    StatetoolError,
+    UnknownNameError,
+    UnsupportedError,
+    several,
+    suggest,
+)
+from statetool.formats.keyed.distinct import distinct
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.heap import composite_key
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.saving.streams.filters import AddedEntry, KeyFilter, ReplaceFilter
+from statetool.saving.streams.filters import AddedEntry, KeyFilter, ReplaceFilter, key_bounds
 from statetool.saving.value_paths import REMOVED, ItemStep, Step, ValuePath, list_index, pairs_of, plain_of, replace_at
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import timer_names
+from statetool.snapshot.views import CONTENTS, MERGED, WINDOWS, is_window
 from statetool.tables.option_text import Key
 from statetool.tables.scan import encode_keys
-from statetool.types import Scalar, TtlType
+from statetool.types import Scalar, StructType, TtlType
 from statetool.types.display import display_value
 from statetool.types.operators import OperatorRecord
 
 Domain = Literal["event", "processing"]
 _SEPARATOR: Final = b","
 _NOT_NULL, _NULL = b"\x00", b"\x01"
+#: Type of the namespace of states without windows, and of global windows; it takes one byte.
+_NO_NAMESPACE: Final = Scalar("null")
+_VOID_BYTES: Final = 1
+#: Namespaces that a message lists.
+_LISTED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +95,7 @@ def plan_set(
     *,
     now_ms: int,
     new_key: bool = False,
+    namespace: Any = None,
 ) -> SetPlan:
     """Plan to change the state of one key. Reads its key group.
 
@@ -85,7 +104,10 @@ def plan_set(
     now_ms
         Time of the last access of new values with a time to live.
     new_key
-        Whether the key may have no state yet.
+        Whether the key, or its namespace, may have no state yet.
+    namespace
+        The namespace of all states and timers to change, as a JSON value or as start and end of a window. ``None`` for states and timers
+        without a namespace, and those of global windows.
 
     Raises
     ------
@@ -100,11 +122,11 @@ def plan_set(
         raise OptionError(
             "nothing to set", hint="pass --set STATE.FIELD=VALUE, --remove, --add-timer or --remove-timer"
         )
-    entries = _KeyEntries.read(operator, key, new_key=new_key)
     rows: list[SetRow] = []
     names = [n for n, (_, m) in operator.keyed_states.items() if m.kind != "timers"]
-    for edit in values:
-        path = ValuePath.parse(edit.path, names)
+    paths = [ValuePath.parse(edit.path, names) for edit in values]
+    entries = _KeyEntries.read(operator, key, {path.state for path in paths}, namespace, new_key=new_key)
+    for edit, path in zip(values, paths, strict=True):
         try:
             before, after = _set_value(entries, path, edit.value, now_ms)
         except StatetoolError as error:
@@ -117,34 +139,45 @@ def plan_set(
 
 @dataclass(slots=True)
 class _KeyEntries:
-    """All entries of one key: value by state and composite key (without key group), as stored and as changed."""
+    """Entries of one key: value by state and composite key (without key group), as stored and as changed.
+
+    Of states, only those to change are in memory, and those that record merged windows. ``namespaces`` are the encoded namespaces of the
+    key, by state.
+    """
 
     operator: OperatorInventory
     key: bytes
     key_group: int
     stored: dict[str, dict[bytes, bytes]]
+    namespaces: dict[str, dict[bytes, None]]
+    namespace: Any
+    new_key: bool
     changed: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, operator: OperatorInventory, key: Key, *, new_key: bool) -> _KeyEntries:
-        """Read the entries of a key."""
+    def read(
+        cls, operator: OperatorInventory, key: Key, states: Collection[str], namespace: Any, *, new_key: bool
+    ) -> _KeyEntries:
+        """Read the entries of a key. ``states`` are those to change."""
         encoded, groups = encode_keys(operator, operator.keyed.needed_key(), [key])
         key_filter = KeyFilter(keys=frozenset(encoded), groups=groups, keep=True)
         stored: dict[str, dict[bytes, bytes]] = {}
+        namespaces: dict[str, dict[bytes, None]] = {}
         found: set[tuple[bytes, int]] = set()
         for source in operator.keyed.sources(groups=groups, raw=True):
             with error_context(source):
                 header = source.header()
                 for batch in source.batches():
                     own = key_filter.apply(header, batch)
-                    starts = key_starts(own, header)
-                    for i in range(len(own)):
-                        composite = bytes(own.data[own.key[i] : own.key_end[i]])
-                        at = int(starts[i] - own.key[i])
-                        raw = next(k for k in encoded if composite.startswith(k, at))
-                        found.add((raw, int(own.group[i])))
-                        name = header.states[int(own.state[i])].name
-                        stored.setdefault(name, {})[composite] = bytes(own.data[own.value[i] : own.value_end[i]])
+                    start, end = key_bounds(header, own)
+                    for i in distinct(own.data, start, end, own.group)[1].tolist():
+                        found.add((own.data[start[i] : end[i]].tobytes(), int(own.group[i])))
+                    for number in np.unique(own.state).tolist():
+                        meta = header.states[number]
+                        if _namespace_of(meta) is not None:
+                            namespaces.setdefault(meta.name, {}).update(_namespaces(own.of_state(number), header, meta))
+                        if meta.name in states or meta.kind == "timers" or meta.name in MERGED:
+                            stored.setdefault(meta.name, {}).update(_pairs(own.of_state(number)))
         if len(found) > 1:
             raise OptionError(
                 f"{len(found)} keys of operator {operator.label.display!r} equal {key!r}",
@@ -158,7 +191,89 @@ class _KeyEntries:
         if not found and (len(groups) != 1 or len(encoded) != 1):
             raise UnsupportedError(f"the key group of the new key {key!r} is unknown: its hash code is user code")
         raw, group = next(iter(found)) if found else (encoded[0], next(iter(groups)))
-        return cls(operator, raw, group, stored)
+        return cls(operator, raw, group, stored, namespaces, namespace, new_key)
+
+    def head(self, meta: StateMetaInfo) -> bytes:
+        """Return the key and namespace with which the entries of a state begin.
+
+        Raises
+        ------
+        OptionError
+            The state has a namespace and none was given, or the opposite, or the key does not have the namespace.
+        """
+        namespace = meta.namespace
+        if namespace is None:
+            raise UnsupportedError("the type of the state's namespace is unknown")
+        raw = self.encode_namespace(f"state {meta.name!r}", namespace)
+        merged = self._merged_windows()
+        if merged is not None and meta.name in CONTENTS:
+            if raw not in merged:
+                raise OptionError(
+                    "the windows of the operator merge, so that none can be added",
+                    hint=self._list_namespaces(namespace),
+                )
+            raw = merged[raw]
+        return composite_key(self.key, raw, self.operator.keyed.needed_key(), namespace)
+
+    def encode_namespace(self, what: str, namespace: Serializer) -> bytes:
+        """Return the bytes of the given namespace. ``what`` is a state or timer service in messages.
+
+        Raises
+        ------
+        OptionError
+            As for :meth:`head`.
+        EncodeError
+            It does not have the type of the namespaces.
+        """
+        kind = "window" if is_window(namespace) else "namespace"
+        if namespace.logical == _NO_NAMESPACE:
+            if self.namespace is not None:
+                raise OptionError(f"{what} has no {kind}", hint="change it in another run, without --namespace")
+            return encode(namespace, None)
+        if self.namespace is None:
+            raise OptionError(
+                f"{what} is stored per {kind}", hint=f"pass --namespace: {self._list_namespaces(namespace)}"
+            )
+        raw = encode(namespace, _plain_namespace(namespace, self.namespace))
+        if not self.new_key and raw not in self._namespaces():
+            raise OptionError(
+                f"the key has no {kind} {_namespace_text(namespace, raw)}",
+                hint=f"{self._list_namespaces(namespace)}. --new-key adds one",
+            )
+        return raw
+
+    def _namespaces(self) -> dict[bytes, None]:
+        """Return the namespaces of the key: merged windows instead of the windows that store their contents."""
+        merged = self._merged_windows()
+        found: dict[bytes, None] = dict.fromkeys(merged or ())
+        for state, own in self.namespaces.items():
+            if merged is None or state not in CONTENTS:
+                found |= own
+        return found
+
+    def _list_namespaces(self, namespace: Serializer) -> str:
+        """Return the first namespaces of the key as text."""
+        own = [_namespace_text(namespace, raw) for raw in self._namespaces()]
+        words = ", ".join(own[:_LISTED]) + (", ..." if len(own) > _LISTED else "")
+        return f"the key has {words or 'none'} (type {namespace.type_name})"
+
+    def _merged_windows(self) -> dict[bytes, bytes] | None:
+        """Return the window that stores the contents of each merged window, ``None`` if windows do not merge."""
+        names = [name for name in MERGED if name in self.operator.keyed_states]
+        if not names or WINDOWS not in self.operator.views:
+            return None
+        _, meta = self.operator.keyed_states[names[0]]
+        shape = StateLayout(meta)
+        pairs: dict[bytes, bytes] = {}
+        for composite, value in self.stored.get(names[0], {}).items():
+            if shape.kind == "map":
+                pairs[composite[len(self.key) + _VOID_BYTES :]] = value[1:]
+                continue
+            for pair in _elements(shape, value):
+                c = Cursor(memoryview(pair))
+                shape.element.children()[0][1].skip(c)
+                pairs[pair[: c.pos]] = pair[c.pos :]
+        return pairs
 
     def of(self, state: str) -> dict[bytes, bytes]:
         """Return the entries of a state, to be changed."""
@@ -179,20 +294,59 @@ class _KeyEntries:
         return ReplaceFilter(removed=removed, added=tuple(added), groups=frozenset({self.key_group}))
 
 
+def _pairs(batch: EntryBatch) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the composite key (without key group) and the value of each entry."""
+    data = batch.data.tobytes()
+    columns = (batch.key, batch.key_end, batch.value, batch.value_end)
+    for key, key_end, value, value_end in zip(*(column.tolist() for column in columns), strict=True):
+        yield data[key:key_end], data[value:value_end]
+
+
+def _namespace_of(meta: StateMetaInfo) -> Serializer | None:
+    """Return the type of a state's namespaces, ``None`` if it has no namespace."""
+    namespace = dict(meta.value.children()).get("namespace") if meta.kind == "timers" else meta.namespace
+    return None if namespace is None or namespace.logical == _NO_NAMESPACE else namespace
+
+
+def _namespaces(batch: EntryBatch, header: KeyedHeader, meta: StateMetaInfo) -> dict[bytes, None]:
+    """Return the distinct namespaces of the entries of one state, in order."""
+    if meta.kind == "timers":
+        start, end = key_bounds(header, batch)[1], batch.key_end
+    else:
+        parts = split_keys(batch, header.key, meta)
+        start, end = parts.namespace, parts.namespace_end
+    _, first = distinct(batch.data, start, end, np.zeros(len(start), dtype=np.int64))
+    return {batch.data[start[i] : end[i]].tobytes(): None for i in first.tolist()}
+
+
+def _plain_namespace(namespace: Serializer, value: Any) -> Any:
+    """Return the plain value of a namespace: a JSON value, or the fields of a window in order."""
+    logical = namespace.logical
+    if isinstance(logical, StructType) and isinstance(value, list | tuple):
+        names = [f.name for f in logical.fields]
+        if len(names) != len(value):
+            raise OptionError(f"a {namespace.type_name} has {len(names)} parts", hint=f"pass {','.join(names)}")
+        value = dict(zip(names, value, strict=True))
+    return plain_of(logical, value, now_ms=0)
+
+
+def _namespace_text(namespace: Serializer, raw: bytes) -> str:
+    value = decode(namespace, raw)
+    if isinstance(namespace.logical, StructType) and is_window(namespace):
+        return ",".join(map(str, value))
+    return display_value(value, namespace.logical)
+
+
 def _set_value(entries: _KeyEntries, path: ValuePath, value: Any, now_ms: int) -> tuple[str | None, str | None]:
     """Change a value, and return it before and after as text."""
     _, meta = entries.operator.keyed_states[path.state]
-    if meta.namespace is None or meta.namespace.logical != Scalar("null"):
-        raise OptionError(
-            f"state {path.state!r} is stored per window or namespace", hint="only states without a namespace can be set"
-        )
     shape = StateLayout(meta)
     if shape.framed_bytes or shape.packed is not None or isinstance(shape.element, OpaqueSerializer):
         raise UnsupportedError(
             f"values of type {meta.value.type_name} cannot be decoded", hint="declare the class with --declare or --jar"
         )
     own = entries.of(path.state)
-    head = entries.key + encode(meta.namespace, None)
+    head = entries.head(meta)
     if shape.kind == "map" and shape.user_key is not None:
         return _set_in_map(shape, own, head, path.steps, value, now_ms)
     old = own.pop(head, None)
@@ -226,15 +380,16 @@ def _set_in_map(
 ) -> tuple[str | None, str | None]:
     assert shape.user_key is not None
     if not steps:
-        before = None if not own else f"{len(own)} entries"
+        old_keys = [composite for composite in own if composite.startswith(head)]
         pairs = [] if value is REMOVED else pairs_of(value)
-        own.clear()
+        for composite in old_keys:
+            del own[composite]
         for key, item in pairs:
             raw = encode(shape.user_key, plain_of(shape.user_key.logical, key, now_ms=now_ms))
             if head + raw in own:
                 raise OptionError(f"the map has the key {key!r} twice")
             own[head + raw] = _map_value(shape.element, None, (), item, now_ms)
-        return before, f"{len(own)} entries" if own else None
+        return _count_text(len(old_keys)), _count_text(len(pairs))
     step = steps[0]
     if not isinstance(step, ItemStep):
         raise OptionError(f"a map has no field {step.name!r}", hint='write state["key"]')
@@ -249,6 +404,10 @@ def _set_in_map(
         return before, None
     own[composite] = _map_value(shape.element, old, steps[1:], value, now_ms)
     return before, _map_text(shape.element, own[composite])
+
+
+def _count_text(entries: int) -> str | None:
+    return several(entries, "entry", "entries") if entries else None
 
 
 def _map_value(element: Serializer, old: bytes | None, steps: tuple[Step, ...], value: Any, now_ms: int) -> bytes:
@@ -343,13 +502,15 @@ def _set_timer(operator: OperatorInventory, entries: _KeyEntries, edit: TimerEdi
     """Add or remove a timer."""
     name, meta = _timer_state(operator, edit)
     namespace = dict(meta.value.children()).get("namespace")
-    if namespace is None or namespace.logical != Scalar("null"):
-        raise OptionError("timers of windows cannot be set", hint="only timers without a namespace can be set").at(
-            operator=operator.label, state=name
-        )
+    if namespace is None:
+        raise UnsupportedError("the type of the timers' namespace is unknown").at(operator=operator.label, state=name)
+    try:
+        raw = entries.encode_namespace(f"timer service {timer_names(name)[1]!r}", namespace)
+    except StatetoolError as error:
+        raise error.at(operator=operator.label, state=name) from error.__cause__
     own = entries.of(name)
     stamp = ((edit.timestamp_ms + (1 << 63)) & ((1 << 64) - 1)).to_bytes(8, "big")
-    composite = stamp + entries.key + encode(namespace, None)
+    composite = stamp + entries.key + raw
     if (composite in own) is edit.adds:
         word = "exists already" if edit.adds else "does not exist"
         raise OptionError(

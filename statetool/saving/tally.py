@@ -1,10 +1,15 @@
-"""Counts of the entries that a filter removes, by state. Runs in tasks."""
+"""Counts of the entries that a filter removes, by state, and of their keys.
+
+All entries of a key are in one key group. A task therefore reads key groups completely, and returns the number of their distinct keys. The
+driver adds numbers: its memory does not depend on the number of keys.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +18,13 @@ from statetool.entries.form import KeyGroupReader, error_context
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.saving.streams.filters import EntryFilter, hash_keys_of, key_bounds
+from statetool.snapshot.operator import OperatorInventory
 
-_NO_KEYS: Any = np.empty(0, dtype=np.uint64)
+#: Calls a function for each item of a list, in threads or tasks, and returns the results in order.
+Map: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+Hashes = npt.NDArray[np.uint64]
+#: Hashes that are collected before duplicates are removed.
+_LEAST_HASHES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +53,14 @@ class Tally:
         Removed entries by state. If values become smaller, a state may have removed bytes but no removed entries.
     groups
         Key groups that change.
-    key_hashes
-        Distinct hashes of the keys that are removed.
+    keys
+        Number of distinct keys with removed entries.
     """
 
     read: Mapping[str, Count] = field(default_factory=dict)
     states: Mapping[str, Count] = field(default_factory=dict)
     groups: frozenset[int] = frozenset()
-    key_hashes: npt.NDArray[np.uint64] = field(default_factory=_NO_KEYS.copy)
+    keys: int = 0
 
     @property
     def entries_read(self) -> int:
@@ -62,17 +72,12 @@ class Tally:
         """Number of removed entries."""
         return sum(count.entries for count in self.states.values())
 
-    @property
-    def keys(self) -> int:
-        """Number of distinct removed keys."""
-        return len(self.key_hashes)
-
     def __add__(self, other: Tally) -> Tally:
         return Tally(
             read=_sum(self.read, other.read),
             states=_sum(self.states, other.states),
             groups=self.groups | other.groups,
-            key_hashes=np.union1d(self.key_hashes, other.key_hashes) if other.keys else self.key_hashes,
+            keys=self.keys + other.keys,
         )
 
 
@@ -81,17 +86,98 @@ def _sum(a: Mapping[str, Count], b: Mapping[str, Count]) -> dict[str, Count]:
     return {name: a.get(name, nothing) + b.get(name, nothing) for name in dict.fromkeys((*a, *b))}
 
 
-def tally_removed(entry_filter: EntryFilter, source: KeyGroupReader) -> Tally:
-    """Count the entries of a source that a filter removes."""
+class DistinctHashes:
+    """The smallest distinct hashes of those that are added, in memory for twice as many.
+
+    Parameters
+    ----------
+    limit
+        Number of hashes to keep, ``None`` for all.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
+        self._distinct: Hashes = np.empty(0, dtype=np.uint64)
+        self._added: list[Hashes] = []
+        self._waiting = 0
+
+    @property
+    def held(self) -> int:
+        """Number of hashes in memory."""
+        return len(self._distinct) + self._waiting
+
+    def add(self, hashes: Hashes) -> None:
+        """Add hashes, which may be repeated."""
+        if len(self._distinct) == self._limit:
+            hashes = hashes[hashes < self._distinct[-1]]
+        self._added.append(hashes)
+        self._waiting += len(hashes)
+        if self._waiting > max(_LEAST_HASHES, len(self._distinct)):
+            self.sorted()
+
+    def sorted(self) -> Hashes:
+        """Return the hashes in ascending order."""
+        if self._added:
+            self._distinct = np.unique(np.concatenate([self._distinct, *self._added]))[: self._limit]
+            self._added, self._waiting = [], 0
+        return self._distinct
+
+
+def whole_key_groups(
+    operator: OperatorInventory, groups: Collection[int] | None = None
+) -> list[tuple[KeyGroupReader, ...]]:
+    """Return all readers of an operator's keyed state, grouped such that no two groups of readers have a key group in common.
+
+    A key group has several readers if timers are stored separately.
+
+    Parameters
+    ----------
+    groups
+        Key groups to read, ``None`` for all.
+    """
+    sources = operator.keyed.sources(groups=groups, raw=True)
+    readers_of: dict[int, tuple[int, ...]] = defaultdict(tuple)
+    for number, source in enumerate(sources):
+        for group in source.group_sizes():
+            readers_of[group] += (number,)
+    groups_of: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for group, readers in readers_of.items():
+        groups_of[readers].append(group)
+    parts = ([sources[n].within(own) for n in readers] for readers, own in groups_of.items())
+    return [tuple(reader for reader in part if reader is not None) for part in parts]
+
+
+def tally(operator: OperatorInventory, entry_filter: EntryFilter, in_tasks: Map) -> Tally:
+    """Count the entries of an operator that a filter removes, by state. Reads the key groups that may change."""
+    groups = {g for g in range(operator.state.max_parallelism) if entry_filter.may_change(g)}
+    parts = [
+        (entry_filter.for_task(list(readers[0].group_sizes())), readers)
+        for readers in whole_key_groups(operator, groups)
+    ]
     total = Tally()
-    with error_context(source):
-        header = source.header()
-        for batch in source.batches():
-            total = total + _difference(header, batch, entry_filter.apply(header, batch))
+    for part in in_tasks(_tally_part, parts):
+        total = total + part
     return total
 
 
-def _difference(header: KeyedHeader, before: EntryBatch, after: EntryBatch) -> Tally:
+def _tally_part(part: tuple[EntryFilter, Iterable[KeyGroupReader]]) -> Tally:
+    return tally_removed(*part)
+
+
+def tally_removed(entry_filter: EntryFilter, readers: Iterable[KeyGroupReader]) -> Tally:
+    """Count the entries that a filter removes from the key groups of some readers. No other reader has entries of these key groups."""
+    total = Tally()
+    keys = DistinctHashes()
+    for reader in readers:
+        with error_context(reader):
+            header = reader.header()
+            for batch in reader.batches():
+                total = total + _difference(header, batch, entry_filter.apply(header, batch), keys)
+    return replace(total, keys=len(keys.sorted()))
+
+
+def _difference(header: KeyedHeader, before: EntryBatch, after: EntryBatch, keys: DistinctHashes) -> Tally:
+    """Count removed entries, and add the hashes of their keys."""
     old = _count(header, before)
     if after is before:
         return Tally(read=old)
@@ -102,12 +188,8 @@ def _difference(header: KeyedHeader, before: EntryBatch, after: EntryBatch) -> T
     changed = np.bincount(before.group, _sizes(before), most) != np.bincount(after.group, _sizes(after), most)
     changed |= np.bincount(before.group, minlength=most) != np.bincount(after.group, minlength=most)
     old_keys, new_keys = (np.unique(hash_keys_of(b, *key_bounds(header, b))) for b in (before, after))
-    return Tally(
-        read=old,
-        states=states,
-        groups=frozenset(np.flatnonzero(changed).tolist()),
-        key_hashes=np.setdiff1d(old_keys, new_keys, assume_unique=True),
-    )
+    keys.add(np.setdiff1d(old_keys, new_keys, assume_unique=True))
+    return Tally(read=old, states=states, groups=frozenset(np.flatnonzero(changed).tolist()))
 
 
 def _count(header: KeyedHeader, batch: EntryBatch) -> dict[str, Count]:

@@ -98,6 +98,22 @@ def test_erased_keys_are_absent_and_their_timers_never_fire(
 
 @pytest.mark.case("{written}")
 @with_cases
+def test_keys_chosen_by_their_values_are_absent(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    rows = expected["with-ttl"]["keyed_state"]["states"]["ttl-sum"]["rows"]
+    sums = {row["key"]: row["value"] for row in rows}
+    limit = sorted(sums.values())[len(sums) // 2]
+    source = opened(case, expected, tmp_path)
+    statetool.erase(source, str(tmp_path / "sp"), where=f'"ttl-sum" >= {limit}', operators=["with-ttl"])
+    assert keep_rows(expected, lambda uid, key: uid != "with-ttl" or sums[key] < limit) > 0
+    assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []
+
+
+@pytest.mark.case("{written}")
+@with_cases
 def test_a_sample_restores(flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str) -> None:
     case = own_case(corpus, flink, written)
     expected = expected_of(case)
@@ -165,6 +181,32 @@ def test_set_values_and_timers_are_seen(
         remove_timers=[("event", gone["timestamp"])],
     )
     timers[timers.index(gone)] = added
+    assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []
+
+
+@pytest.mark.case("{written}")
+@with_cases
+def test_values_set_in_windows_are_fired(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    source = opened(case, expected, tmp_path)
+    tumbling = expected["win-tumble-reduce"]["keyed_state"]["states"]["window-contents"]["rows"][-1]
+    window = tumbling["namespace"]
+    change = {"window-contents.f1": 100_000}
+    path = str(tmp_path / "one")
+    statetool.set_values(source, path, "win-tumble-reduce", tumbling["key"], change, namespace=window)
+    tumbling["value"][1] = 100_000
+
+    # Sessions are named as the timers and tables show them, which may be another window than the one that stores the contents.
+    sessions = expected["win-session-reduce"]["keyed_state"]["states"]
+    merged = sessions["merging-window-set"]["rows"][0]
+    session, stored = merged["value"][0]
+    second = statetool.load(path, uids=[u for u in source if source[u].uid])
+    statetool.set_values(second, str(tmp_path / "sp"), "win-session-reduce", merged["key"], change, namespace=session)
+    contents = sessions["window-contents"]["rows"]
+    next(r for r in contents if r["key"] == merged["key"] and r["namespace"] == stored)["value"][1] = 100_000
     assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "sp") == []
 
 

@@ -61,6 +61,10 @@ def test_spark_erases_and_sets_what_threads_do(in_tasks: Any, corpus: Path, tmp_
     here = statetool.erase(source, str(tmp_path / "here"), ["timer-3", 4])
     there = statetool.erase(source, str(tmp_path / "there"), ["timer-3", 4], spark=in_tasks)
     assert here.plan.erased == there.plan.erased
+    chosen: dict[str, Any] = {"where": "registered % 2 = 1", "operators": ["timers"]}
+    by_threads = statetool.erase(source, str(tmp_path / "here-where"), **chosen)
+    by_tasks = statetool.erase(source, str(tmp_path / "there-where"), **chosen, spark=in_tasks)
+    assert by_threads.plan.erased == by_tasks.plan.erased != ()
     old, new = Inventory(str(tmp_path / "here")), Inventory(str(tmp_path / "there"))
     for name in ("timers", "with-ttl"):
         assert stream_bytes(old.operators[name]) == stream_bytes(new.operators[name])

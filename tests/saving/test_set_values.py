@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import statetool
@@ -70,6 +71,106 @@ def test_only_the_entries_of_the_values_change(corpus: Path, tmp_path: Path, nam
     assert len(old - new) == 1
     assert {state for _, state, _, _ in new - old} == {"plain", "ttl-map"}
     assert not damage(tmp_path / "new")
+
+
+def windows_of(path: str, uid: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = statetool.load(path)[uid].to_arrow("windows").to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("uid", ["win-tumble-reduce", "win-session-list"])
+def test_values_in_one_window(tmp_path: Path, uid: str) -> None:
+    rows = windows_of(SAVEPOINT, uid)
+    chosen = rows[0]
+    namespace = (chosen["window"]["start"], chosen["window"]["end"])
+    path = "window-contents.f1" if uid == "win-tumble-reduce" else "window-contents[0].f1"
+    statetool.set_values(SAVEPOINT, str(tmp_path / "new"), uid, chosen["key"], {path: -1}, namespace=namespace)
+    content = chosen["window-contents"] if isinstance(chosen["window-contents"], dict) else chosen["window-contents"][0]
+    content["f1"] = -1
+    assert windows_of(str(tmp_path / "new"), uid) == rows
+    old, new = (set(entries_of(Inventory(path).operators[uid])) for path in (SAVEPOINT, str(tmp_path / "new")))
+    assert len(old - new) == len(new - old) == 1
+    assert not damage(tmp_path / "new")
+
+
+def test_timers_of_one_window(tmp_path: Path) -> None:
+    timers = statetool.load(SAVEPOINT)["win-tumble-reduce"].to_arrow("timers").to_pylist()
+    key, window, time = timers[0]["key"], timers[0]["namespace"], timers[0]["timestamp"]
+    statetool.set_values(
+        SAVEPOINT,
+        str(tmp_path / "new"),
+        "win-tumble-reduce",
+        key,
+        remove_timers=[("event", time)],
+        add_timers=[("event", time + 1)],
+        namespace=window,
+    )
+    after = statetool.load(str(tmp_path / "new"))["win-tumble-reduce"].to_arrow("timers").to_pylist()
+    assert [t for t in after if t["key"] == key] == [timers[0] | {"timestamp": time + 1, "time": after[0]["time"]}]
+    assert len(after) == len(timers)
+
+
+def test_windows_that_do_not_exist_or_were_not_given(tmp_path: Path) -> None:
+    target = str(tmp_path / "new")
+    key = windows_of(SAVEPOINT, "win-tumble-reduce")[0]["key"]
+    change = {"window-contents.f1": 1}
+    with pytest.raises(
+        OptionError, match=r"is stored per window.*pass --namespace: the key has 1700000080000,1700000090000"
+    ):
+        statetool.set_values(SAVEPOINT, target, "win-tumble-reduce", key, change)
+    with pytest.raises(
+        OptionError, match=r"no window 1,2 .*the key has 1700000080000,1700000090000.*--new-key adds one"
+    ):
+        statetool.set_values(SAVEPOINT, target, "win-tumble-reduce", key, change, namespace=(1, 2))
+    with pytest.raises(OptionError, match=r"a TimeWindow has 2 parts .*pass start,end"):
+        statetool.set_values(SAVEPOINT, target, "win-tumble-reduce", key, change, namespace=[1, 2, 3])
+    with pytest.raises(EncodeError, match="'today' is not a value"):
+        statetool.set_values(SAVEPOINT, target, "win-tumble-reduce", key, change, namespace="today")
+    with pytest.raises(OptionError, match="windows of the operator merge"):
+        statetool.set_values(
+            SAVEPOINT, target, "win-session-list", key, remove=["window-contents"], namespace=(1, 2), new_key=True
+        )
+    with pytest.raises(OptionError, match="state 'count' has no window"):
+        statetool.set_values(SAVEPOINT, target, "win-count", key, {"count": 1}, namespace=(1, 2))
+    with pytest.raises(OptionError, match="timer service 'window-timers' is stored per window"):
+        statetool.set_values(SAVEPOINT, target, "win-tumble-reduce", key, add_timers=[("event", 1)])
+    value = {"f0": key, "f1": 1, "f2": 2}
+    statetool.set_values(
+        SAVEPOINT, target, "win-tumble-reduce", key, {"window-contents": value}, namespace=(1, 2), new_key=True
+    )
+    assert {"start": 1, "end": 2} in [row["window"] for row in windows_of(target, "win-tumble-reduce")]
+
+
+def test_states_of_global_windows_need_no_namespace(tmp_path: Path) -> None:
+    rows = windows_of(SAVEPOINT, "win-count")
+    statetool.set_values(SAVEPOINT, str(tmp_path / "new"), "win-count", rows[0]["key"], {"count": 1})
+    rows[0]["count"] = 1
+    assert windows_of(str(tmp_path / "new"), "win-count") == rows
+
+
+def test_namespaces_of_variable_length(tmp_path: Path) -> None:
+    maps = pa.array([[("p", 1), ("q", 2)], [("p", 3)], [("p", 4)]], pa.map_(pa.string(), pa.int64()))
+    table = pa.table({"k": ["a", "a", "aa"], "n": ["x", "xy", "x"], "m": maps})
+    state = statetool.bootstrap_keyed_state(table, key="k", namespace="n", states={"m": statetool.map_of()})
+    writer = statetool.SavepointWriter.new(max_parallelism=8).with_operator("op", state)
+    source = writer.write(str(tmp_path / "old"), flink_version="2.3")
+
+    def found(path: str) -> list[tuple[str, str, str, int]]:
+        rows = statetool.load(path)["op"].to_arrow("m").to_pylist()
+        return sorted((r["key"], r["namespace"], r["map_key"], r["value"]) for r in rows)
+
+    statetool.set_values(source, str(tmp_path / "one"), "op", "a", {"m[p]": 9}, namespace="x")
+    assert found(str(tmp_path / "one")) == [
+        ("a", "x", "p", 9),
+        ("a", "x", "q", 2),
+        ("a", "xy", "p", 3),
+        ("aa", "x", "p", 4),
+    ]
+    plan = statetool.set_values(source, str(tmp_path / "all"), "op", "a", {"m": {"r": 5}}, namespace="x")
+    assert [(row.before, row.after) for row in plan.changes] == [("2 entries", "1 entry")]
+    assert found(str(tmp_path / "all")) == [("a", "x", "r", 5), ("a", "xy", "p", 3), ("aa", "x", "p", 4)]
+    with pytest.raises(OptionError, match=r"no namespace 'y'.*the key has 'x', 'xy'"):
+        statetool.set_values(source, str(tmp_path / "none"), "op", "a", {"m[p]": 9}, namespace="y")
 
 
 def test_values_with_a_time_to_live_keep_their_last_access(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Follows ``TtlUtils.expired`` (Flink 1.6 to 2.3): a value has expired if its last
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -63,6 +63,9 @@ class ExpiredFilter:
     def within(self, groups: frozenset[int]) -> ExpiredFilter:
         """Return the filter for a snapshot in which only these key groups change."""
         return replace(self, groups=groups)
+
+    def for_task(self, groups: Collection[int]) -> ExpiredFilter:
+        return self
 
     def concerns(self, meta: StateMetaInfo) -> bool:
         """Return True if entries of a state may be removed."""

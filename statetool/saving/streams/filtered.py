@@ -60,7 +60,9 @@ class FilteredStreams:
 
     def of_subtask(self, subtask: int) -> FilteredStreams:
         """Return the streams restricted to one subtask."""
-        return replace(self, stored={subtask: self.stored[subtask]})
+        stored = self.stored[subtask]
+        entry_filter = self.filter.for_task([group.number for group in stored.ranges])
+        return replace(self, filter=entry_filter, stored={subtask: stored})
 
     def writer(self, staging: Staging) -> Callable[[int], NewStream]:
         """Return the function that writes the stream of a subtask."""

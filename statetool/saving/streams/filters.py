@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 from statetool.entries.selection import key_starts
 from statetool.errors import DecodeError, StatetoolError
@@ -49,6 +50,10 @@ class EntryFilter(Protocol):
         """Return True if all entries of a key group are removed, so that it need not be read."""
         ...
 
+    def for_task(self, groups: Collection[int]) -> EntryFilter:
+        """Return the filter for a task that has only entries of these key groups, without what it does not need."""
+        ...
+
     def apply(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
         """Return the entries that stay, in their order; ``batch`` itself if all stay unchanged."""
         ...
@@ -70,6 +75,9 @@ class FilterChain:
     def removes(self, key_group: int) -> bool:
         return any(f.removes(key_group) for f in self.filters)
 
+    def for_task(self, groups: Collection[int]) -> FilterChain:
+        return FilterChain(tuple(f.for_task(groups) for f in self.filters))
+
     def apply(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
         for entry_filter in self.filters:
             batch = entry_filter.apply(header, batch)
@@ -87,6 +95,10 @@ class MaskFilter:
     def removes(self, key_group: int) -> bool:
         """Return True if all entries of a key group are removed."""
         return False
+
+    def for_task(self, groups: Collection[int]) -> Self:
+        """Return the filter for a task that has only entries of these key groups."""
+        return self
 
     def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
         """Return a mask of the entries that stay."""

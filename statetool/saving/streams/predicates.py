@@ -20,7 +20,8 @@ from statetool.serializers.base import Serializer
 from statetool.types.options import ReadOptions
 
 _ROW: Final = "__statetool_row"
-_OPTIONS: Final = ReadOptions(decimals="plain")
+#: How a condition sees values.
+OPTIONS: Final = ReadOptions(decimals="plain")
 _local = threading.local()
 
 
@@ -46,7 +47,7 @@ class PredicateFilter(MaskFilter):
     def mask(self, header: KeyedHeader, batch: EntryBatch) -> Bools:
         start, end = key_bounds(header, batch)
         ids, first = distinct(batch.data, start, end, batch.group)
-        keys = decode_framed(header.key, batch.data, start[first], end[first], _OPTIONS)
+        keys = decode_framed(header.key, batch.data, start[first], end[first], OPTIONS)
         fulfilled = np.zeros(len(first), dtype=np.bool_)
         fulfilled[matching_rows(pa.table({"key": keys}), self.where)] = True
         return fulfilled[ids] if self.keep else ~fulfilled[ids]
@@ -56,15 +57,19 @@ class PredicateFilter(MaskFilter):
         return replace(self, groups=groups)
 
 
-def check_predicate(where: str, key: Serializer) -> None:
-    """Check that a condition fits the keys of an operator.
+def is_key_predicate(where: str, key: Serializer) -> bool:
+    """Return True if a condition can be evaluated with the column ``key`` only.
 
     Raises
     ------
-    OptionError
-        It is not valid SQL, or refers to other columns or types.
+    MissingDependencyError
+        DuckDB is not installed.
     """
-    matching_rows(pa.table({"key": pa.array([], type=arrow_type(key.logical, _OPTIONS))}), where)
+    try:
+        matching_rows(pa.table({"key": pa.array([], type=arrow_type(key.logical, OPTIONS))}), where)
+    except OptionError:
+        return False
+    return True
 
 
 def matching_rows(table: pa.Table, where: str) -> np.ndarray[Any, np.dtype[np.int64]]:
