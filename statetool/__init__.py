@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from statetool.api.merge import graft, merge, move_state, split
     from statetool.api.migrate import migrate, plan_migration, read_plan, write_plan
     from statetool.api.operator import Operator
+    from statetool.api.query import query
     from statetool.api.rewrite import change_uids, convert, copy, drop, rename_states, rescale
     from statetool.api.savepoint import Savepoint
     from statetool.api.upgrade import upgrade
@@ -111,6 +112,7 @@ __all__ = [
     "plan_migration",
     "purge",
     "pyflink",
+    "query",
     "read_folded",
     "read_java",
     "read_plan",
@@ -163,6 +165,7 @@ _NAMES: Final = {
     "statetool.api.migrate": ("migrate", "plan_migration", "read_plan", "write_plan"),
     "statetool.api.merge": ("graft", "merge", "move_state", "split"),
     "statetool.api.operator": ("Operator",),
+    "statetool.api.query": ("query",),
     "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rename_states", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
     "statetool.api.upgrade": ("upgrade",),

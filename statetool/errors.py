@@ -238,6 +238,17 @@ def share(fine: int, total: int, noun: str, verb: str, verbs: str) -> str:
     return f"{fine:,} of {several(total, noun)} {verb if fine == 1 or total == 1 else verbs}"
 
 
+def article(kind: str) -> str:
+    """Return a kind of state with its article.
+
+    Examples
+    --------
+    >>> article("list"), article("aggregating")
+    ('a list', 'an aggregating')
+    """
+    return f"{'an' if kind[0] in 'ae' else 'a'} {kind}"
+
+
 def several(number: int, noun: str, plural: str = "") -> str:
     """Return a number with a noun, in the plural if needed.
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.spark.lakes import submit_options
 
@@ -38,6 +39,7 @@ GIVEN: Final = {
     "lombok_classes": "--maven",
     "kotlin_classes": "--maven",
     "commons_classes": "--maven",
+    "connectors_by_maven": "--maven",
     "message_flink": "--maven",
     "lakes": "--lakes",
 }
@@ -139,6 +141,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def public_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A jar of the classes of those jobs."""
+    folder = tmp_path_factory.mktemp("public")
+    source = HERE / "support" / "flink" / "java" / "corpus" / "PublicTypes.java"
+    return make_jar(folder / "job.jar", files_of(compile_java([source], folder / "classes")))
+
+
+@pytest.fixture(scope="session")
 def sql_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Savepoints of SQL jobs and of sources, one folder per case."""
     return unpack(HERE / "corpus" / "public-sql-sources.tar.xz", tmp_path_factory.mktemp("sql")) / "public"
@@ -148,6 +158,11 @@ def sql_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def connector_cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Savepoints of jobs with source and sink connectors, one folder per case."""
     return unpack(HERE / "corpus" / "connectors.tar.xz", tmp_path_factory.mktemp("connectors"))
+
+
+@pytest.fixture(scope="session")
+def connectors_by_maven() -> None:
+    """Allow a test to run connectors whose jars Maven fetches (``--maven``)."""
 
 
 @pytest.fixture(scope="session")

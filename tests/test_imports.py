@@ -17,7 +17,18 @@ ROOT = Path(statetool.__file__).parent
 #: Slow imports, which are deferred until needed, and the packages whose modules import them immediately.
 HEAVY: Final[dict[str, set[str]]] = {
     "pyspark": set(),
-    "pyarrow": {"api", "columns", "tables", "verification", "statistics", "comparison", "saving", "migration", "jobs"},
+    "pyarrow": {
+        "api",
+        "columns",
+        "tables",
+        "verification",
+        "statistics",
+        "comparison",
+        "saving",
+        "migration",
+        "sql",
+        "jobs",
+    },
     "numba": set(),
 }
 

@@ -34,6 +34,7 @@ ROOMS: Final = (
     ("migration",),
     ("verdicts",),
     ("report",),
+    ("sql",),
     ("spark",),
     ("api",),
     (".",),

@@ -20,6 +20,8 @@ WORKING: Final = (
     ("files", SAVEPOINT),
     ("schema", SAVEPOINT, "timers"),
     ("head", SAVEPOINT, "timers"),
+    ("count", SAVEPOINT, "timers"),
+    ("export", SAVEPOINT, "timers", "keyed_state", "{target}/rows"),
     ("stats", SAVEPOINT),
     ("check", SAVEPOINT, "--flink", "2.3"),
     ("diff", SAVEPOINT, SAVEPOINT),
@@ -31,7 +33,8 @@ WORKING: Final = (
 #: Commands, and the end of the single line that they print.
 REFUSED: Final = {
     ("demo",): "pip install 'statetool[spark]'",
-    ("export", SAVEPOINT, "timers", "keyed_state", "{target}/rows"): "pip install 'statetool[spark]'",
+    ("export", SAVEPOINT, "timers", "keyed_state", "{target}/table", "--spark"): "pip install 'statetool[spark]'",
+    ("sql", SAVEPOINT, "FROM timers_timers"): "pip install 'statetool[sql]'",
     ("stats", SAVEPOINT, "--spark"): "pip install 'statetool[spark]'",
     ("browse", SAVEPOINT): "pip install 'statetool[browse]'",
     ("mcp", SAVEPOINT): "pip install 'statetool[mcp]'",

@@ -32,6 +32,8 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "head": f"statetool head {_DEMO} with-ttl keyed_state --states ttl-sum,plain -n 3",
         "files": "statetool files pyflink-job | head -n 6",
         "stats": f"statetool stats {_DEMO} --operator with-ttl --table states",
+        "count": f"statetool count {_DEMO} timers",
+        "sql": f'statetool sql {_DEMO} "SELECT domain, count(*) AS timers FROM timers_timers GROUP BY domain ORDER BY domain"',
         "export": f"statetool export {_DEMO} timers keyed_state exported --format parquet",
         "report": f"statetool report {_DEMO} new-job --target report.html --allow-unread",
     },
@@ -76,6 +78,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "sinks list": f"statetool sinks list {_SINK}",
         "sinks pending": f"statetool sinks pending {_SINK}",
         "sinks committed": f"statetool sinks committed {_SINK}",
+        "sinks check": "statetool sinks check paimon-job --paimon paimon-table",
         "sinks forget": (
             f"statetool sinks forget {_SINK} smaller --uid 514dc31230726fb6b190b5bf50bbec8f --lose orders-out-0-1 --dry-run"
         ),

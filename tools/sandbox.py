@@ -8,6 +8,7 @@ It holds the snapshots that the pages name:
 * ``sql-job`` and ``plan.json``: a savepoint of a SQL job and its compiled plan
 * ``pyflink-job``: a savepoint of a PyFlink job
 * ``kafka-consumer``: a savepoint of a job with the Kafka consumer before FLIP-27
+* ``paimon-job`` and ``paimon-table``: a savepoint of a job that writes to Paimon, and metadata of its table
 * ``config.yaml``: a Flink configuration with a contradiction
 * ``checkpoints.json``: the response of Flink's REST interface about the job's checkpoints
 
@@ -37,6 +38,8 @@ _UNPACKED: Final[Mapping[str, tuple[str, str]]] = {
     "sql-job": ("public-sql-sources", "public/sql_group_agg_rocksdb/snapshot"),
     "pyflink-job": ("pyflink", "process-2.3.0-rocksdb-native/savepoint"),
     "kafka-consumer": ("connectors", "v1_20_5-flink-kafka-consumer/snapshot"),
+    "paimon-job": ("lakes", "paimon-1.3.1/snapshot"),
+    "paimon-table": ("lakes", "paimon-1.3.1/table"),
     "plan.json": ("sql-plans", "plans/sql_group_agg_rocksdb.json"),
 }
 #: Time of the first checkpoint, in epoch seconds.

@@ -82,6 +82,17 @@ def catalog(
     return Catalog(resolve_directory(root), Execution(spark), opener)
 
 
+def table_places(savepoint: Savepoint) -> dict[str, tuple[Operator, str]]:
+    """Return the operator of each table of a snapshot, and the table's name within it, by the table's name in SQL."""
+    names, places = [], []
+    for operator in savepoint.operators.values():
+        flat = {n for n, s in operator.states.items() if s.scope == "keyed" and s.kind in ("list", "map")}
+        for table in operator.tables:
+            names.append(name_in_sql(f"{operator.name}_{table}{'_elements' if table in flat else ''}"))
+            places.append((operator, table))
+    return dict(zip(unique_names(names), places, strict=True))
+
+
 class Database:
     """A snapshot in a catalog; ``database["summary_keyed_state"]`` is a table."""
 
@@ -102,13 +113,7 @@ class Database:
 
     @cached_property
     def _places(self) -> dict[str, tuple[Operator, str]]:
-        names, places = [], []
-        for operator in self.savepoint.operators.values():
-            flat = {n for n, s in operator.states.items() if s.scope == "keyed" and s.kind in ("list", "map")}
-            for table in operator.tables:
-                names.append(name_in_sql(f"{operator.name}_{table}{'_elements' if table in flat else ''}"))
-                places.append((operator, table))
-        return dict(zip(unique_names(names), places, strict=True))
+        return table_places(self.savepoint)
 
     @property
     def tables(self) -> list[str]:

@@ -50,6 +50,21 @@ def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
     return plan_inventories(inventory_of(src), inventory_of(to))
 
 
+def try_plan(plan: MigrationPlan, src: str | Savepoint) -> MigrationPlan:
+    """Convert some values of each state of a plan, and return the plan with the failures. Nothing is written.
+
+    Reads up to 64 MiB of each operator.
+
+    Raises
+    ------
+    FormatError
+        A value is damaged.
+    """
+    from statetool.migration.trial import try_conversions
+
+    return try_conversions(plan, inventory_of(src))
+
+
 def write_plan(plan: MigrationPlan, path: str) -> None:
     """Write a plan as JSON into a new file, in which you can correct it before :func:`read_plan`.
 

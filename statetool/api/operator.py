@@ -28,7 +28,9 @@ from statetool.types.java import parse_java_type
 from statetool.types.options import DecimalsMode, ReadOptions, ShowingOptions, refuse_unknown, whole_number
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from statetool.saving.composition import SourceOperator
     from statetool.serializers.base import Serializer
     from statetool.spark.frames import SparkTable
+    from statetool.sql.source import TableSource
     from statetool.statistics.statistics import Statistics
     from statetool.tables.rows import Rows
     from statetool.tables.scan import TableScan
@@ -608,6 +611,52 @@ class Operator(Generic[Writer]):
 
         return self._operator.columns_of(CompiledPlan.read(plan), node)
 
+    @list_options(ScanOptions)
+    def export(
+        self,
+        target: str,
+        table: str = KEYED_STATE,
+        *,
+        style: str = "parquet",
+        by_key_group: bool = False,
+        append_as: int | None = None,
+        **options: Unpack[ScanOptions],
+    ) -> int:
+        """Write a table to a new directory and return the number of rows: in tasks of the given session, or else in this process.
+
+        Parameters
+        ----------
+        target
+            A directory; for Iceberg a table name. A failure leaves no directory that looks complete.
+        table
+            One of :attr:`tables`.
+        style
+            ``parquet``, ``avro``, ``csv`` (nested values are JSON) or ``jsonl``. With a session that has them, ``delta`` or ``iceberg``.
+        by_key_group
+            Partition by the column ``key_group``.
+        append_as
+            The checkpoint's id: the rows are added to those of other checkpoints, with the id in the column ``checkpoint_id``.
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`table`, as are the errors.
+
+        Raises
+        ------
+        TargetExistsError
+            The target exists, or has rows of this checkpoint.
+        OptionError
+            The style needs Spark or cannot hold a type, or the table has no key groups.
+        """
+        from statetool.api.export import export_request
+
+        request = ScanRequest.of(table, **options)
+        return export_request(self, request, target, style=style, by_key_group=by_key_group, append_as=append_as)
+
+    @list_options(ScanOptions)
+    def count(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> int:
+        """Return the number of rows of a table, without decoding states; parameters and errors as for :meth:`to_arrow`."""
+        scan = self.scan(table, **options)
+        return sum(batch.num_rows for batch in scan.select(scan.schema.names[:1]).batches())
+
     # ---- Arrow --------------------------------------------------------------------------------
 
     @list_options(ScanOptions)
@@ -625,6 +674,21 @@ class Operator(Generic[Writer]):
     def batches(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> Iterator[pa.RecordBatch]:
         """Read a table in this process, batch by batch, without a JVM; options as for :meth:`table`."""
         return self.scan(table, **options).batches()
+
+    @list_options(ScanOptions)
+    def reader(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pa.RecordBatchReader:
+        """Return a reader of a table that is read batch by batch, for libraries that consume Arrow streams. It can be consumed once.
+
+        :meth:`scan` returns an object that such libraries can read several times.
+
+        Parameters
+        ----------
+        table
+            One of :attr:`tables`.
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`table`, as are the errors.
+        """
+        return self.scan(table, **options).reader()
 
     @list_options(KeyedOptions)
     def keyed_state_batches(
@@ -666,3 +730,58 @@ class Operator(Generic[Writer]):
         from statetool.columns.to_pandas import pandas_frame
 
         return pandas_frame(self.to_arrow(table, **options))
+
+    @list_options(ScanOptions)
+    def to_polars(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pl.LazyFrame:
+        """Return a lazy frame of Polars, which reads the table batch by batch when it is collected.
+
+        States in columns that the query does not need are not decoded. Conditions such as ``pl.col("key") == 5`` and ``is_in`` limit the
+        read to these keys, if keys are integers, booleans or strings.
+
+        Parameters
+        ----------
+        table
+            One of :attr:`tables`.
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`table`, as are the errors.
+
+        Raises
+        ------
+        MissingDependencyError
+            Polars is not installed.
+        """
+        from statetool.sql.polars_frames import lazy_frame
+
+        return lazy_frame(self._source_of(table, options))
+
+    @list_options(ScanOptions)
+    def to_duckdb(
+        self, table: str = KEYED_STATE, *, connection: Any = None, **options: Unpack[ScanOptions]
+    ) -> duckdb.DuckDBPyRelation:
+        """Return a relation of DuckDB, which reads the table batch by batch when it is executed.
+
+        States in columns that the query does not need are not decoded. Conditions such as ``key = 5`` and ``key IN (5, 6)`` limit the read
+        to these keys, if keys are integers, booleans or strings. Structs without fields are the text ``{}``.
+
+        Parameters
+        ----------
+        table
+            One of :attr:`tables`.
+        connection
+            The DuckDB connection. Defaults to that of the module ``duckdb``.
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`table`, as are the errors.
+
+        Raises
+        ------
+        MissingDependencyError
+            DuckDB is not installed.
+        """
+        from statetool.sql.duckdb_tables import DuckDBTable, relation, require_duckdb
+
+        return relation(connection or require_duckdb(), DuckDBTable(self._source_of(table, options)))
+
+    def _source_of(self, table: str, options: ScanOptions) -> TableSource:
+        from statetool.sql.source import TableSource
+
+        return TableSource(self._operator, ScanRequest.of(table, **options))

@@ -213,6 +213,32 @@ class Savepoint(Generic[Writer]):
         rows = commit_id_rows(self._inventory.operators.values(), self._inventory.metadata.checkpoint_id)
         return self.execution.records_to_frame(CommitIdRow, rows)
 
+    def table_commits(self, *, paimon: str | None = None, iceberg: str | None = None) -> DataFrame | pa.Table:
+        """Compare uncommitted transactions with a table: :class:`statetool.connectors.table_commits.TableCommitRow`.
+
+        Parameters
+        ----------
+        paimon, iceberg
+            Folder of the table (Iceberg: or its metadata file). Give one of them.
+
+        Raises
+        ------
+        OptionError
+            Both or neither are given, the folder is not such a table, or the snapshot has no committer of this format.
+        FormatError
+            Metadata of the table is damaged.
+        """
+        from statetool.connectors.table_commits import TableCommitRow, table_commit_rows
+
+        operators = self._inventory.operators.values()
+        if paimon is not None and iceberg is None:
+            rows = table_commit_rows(operators, paimon, "paimon")
+        elif iceberg is not None and paimon is None:
+            rows = table_commit_rows(operators, iceberg, "iceberg")
+        else:
+            raise OptionError("sinks are compared with one table", hint="pass paimon= or iceberg=")
+        return self.execution.records_to_frame(TableCommitRow, rows)
+
     def connector_rows(self, table: str) -> list[Any]:
         """Return the rows of ``sources``, ``source_splits``, ``enumerators``, ``source_checks``, ``sinks`` or ``transactions``.
 

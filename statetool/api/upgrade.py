@@ -131,6 +131,7 @@ def upgrade(
         The new type cannot hold a value exactly. The error names the value's key.
     """
     from statetool.compatibility.check import check_inventories
+    from statetool.migration.trial import try_conversions
     from statetool.verification.verify import verify_inventory
 
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
@@ -144,6 +145,7 @@ def upgrade(
         base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
     before = check_inventories(base, new_job, flink_version, None, classes)
     plan = _plan(base, new_job, flink_version, classes).renaming(renames or {}).accepting(tuple(accept))
+    plan = try_conversions(plan, base)
     plan = replace(plan, refused=tuple(dict.fromkeys((*plan.refused, *_not_mended(before, plan)))))
     if on_plan is not None:
         on_plan(plan)
@@ -167,6 +169,7 @@ def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
 
     if check.causes:
         yield check.reason
+    yield from (f"{s.name}: {s.failure}" for s in plan.states if s.failure)
     planned = {(s.uid, s.state) for s in plan.states}
     for operator in check.operators:
         name = display_name(operator.uid)

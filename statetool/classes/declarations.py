@@ -92,10 +92,6 @@ _AVRO: Final = "org.apache.avro.specific.SpecificRecord"
 _AVRO_BASE: Final = "org.apache.avro.specific.SpecificRecordBase"
 _KRYO: Final = "com.esotericsoftware.kryo."
 _TYPE_INFO: Final = "org.apache.flink.api.common.typeinfo.TypeInfo"
-_STREAMS: Final = {
-    "writeObject": "(Ljava/io/ObjectOutputStream;)V",
-    "readObject": "(Ljava/io/ObjectInputStream;)V",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,9 +307,6 @@ class _ClassReader:
             for annotation in cls.annotations:
                 if annotation.name == _TYPE_INFO or annotation.name.startswith(_KRYO):
                     raise _UndeclarableError(f"{annotation} of {cls.name} gives it its own serializer")
-            for method in cls.methods:
-                if not is_avro and _STREAMS.get(method.name) == method.descriptor:
-                    raise _UndeclarableError(f"{cls.name} has a method {method.name}")
 
     def _enum(self, extends: tuple[str, ...]) -> ClassDeclaration:
         constants = enum_constants(self._cls)

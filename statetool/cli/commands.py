@@ -13,6 +13,8 @@ COMMANDS: Final = {
         "files": ("statetool.cli.info:files", "List the files and inline bytes that hold state"),
         "schema": ("statetool.cli.tables:schema", "Show the schema of a table"),
         "head": ("statetool.cli.tables:head", "Show the first rows of a table"),
+        "count": ("statetool.cli.tables:count", "Count the rows of tables"),
+        "sql": ("statetool.cli.sql:sql", "Query tables with SQL, without Spark"),
         "stats": ("statetool.cli.inspect:stats", "Find large states, keys and values, skew, or growth"),
         "declare": ("statetool.cli.declare:declare", "Show the declarations of classes in the job's jar"),
         "browse": ("statetool.cli.browse:browse", "Browse operators, tables and rows in the terminal"),
@@ -43,7 +45,7 @@ COMMANDS: Final = {
         "keep": ("statetool.cli.erase:keep", "Remove all state except that of some keys"),
         "sample": ("statetool.cli.erase:sample", "Write a small savepoint for tests"),
         "copy": ("statetool.cli.rewrite:copy", "Copy a snapshot with all files that it needs"),
-        "export": ("statetool.cli.tables:export", "Export a table to Parquet, Avro, JSON, Delta or Iceberg"),
+        "export": ("statetool.cli.tables:export", "Export a table to files, Delta or Iceberg"),
     },
     "Sources and sinks": {
         "sources": ("statetool.cli.connectors:sources", "Inspect and change offsets and splits of sources"),

@@ -45,6 +45,7 @@ _LAG_COLUMNS = ("split_id", "subtask", "position", "end", "lag", "spread", "time
 _SINK_COLUMNS = ("operator", "connector", "role", "pending", "open", "oldest_checkpoint", "finished_subtasks", "note")
 _PENDING_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "age_ms", "verdict")
 _COMMIT_COLUMNS = ("operator", "connector", "checkpoint_id", "highest_known", "message")
+_TABLE_COMMIT_COLUMNS = ("operator", "name", "checkpoint_id", "highest_committed", "outcome", "message")
 _LOST_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "file")
 #: The first equals sign ends the name.
 _EQUALS: Final = "set a split whose id contains an equals sign with --offsets FILE, columns split and position"
@@ -422,6 +423,38 @@ def committed(options: CommonOptions, path: str, only: str | None) -> None:
         sys.exit(1)
 
 
+@sinks.command("check")
+@_path_argument
+@click.option("--paimon", metavar="TABLE", help="Folder of the Paimon table that the job writes.")
+@click.option("--iceberg", metavar="TABLE", help="Folder or metadata file of the Iceberg table.")
+@_read_options
+def check_sinks(options: CommonOptions, path: str, only: str | None, paimon: str | None, iceberg: str | None) -> None:
+    """Compare uncommitted transactions with a table.
+
+    Shows which ones the table already has, which a restore commits, and which it drops.
+
+    Exits 1 if a restore drops a transaction, or if this is unknown.
+
+    Examples:
+      statetool sinks check savepoint-1a2b --paimon s3://warehouse/shop.db/orders
+      statetool sinks check savepoint-1a2b --iceberg s3://warehouse/shop/orders
+    """
+    from statetool.connectors.table_commits import table_commit_rows
+
+    if (paimon is None) == (iceberg is None):
+        raise OptionError("sinks are compared with one table", hint="pass --paimon TABLE or --iceberg TABLE")
+    savepoint = _open(path, options, only)
+    operators = _operators(savepoint, only)
+    if paimon is not None:
+        rows = table_commit_rows(operators, paimon, "paimon")
+    else:
+        assert iceberg is not None
+        rows = table_commit_rows(operators, iceberg, "iceberg")
+    options.output.rows(rows, columns=_TABLE_COMMIT_COLUMNS)
+    if any(r.is_problem for r in rows):
+        sys.exit(1)
+
+
 def _commit_ids(savepoint: statetool.Savepoint, only: str | None) -> list[CommitIdRow]:
     from statetool.connectors.commit_ids import commit_id_rows
 
@@ -439,7 +472,7 @@ def _warn_of_commit_ids(savepoint: statetool.Savepoint, only: str | None) -> Non
 @sinks.command()
 @_path_argument
 @click.option("--timeout", help="Kafka's transaction.timeout.ms of the sink: 15m, 1h, 900s.")
-@click.option("--commands", is_flag=True, help="Print commands for Kafka's command-line tools.")
+@click.option("--commands", is_flag=True, help="Print commands for the tools of Kafka and Doris.")
 @_read_options
 def pending(options: CommonOptions, path: str, only: str | None, timeout: str | None, commands: bool) -> None:
     """Show uncommitted transactions, and their fate on restore.
@@ -466,8 +499,10 @@ def pending(options: CommonOptions, path: str, only: str | None, timeout: str | 
     output = options.output
     output.rows(rows, columns=_PENDING_COLUMNS)
     if commands and not output.is_json:
-        output.text(*dict.fromkeys(line for r in rows if r.commands for line in r.commands.split("\n")))
-        echo_err("Kafka's tools can only abort transactions; to commit them, restore the job")
+        lines = dict.fromkeys(line for r in rows if r.commands for line in r.commands.split("\n"))
+        output.text(*lines)
+        if any(line.startswith("kafka-") for line in lines):
+            echo_err("Kafka's tools can only abort transactions; to commit them, restore the job")
     for sink in operators:
         finished = sum(s.finished for s in sink.operator.state.subtasks)
         if finished and sink.state.pending:

@@ -14,7 +14,7 @@ import shutil
 import sys
 import traceback
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from types import TracebackType
 from typing import Any, Final, TextIO
@@ -97,6 +97,16 @@ class Output:
         self.text(*(_GAP.join(_cell(v, w) for v, w in zip(row, widths, strict=False)).rstrip() for row in cells))
         if hidden := names[len(widths) :]:
             echo_err(f"columns hidden because the terminal is too narrow: {', '.join(hidden)} (show them with --wide)")
+
+    def stream(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Print records as a JSON list, one per line, as they arrive."""
+        ahead = ""
+        self.text("[")
+        for row in rows:
+            if ahead:
+                self.text(f"{ahead},")
+            ahead = _json(row)
+        self.text(*filter(None, (ahead, "]")))
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Print one record."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,10 +16,7 @@ from statetool.cli.options import OUTPUT, SNAPSHOT, CommonOptions, common_option
 from statetool.cli.output import echo_err
 from statetool.snapshot.state_info import undecoded_reasons
 from statetool.tables.option_text import Option
-from statetool.tables.request import OPTIONS, ScanRequest
-
-if TYPE_CHECKING:
-    pass
+from statetool.tables.request import OPTIONS, SHOWING, ScanRequest
 
 
 def _read_option(option: Option) -> Any:
@@ -56,6 +54,20 @@ def read_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(OPTIONS.values()):
         if option.name != "table":
             run = _read_option(option)(run)
+    return run
+
+
+def show_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for showing values. The command gets those that were given as keyword arguments."""
+
+    @wraps(command)
+    def run(**parameters: Any) -> None:
+        texts = {name: parameters.pop(name) for name in SHOWING}
+        given = {name: OPTIONS[name].parse(text) for name, text in texts.items() if text is not None}
+        command(**parameters, **given)
+
+    for name in reversed(SHOWING):
+        run = _read_option(OPTIONS[name])(run)
     return run
 
 
@@ -134,7 +146,7 @@ def head(options: CommonOptions, path: str, operator: str, request: ScanRequest,
 @click.option(
     "--format",
     "style",
-    type=click.Choice(["parquet", "avro", "jsonl", "delta", "iceberg"]),
+    type=click.Choice(["parquet", "avro", "csv", "jsonl", "delta", "iceberg"]),
     default="parquet",
     show_default=True,
     help="Format of the exported table.",
@@ -142,7 +154,7 @@ def head(options: CommonOptions, path: str, operator: str, request: ScanRequest,
 @click.option("--by-key-group", is_flag=True, help="Partition by the column key_group.")
 @click.option("--append", is_flag=True, help="Add the rows to an earlier export, with the column checkpoint_id.")
 @read_options
-@common_options(*SNAPSHOT, *OUTPUT)
+@common_options(*SNAPSHOT, "on_spark", "threads", *OUTPUT)
 def export(
     options: CommonOptions,
     path: str,
@@ -153,19 +165,24 @@ def export(
     by_key_group: bool,
     append: bool,
 ) -> None:
-    """Export a table to Parquet, Avro, JSON, Delta or Iceberg.
+    """Export a table to files, Delta or Iceberg.
 
-    TARGET is a new directory or, with --format iceberg, a table name. Existing data is never overwritten. Runs on Spark.
+    TARGET is a new directory or, with --format iceberg, a table name. Existing data is never overwritten, and a failure leaves nothing that
+    looks complete. Files are written in this process, or with --spark on Spark. Delta and Iceberg always run on Spark.
 
     Examples:
       statetool export savepoint-1a2b orders keyed_state s3://bucket/orders
+      statetool export savepoint-1a2b orders timers timers --format csv
     """
-    from statetool.spark.export import export_table
-    from statetool.spark.session import local_session
+    from statetool.api.export import export_request
 
-    savepoint = open_snapshot(path, options, operators=[operator], spark=local_session())
+    if style in ("delta", "iceberg"):
+        options = replace(options, on_spark=True)
+    savepoint = open_snapshot(path, options, operators=[operator], spark=options.spark)
+    if options.threads is not None:
+        savepoint = savepoint.with_execution(replace(savepoint.execution, threads=options.threads))
     echo_err(f"exporting {operator} {request.table} to {target} as {style}")
-    rows = export_table(
+    rows = export_request(
         savepoint[operator],
         request,
         target,
@@ -176,3 +193,28 @@ def export(
     options.output.record(
         {"operator": operator, "table": request.table, "target": target, "format": style, "rows": rows}
     )
+
+
+@click.command(cls=Command)
+@click.argument("path", shell_complete=complete_path)
+@click.argument("operator", required=False, shell_complete=complete_operator)
+@click.argument("table", required=False, shell_complete=complete_table)
+@click.option("--keys", metavar="KEYS", help='Keys to count, as JSON: [1, "a", {"tuple": ["b", 2]}].')
+@common_options(*SNAPSHOT, *OUTPUT)
+def count(options: CommonOptions, path: str, operator: str | None, table: str | None, keys: str | None) -> None:
+    """Count the rows of tables.
+
+    Counts one table, all tables of OPERATOR, or all tables of the snapshot. States are not decoded.
+
+    Examples:
+      statetool count savepoint-1a2b
+      statetool count savepoint-1a2b orders keyed_state
+    """
+    savepoint = open_snapshot(path, options, operators=[operator] if operator else ())
+    operators = [savepoint[operator]] if operator else list(savepoint.operators.values())
+    given = {} if keys is None else {"keys": OPTIONS["keys"].parse(keys)}
+    rows = []
+    for found in operators:
+        for name in [table] if table else found.tables:
+            rows.append({"operator": found.name, "table": name, "rows": found.count(name, **given)})
+    options.output.rows(rows)

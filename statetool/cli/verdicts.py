@@ -54,6 +54,7 @@ def show_check(
     flink: str | None = None,
 ) -> None:
     """Print the verdict of ``check``. ``jars`` are those of the new job, and ``flink`` is its release."""
+    from statetool.api.migrate import try_plan
     from statetool.verdicts.check import check_findings
 
     plan = None
@@ -65,6 +66,8 @@ def show_check(
                 plan = plan_upgrade(old, new, other_jars=jars, flink_version=flink)
             elif new is not None:
                 plan = statetool.plan_migration(old, new)
+            if plan is not None and checked.verdict in ("not", "unknown"):
+                plan = try_plan(plan, old)
     commands = replace(command_line("a", "b"), by_jar=bool(jars) and new is None)
     print_findings(check_findings(checked, commands, plan), form)
 

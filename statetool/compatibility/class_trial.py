@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from statetool.compatibility.key_hashes import resolve_hash_codes
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine, migration_remedy
 from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, sentence
 from statetool.io.cursor import Cursor, LenientCursor
@@ -152,6 +153,10 @@ class NewClasses:
             found.setdefault(place, []).extend(r for s in serializers for r in self._of_classes(s))
         for place, serializers in trial.serializers(trial.new):
             found.setdefault(place, []).extend(r for s in serializers for r in self._of_own_code(s))
+        if old.listed_keyed:
+            found.setdefault(("keyed", ""), []).append(
+                resolve_hash_codes(old, types, self._is_same if self.old.source else None)
+            )
         for place, resolution in trial.run():
             found.setdefault(place, []).append(resolution)
         return {place: combine(resolutions) for place, resolutions in found.items()}
@@ -371,7 +376,7 @@ def _parts_of(
 
 def _read_many(reader: _Reader, data: Any, start: Any, end: Any, classes: NewClasses) -> None:
     """Read values: all at once, or one by one if some differ."""
-    if record := _unreadable_record(reader.new):
+    if record := unreadable_record(reader.new):
         reader.trial.failed = (
             f"Flink cannot read values with the new classes: Kryo 2 has no serializer for the record {record}."
         )
@@ -424,7 +429,7 @@ def _decode(serializer: Serializer, raw: bytes, *, is_list: bool) -> tuple[list[
     return values, c.left
 
 
-def _unreadable_record(serializer: Serializer) -> str:
+def unreadable_record(serializer: Serializer) -> str:
     """Return a record that Kryo 2 would have to read, empty if there is none."""
     kryo_2 = (p for p in all_parts(serializer) if isinstance(p, KryoSerializer) and p.context.kryo == 2)
     return next((d.name for part in kryo_2 for d in part.declarations() if d.record), "")

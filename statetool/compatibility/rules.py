@@ -251,7 +251,8 @@ def _enums(old: EnumSerializer, new: EnumSerializer) -> Resolution:
     if missing := [n for n in old.names if n not in new.names]:
         constants = f"constant{'' if len(missing) == 1 else 's'} {', '.join(missing)}"
         reason = f"The enum {old.enum_class} lost the {constants}."
-        return Resolution.because(Level.INCOMPATIBLE, reason, f"Keep the {constants} in the enum.")
+        remedy = migration_remedy("Or write a copy of the snapshot without them.", f"Keep the {constants} in the enum.")
+        return Resolution.because(Level.INCOMPATIBLE, reason, remedy)
     if (old.names, old.ids) == (new.names[: len(old.names)], new.ids[: len(old.names)]):
         return _AS_IS if len(old.names) == len(new.names) else Resolution(Level.RECONFIGURED)
     if type(old) is not EnumSerializer:
@@ -266,10 +267,15 @@ def _avro(old: AvroSerializer, new: AvroSerializer) -> Resolution:
         return Resolution.because(
             Level.INCOMPATIBLE, f"The new Avro schema does not read the old one: {problem}.", MIGRATE
         )
+    same = equal(before, after)
     if old.runtime_class != new.runtime_class:
-        reason = f"The Avro class {old.runtime_class} became {new.runtime_class}. On heap, restored values keep the old class."
-        return Resolution.because(Level.UNKNOWN, reason, _TRY)
-    if equal(before, after):
+        reason = (
+            f"The Avro class {old.runtime_class} became {new.runtime_class}. On heap, restored values keep the old class until"
+            " the next restore, and code that expects the new one may fail."
+        )
+        warning = CheckWarning(kind="may_change", message=reason, in_reason=not same)
+        return Resolution.because(Level.AS_IS if same else Level.UNKNOWN, reason, _TRY, warning)
+    if same:
         return _AS_IS
     if new.runtime_class == _GENERIC_RECORD:
         return _generic_records(before, after)
@@ -300,7 +306,7 @@ def _generic_records(before: object, after: object) -> Resolution:
     if gone := effects.get("drops"):
         warnings.append(CheckWarning(kind="loses", message=_drop_text(gone)))
     if depends := effects.get("depends"):
-        reason = f"{text}: {depends[0]}. Avro 1.12 converts such values, older releases may not."
+        reason = f"{text}: {depends[0]}. Avro 1.11.4 and later convert such values, older releases may not."
         return Resolution.because(Level.UNKNOWN, reason, remedy, *warnings, may_change(reason, in_reason=True))
     return Resolution.because(Level.AFTER_MIGRATION, _ANOTHER_SCHEMA, remedy if warnings else None, *warnings)
 
@@ -326,7 +332,7 @@ def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
         return Resolution.because(
             Level.INCOMPATIBLE,
             f"The SQL row {old.type_name} became {new.type_name}. Flink matches columns by position and type.",
-            replace(MIGRATE, text=f"Keep the columns of the old row. {MIGRATE.text}"),
+            replace(MIGRATE, otherwise="Keep the columns of the old row."),
         )
     return _another_snapshot(old)
 

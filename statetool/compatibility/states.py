@@ -19,8 +19,9 @@ from statetool.compatibility.verdicts import (
     Resolution,
     StateVerdict,
     combine,
+    migration_remedy,
 )
-from statetool.errors import StatetoolError, UnsupportedError, sentence
+from statetool.errors import StatetoolError, UnsupportedError, article, sentence
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.saving.available import check_available
@@ -41,7 +42,9 @@ NAME_BACKEND: Final = Remedy(
     "Name the backend of the new job (heap or rocksdb).", ("check", A, B, "--backend", "rocksdb")
 )
 _CHECK_NEW: Final = Remedy("Check against a savepoint of the new job.", ("check", A, B))
-_KEEP_MAP_KEYS: Final = Remedy("RocksDB does not migrate the keys of maps: keep their type.")
+_KEEP_MAP_KEYS: Final = migration_remedy(
+    "Or write a copy of the snapshot with the new keys.", "RocksDB does not migrate the keys of maps: keep their type."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,7 @@ def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
 def check_keyed(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether a keyed state can be restored into another one."""
     if old.kind != new.kind:
-        return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), f"Keep the {old.kind} state.")
+        return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), _keep_kind(old, new))
     resolutions = [_in_release(None, (old,), job)]
     if old.namespace is not None and new.namespace is not None:
         resolutions.append(_without_migration(resolve(old.namespace, new.namespace).inside("namespace")))
@@ -90,7 +93,13 @@ def check_keyed(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
 
 
 def _another_kind(old: StateMetaInfo, new: StateMetaInfo) -> str:
-    return f"The {old.kind} state became a {new.kind} state."
+    return f"The {old.kind} state became {article(new.kind)} state."
+
+
+def _keep_kind(old: StateMetaInfo, new: StateMetaInfo) -> Remedy:
+    return migration_remedy(
+        f"Or write a copy of the snapshot with {article(new.kind)} state.", f"Keep the {old.kind} state."
+    )
 
 
 def _values(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
@@ -130,8 +139,7 @@ def check_elements(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resoluti
     if old.kind != new.kind and "broadcast" in (old.kind, new.kind):
         return _other_registry(old, new, job)
     if old.kind != new.kind:
-        remedy = f"Flink restores operator state by name and mode: keep the {old.kind} state."
-        return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), remedy)
+        return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), _keep_kind(old, new))
     resolutions = [_in_release(None, (old,), job)]
     for role, before in old.serializers.items():
         after = new.serializers.get(role)

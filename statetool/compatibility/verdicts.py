@@ -64,20 +64,23 @@ NEW: Final = Placeholder("NEW")
 class Remedy:
     """An action that helps: a sentence, and the arguments of the statetool command that carries it out, if there is one.
 
-    ``migrates``: the command shows the steps of a migration. Whether the migration helps is known only with its plan.
+    ``migrates``: the command shows the steps of a migration. Whether the migration helps is known only with its plan. ``otherwise`` is a
+    sentence for the case that it does not.
     """
 
     text: str
     command: tuple[str, ...] = ()
     migrates: bool = False
+    otherwise: str = ""
 
     def __str__(self) -> str:
-        return f"{self.text} Run: {shlex.join(('statetool', *self.command))}" if self.command else self.text
+        text = f"{self.otherwise} {self.text}".lstrip()
+        return f"{text} Run: {shlex.join(('statetool', *self.command))}" if self.command else text
 
 
-def migration_remedy(text: str) -> Remedy:
+def migration_remedy(text: str, otherwise: str = "") -> Remedy:
     """Return the remedy to migrate values to the types of the new job."""
-    return Remedy(text, ("migrate", A, NEW, "--to", B, "--dry-run"), migrates=True)
+    return Remedy(text, ("migrate", A, NEW, "--to", B, "--dry-run"), migrates=True, otherwise=otherwise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,6 +200,18 @@ class SinkConnector(ABC):
         """Read the state of a writer in a known version."""
         raise UnsupportedError(f"the state of writers of {self.name}")
 
+    def summarize_writer(self, writer: Any) -> Any:
+        """Return the fields of a writer's state for the list of sinks."""
+        return writer
+
+    def buffered(self, writer: Any) -> tuple[PendingCommit, ...]:
+        """Describe the records that a writer has accepted and not sent. The caller adds subtask and name."""
+        return ()
+
+    def without_buffered(self, writer: Any, dropped: frozenset[int]) -> bytes:
+        """Return the bytes of a writer's state without some of its buffered records, by their index."""
+        raise UnsupportedError(f"nothing in the writers of {self.name} can be dropped")
+
     def read_committable(self, version: int, c: Cursor) -> Any:
         """Read a committable in a known version."""
         raise UnsupportedError(f"committables of {self.name}")

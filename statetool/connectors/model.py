@@ -125,7 +125,8 @@ class PendingCommit:
     name
         Unique name in the sink: a transactional id, or the name of a file.
     status
-        ``open`` (will be aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``.
+        ``open`` (will be aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``,
+        ``buffered`` (a record that the writer has not sent).
     subtask
         Subtask of the writer that created it if stored, otherwise the subtask that holds it.
     start_ms

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from statetool.connectors.connector import SinkConnector, StateSink
-from statetool.connectors.model import PendingCommit
+from statetool.connectors.model import PendingCommit, as_json
 from statetool.connectors.sinks import UNKNOWN_NAME, UNKNOWN_ROLE, Sink, unread_pending
 from statetool.types.operators import OperatorRecord
 
-Verdict: TypeAlias = Literal["will_commit", "may_expire", "has_expired", "will_abort", "is_committed", "unknown"]
+Verdict: TypeAlias = Literal[
+    "will_commit", "may_expire", "has_expired", "will_abort", "is_committed", "will_send", "unknown"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,10 @@ class PendingRow(OperatorRecord):
         Its age, and the start of the age: its ``start``, or the ``snapshot`` (a minimum) if state stores no start.
     verdict
         Outcome of a restore now: ``will_commit``, ``may_expire`` (its start is not stored), ``has_expired`` (the external system has
-        aborted it: its records are lost), ``will_abort`` (it was open), ``is_committed``; ``unknown`` without a timeout.
+        aborted it: its records are lost), ``will_abort`` (it was open), ``is_committed``, ``will_send`` (a record that the writer has
+        not sent); ``unknown`` without a timeout.
+    details
+        All stored fields, as JSON.
     commands
         Command lines of the external system's tools, one per line.
     is_decoded
@@ -41,6 +46,7 @@ class PendingRow(OperatorRecord):
     age_ms: int | None
     age_from: str | None
     verdict: str
+    details: str | None
     commands: str | None
     is_decoded: bool
 
@@ -74,6 +80,7 @@ def pending_rows(sink: Sink, *, now_ms: int, snapshot_ms: int | None, timeout_ms
                 age_ms=age,
                 age_from=None if age is None else "snapshot" if pending.start_ms is None else "start",
                 verdict=_verdict(pending, age, timeout_ms),
+                details=None if pending.fields is None else as_json(pending.fields),
                 commands="\n".join(_tools(sink.connector, pending)) or None,
                 is_decoded=pending.undecoded is None,
             )
@@ -93,6 +100,8 @@ def _verdict(pending: PendingCommit, age: int | None, timeout: int | None) -> Ve
         return "will_abort"
     if pending.status == "committed":
         return "is_committed"
+    if pending.status == "buffered":
+        return "will_send"
     if pending.undecoded is not None:
         return "unknown"
     if not pending.expires:

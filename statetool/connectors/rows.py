@@ -165,7 +165,8 @@ class TransactionRow(OperatorRecord):
     name
         A transactional id, a file, or the user's handle.
     status
-        ``open`` (aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``.
+        ``open`` (aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``,
+        ``buffered`` (a record that the writer has not sent).
     subtask
         Subtask of the writer that created it.
     start_ms

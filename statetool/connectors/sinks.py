@@ -30,7 +30,7 @@ from statetool.connectors.connector import Recognised, SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes, reading_as, unknown_state
 from statetool.connectors.model import PendingCommit, SinkState
 from statetool.connectors.wire import read_version, whole_versioned, write_versioned
-from statetool.errors import OptionError, StatetoolError, several
+from statetool.errors import OptionError, StatetoolError, UnsupportedError, several
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io.output import Output
 from statetool.snapshot.operator import OperatorInventory
@@ -173,9 +173,11 @@ def _in_role(
     connectors = {c.name: c for c in registry.sink_connectors()}
     if len(named) == 1:
         return Sink(operator=operator, data=data, connector=connectors[named[0]], state=states[named[0]])
-    # Bytes that no connector decodes are shown in the frames read by the first one.
+    # Bytes that no connector decodes are shown in the frames read by the first one, bytes that several decode alike as any of them.
     state = next(iter(states.values()), None)
-    if named or state is None:
+    if named:
+        state = states[named[0]]
+    if state is None or any(states[name] != state for name in named):
         state = _unread_state(role, _elements(data, next(n for n, r in _ROLES.items() if r == role)))
     return Sink(operator=operator, data=data, state=state, candidates=named)
 
@@ -192,14 +194,28 @@ def _unread_state(role: str, elements: Iterable[tuple[int, int, bytes]]) -> Sink
 
 def _read_writers(connector: SinkConnector, role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
     writers, unread = [], []
+    pending: list[PendingCommit] = []
     for subtask, version, raw in elements:
         if version in connector.writer_versions:
-            writers.append((subtask, read_version(raw, version, connector.read_writer, "the state of a writer")))
+            writer = read_version(raw, version, connector.read_writer, "the state of a writer")
+            writers.append((subtask, connector.summarize_writer(writer)))
+            for buffered in connector.buffered(writer):
+                name = _buffered_name(len(pending))
+                pending.append(replace(buffered, name=name, subtask=subtask, version=version))
         else:
             unread.append((subtask, version, raw))
     return SinkState(
-        role=role, writers=tuple(writers), unread=tuple(unread), versions=frozenset(v for _, v, _ in elements)
+        role=role,
+        pending=tuple(pending),
+        writers=tuple(writers),
+        unread=tuple(unread),
+        versions=frozenset(v for _, v, _ in elements),
     )
+
+
+def _buffered_name(index: int) -> str:
+    """Return the name of a buffered record: its number among those of the operator."""
+    return f"buffered-{index}"
 
 
 def _read_committables(connector: SinkConnector, role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
@@ -270,7 +286,11 @@ def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapp
     connector = sink.connector
     if isinstance(connector, StateSink):
         return connector.without(sink.data, names)
-    assert connector is not None
+    if connector is None:
+        raise UnsupportedError(
+            f"nothing can be dropped from a sink that could be of {' or '.join(sink.candidates)}",
+            hint="restore the job, and let it send or commit them",
+        )
     connector.check_forgettable()
     name = next(n for n, role in _ROLES.items() if role == sink.state.role)
 
@@ -278,9 +298,16 @@ def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapp
         return _pending(connector, request.version, request.data).name in names
 
     elements: dict[int, tuple[bytes, ...]] = {}
+    buffered = 0
     for element, (subtask, value) in zip(sink.data.elements(name), sink.data.values(name), strict=True):
         version, raw = whole_versioned(value, "an element")
         data = element.data
+        if name == WRITER_STATE and version in connector.writer_versions:
+            writer = read_version(raw, version, connector.read_writer, "the state of a writer")
+            first, buffered = buffered, buffered + len(connector.buffered(writer))
+            dropped = frozenset(n for n in range(buffered - first) if _buffered_name(first + n) in names)
+            if dropped:
+                data = _byte_array(write_versioned(version, connector.without_buffered(writer, dropped)))
         if name == COMMITTER_STATE and version == VERSION:
             data = _byte_array(write_versioned(version, write_collector(read_collector(raw).without(forgotten))))
         elif name == COMMITTER_STATE and version == LEGACY:

@@ -59,6 +59,15 @@ class Compiler:
         self._is_key = outer
         return convert
 
+    def entries(
+        self, old: tuple[TypeAtPath, TypeAtPath], new: tuple[TypeAtPath, TypeAtPath]
+    ) -> tuple[Convert, Convert]:
+        """Compile the conversion of the keys and values of maps."""
+        outer, self._is_key = self._is_key, True
+        key = self._any(old[0], new[0], "map_key")
+        self._is_key = outer
+        return key, self._any(old[1], new[1], "map_value")
+
     def add_step(self, path: str, change: Change, text: str, *, loses: bool = False) -> None:
         """Add a step."""
         self.steps.append(Step(path=path, change=change, text=text, loses=loses))

@@ -7,13 +7,16 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from statetool.columns.arrays import is_valid
+from statetool.columns.coerce import map_parts
 from statetool.columns.encode import measure
 from statetool.columns.pieces import Bytes, Chain, Elements, Encoded, Flagged, Int64s, Joined, Piece, Ranges, pack
 from statetool.columns.values import StateLayout, broadcast_entries, decode_framed, map_values, split_joined
 from statetool.entries.keys import split_keys
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, article
+from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.projections import with_projections
@@ -22,17 +25,20 @@ from statetool.io.cursor import Cursor
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import EXACT, Compiler, check_distinct
 from statetool.migration.leaves import Convert, same
+from statetool.migration.sides import TypeAtPath
 from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.measured_entries import MeasuredEntries
 from statetool.serializers.table import snapshot_reader
-from statetool.types import Scalar
+from statetool.types import MapType, Scalar
 from statetool.types.declared import TypeContext
 
-#: Kinds of state with the kinds that they can become. A single value has the bytes of a list with one element.
+#: Kinds of state with the kinds that they can become. A single value has the bytes of a list with one element, and a value that is a map
+#: becomes entries.
 BECOMES: Final = {
-    "reducing": ("value",),
+    "reducing": ("value", "aggregating"),
     "aggregating": ("value",),
-    "value": ("list",),
+    "value": ("list", "map"),
+    "map": ("value",),
     "union": ("list",),
     "list": ("union",),
 }
@@ -40,17 +46,10 @@ _DEALT: Final = {
     "list": "each subtask gets a part of the elements when the job restores",
     "union": "each subtask gets all elements when the job restores",
 }
-
-
-def article(kind: str) -> str:
-    """Return a kind of state with its article.
-
-    Examples
-    --------
-    >>> article("list"), article("aggregating")
-    ('a list', 'an aggregating')
-    """
-    return f"{'an' if kind[0] in 'ae' else 'a'} {kind}"
+_BY_ENTRY: Final = {
+    "map": "the value becomes a map state: each entry of the map is stored for itself",
+    "value": "the map state becomes a value: all entries of a key are stored as one map",
+}
 
 
 def can_become(before: StateMetaInfo, after: StateMetaInfo) -> bool:
@@ -60,8 +59,13 @@ def can_become(before: StateMetaInfo, after: StateMetaInfo) -> bool:
     """
     if before.backend_type != after.backend_type:
         return False
+    if before.kind == after.kind:
+        return True
     own = before.namespace is None or before.namespace.logical == Scalar("null")
-    return before.kind == after.kind or (own and after.kind in BECOMES.get(before.kind, ()))
+    if not own or after.kind not in BECOMES.get(before.kind, ()):
+        return False
+    value = before if after.kind == "map" else after if before.kind == "map" else None
+    return value is None or isinstance(StateLayout(value).logical, MapType)
 
 
 @lru_cache(maxsize=256)
@@ -100,11 +104,14 @@ def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) ->
         opaque = old.value if before.framed_bytes else new.value
         compiler.impossible("value", opaque.missing_declaration_hint or f"the content of {opaque.type_name} is unknown")
         return Compiled(same, same)
-    if before.kind == "map":
+    if before.kind == after.kind == "map":
         assert before.user_key is not None
         assert after.user_key is not None
         key = compiler.key(before.user_key, after.user_key, "map_key")
         return Compiled(key, compiler.value(before.element, after.element, "map_value"))
+    if "map" in (old.kind, new.kind):
+        compiler.add_step("value", "retype", _BY_ENTRY[new.kind])
+        return Compiled(*compiler.entries(_map_parts(before), _map_parts(after)))
     if old.kind != new.kind:
         compiler.add_step(
             "value", "retype", f"{article(old.kind)} state becomes {article(new.kind)} state with the same values"
@@ -113,9 +120,72 @@ def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) ->
     return Compiled(same, compiler.value(before.element, after.element, path))
 
 
+def _map_parts(layout: StateLayout) -> tuple[TypeAtPath, TypeAtPath]:
+    """Return the keys and the values of a map state, or of a value that is a map."""
+    if layout.user_key is not None:
+        return TypeAtPath.of(layout.user_key), TypeAtPath.of(layout.element)
+    whole = TypeAtPath.of(layout.element)
+    assert isinstance(whole.logical, MapType)
+    return whole.part(0, whole.logical.key), whole.part(1, whole.logical.value)
+
+
 @lru_cache(maxsize=256)
 def _compile(old: bytes, old_types: TypeContext, conversion: TypeConversion) -> Compiled:
     return compile_state(parse_meta(old, old_types), conversion.meta, Compiler(conversion.choices))
+
+
+def _entry_values(after: StateLayout, array: pa.Array, compiled: Compiled) -> Piece:
+    """Return the values of the entries of a map state: a bool (is null), then the value."""
+    present = array.filter(array.is_valid())
+    return Flagged(is_valid(array), measure(after.element, compiled.value(present)), (0, 1), 0)
+
+
+def _split_maps(
+    header: KeyedHeader,
+    batch: EntryBatch,
+    old: StateMetaInfo,
+    layouts: tuple[StateLayout, StateLayout],
+    compiled: Compiled,
+) -> EntryBatch:
+    """Convert values that are maps to the entries of a map state."""
+    before, after = layouts
+    assert after.user_key is not None
+    counts, keys, values = map_parts(decode_framed(before.element, batch.data, batch.value, batch.value_end, EXACT))
+    start, sizes, group = (np.repeat(c, counts) for c in (batch.key, batch.key_end - batch.key, batch.group))
+    converted = compiled.key(keys)
+    check_distinct(counts, converted)
+    parts = (Ranges(batch.data, start, sizes), measure(after.user_key, converted))
+    entries = MeasuredEntries(
+        int(batch.state[0]), group, Chain(parts, len(start)), _entry_values(after, values, compiled)
+    )
+    return MeasuredEntries.batch([entries])
+
+
+def _join_maps(
+    header: KeyedHeader,
+    batch: EntryBatch,
+    old: StateMetaInfo,
+    layouts: tuple[StateLayout, StateLayout],
+    compiled: Compiled,
+) -> EntryBatch:
+    """Convert the entries of a map state to values that are maps. The batch has all entries of its keys."""
+    before, after = layouts
+    assert before.user_key is not None
+    split = split_keys(batch, header.key, old)
+    ids, first = distinct(batch.data, batch.key, split.user_key, batch.group)
+    order = np.argsort(ids, kind="stable")
+    data = batch.data
+    user_keys = decode_framed(before.user_key, data, split.user_key[order], batch.key_end[order], EXACT)
+    values = map_values(before.element, data, batch.value[order], batch.value_end[order], EXACT)
+    counts = np.bincount(ids, minlength=len(first))
+    converted = compiled.key(user_keys)
+    check_distinct(counts, converted)
+    entries = pa.StructArray.from_arrays([converted, compiled.value(values)], names=["key", "value"])
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    maps = pa.ListArray.from_arrays(pa.array(offsets), entries)
+    prefix = Ranges(data, batch.key[first], split.user_key[first] - batch.key[first])
+    joined = MeasuredEntries(int(batch.state[0]), batch.group[first], prefix, measure(after.element, maps))
+    return MeasuredEntries.batch([joined])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,6 +208,11 @@ class TypeConversion:
     def meta(self) -> StateMetaInfo:
         """The new description."""
         return parse_meta(self.after, self.types)
+
+    @property
+    def needs_whole_keys(self) -> bool:
+        """Whether all entries of a key are converted together."""
+        return self.old.kind == "map" and self.meta.kind == "value"
 
     @property
     def old(self) -> StateMetaInfo:
@@ -172,6 +247,9 @@ class TypeConversion:
         before, after = StateLayout(old), StateLayout(self.meta)
         keys: Piece = Ranges(batch.data, batch.key, batch.key_end - batch.key)
         data, pos, end = batch.data, batch.value, batch.value_end
+        if before.kind != after.kind and "map" in (before.kind, after.kind):
+            join = _join_maps if before.kind == "map" else _split_maps
+            return join(header, batch, old, (before, after), compiled)
         if before.kind == "map":
             assert before.user_key is not None
             assert after.user_key is not None
@@ -179,9 +257,7 @@ class TypeConversion:
             user_keys = decode_framed(before.user_key, data, split.user_key, batch.key_end, EXACT)
             prefix = Ranges(data, batch.key, split.user_key - batch.key)
             keys = Chain((prefix, measure(after.user_key, compiled.key(user_keys))), len(batch))
-            array = map_values(before.element, data, pos, end, EXACT)
-            present = array.filter(array.is_valid())
-            values: Piece = Flagged(is_valid(array), measure(after.element, compiled.value(present)), (0, 1), 0)
+            values: Piece = _entry_values(after, map_values(before.element, data, pos, end, EXACT), compiled)
         elif before.kind == "list":
             counts, starts, ends = split_joined(before.element, data, pos, end)
             array = decode_framed(before.element, data, starts, ends, EXACT)

@@ -15,11 +15,11 @@ from statetool.compatibility.rules import resolve
 from statetool.compatibility.states import Job, check_elements, check_keyed
 from statetool.compatibility.verdicts import Level
 from statetool.entries.joined_headers import meta_bytes
-from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
+from statetool.errors import OptionError, UnknownNameError, UnsupportedError, article, suggest
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
 from statetool.migration.compiling import Compiler
-from statetool.migration.conversion import TypeConversion, article, can_become, compile_state
+from statetool.migration.conversion import TypeConversion, can_become, compile_state
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -41,6 +41,8 @@ class StateMigration:
         The types, as readable text.
     steps
         Steps in the order of the new fields.
+    failure
+        Reason why a value cannot be converted, if values were tried (:func:`~statetool.migration.trial.try_conversions`).
     """
 
     uid: str
@@ -50,6 +52,7 @@ class StateMigration:
     after: str
     conversion: TypeConversion
     steps: tuple[Step, ...]
+    failure: str = ""
 
     @property
     def choices(self) -> Choices:

@@ -13,25 +13,24 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
+from statetool.columns.storable import is_plain
 from statetool.errors import MissingDependencyError, OptionError, TargetExistsError
-from statetool.io import files
-from statetool.spark.file_export import (
+from statetool.spark.file_export import export_files, is_own_target, parquet_codec, spark_parquet_style
+from statetool.spark.targets import spark_target
+from statetool.tables.export_files import (
+    CHECKPOINT,
+    KEY_GROUP,
     FileStyle,
     avro_style,
-    export_files,
-    is_own_target,
-    is_plain,
-    parquet_codec,
-    parquet_style,
+    csv_style,
+    export_place,
 )
-from statetool.spark.targets import spark_target
+from statetool.tables.export_files import STYLES as _FILES
 
 if TYPE_CHECKING:
     from statetool.spark.frames import SparkTable
     from statetool.tables.request import ScanRequest
 
-#: File formats.
-_FILES: Final = ("parquet", "avro", "jsonl")
 #: Formats that Spark can write, with Spark's names; Avro needs an additional package.
 _OF_SPARK: Final = {"parquet": "parquet", "jsonl": "json"}
 #: Table formats, which commit additions atomically, with Spark's names.
@@ -41,9 +40,6 @@ _BROUGHT_BY: Final = {
     "iceberg": "--packages org.apache.iceberg:iceberg-spark-runtime-<Spark>_2.13:<version>, and a catalog",
 }
 STYLES: Final = (*_FILES, *_TABLES)
-#: Columns that an export adds.
-_GROUP: Final = "key_group"
-_CHECKPOINT: Final = "checkpoint_id"
 
 
 class SparkPlanner(Protocol):
@@ -74,7 +70,7 @@ def export_table(
     target
         A directory; for Iceberg a table name.
     style
-        ``parquet``, ``avro`` or ``jsonl``; ``delta`` or ``iceberg`` if the session has them. Except in Avro, keys without fields are
+        ``parquet``, ``avro``, ``csv`` or ``jsonl``; ``delta`` or ``iceberg`` if the session has them. Except in Avro, keys without fields are
         written as the text ``{}``, because Spark cannot write them otherwise.
     by_key_group
         Partition by the column ``key_group``, which names the folders of files.
@@ -96,33 +92,31 @@ def export_table(
     if by_key_group:
         request = replace(request, key_group=True)
     table = operator.plan_on_spark(request)
-    if append_as is not None and _CHECKPOINT in table.scan.schema.names:
-        raise OptionError(f"the table already has a column {_CHECKPOINT}", hint="export it without --append")
+    if append_as is not None and CHECKPOINT in table.scan.schema.names:
+        raise OptionError(f"the table already has a column {CHECKPOINT}", hint="export it without --append")
     if style in _TABLES:
         frame = _storable(table.frame())
         return _write_table(frame, target, _TABLES[style], append_as, by_key_group=by_key_group)
-    place = target if append_as is None else f"{target.rstrip('/')}/{_CHECKPOINT}={append_as}"
-    if files.exists(place):
-        raise TargetExistsError(f"{place} already exists", hint="choose a new directory")
-    by = _GROUP if by_key_group else None
+    place = export_place(table.scan.schema, target, append_as)
+    by = KEY_GROUP if by_key_group else None
     own_style = _own_style(table, place, style, by, request.table)
     if own_style is not None:
         return export_files(table, place, own_style, by)
     counted, count = _observe_rows(_storable(table.frame()))
-    writer = counted.write.format(_OF_SPARK[style]).partitionBy(*[_GROUP] * by_key_group)
+    writer = counted.write.format(_OF_SPARK[style]).partitionBy(*[KEY_GROUP] * by_key_group)
     writer.mode("error").save(spark_target(table.spark, place))
     return count()
 
 
 def _own_style(table: SparkTable, place: str, style: str, by: str | None, name: str) -> FileStyle | None:
     """Return the style in which tasks write files themselves; ``None`` if Spark writes them."""
-    if style == "avro":
-        return avro_style(name)
+    if style in ("avro", "csv"):
+        return avro_style(name) if style == "avro" else csv_style()
     if style != "parquet" or not is_own_target(table.spark, place):
         return None
     codec = parquet_codec(table.spark)
     schema = pa.schema([field for field in table.scan.schema if field.name != by])
-    return parquet_style(schema, codec) if codec is not None and is_plain(schema) else None
+    return spark_parquet_style(schema, codec) if codec is not None and is_plain(schema) else None
 
 
 def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None, *, by_key_group: bool) -> int:
@@ -133,11 +127,11 @@ def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None,
 
     spark = frame.sparkSession
     place = target if _is_name(target) else spark_target(spark, target)
-    partitions = [_GROUP] * by_key_group
+    partitions = [KEY_GROUP] * by_key_group
     if checkpoint is not None:
         _refuse_twice(spark, place, provider, checkpoint)
-        frame = frame.withColumn(_CHECKPOINT, f.lit(checkpoint).cast("bigint"))
-        partitions = [_CHECKPOINT, *partitions]
+        frame = frame.withColumn(CHECKPOINT, f.lit(checkpoint).cast("bigint"))
+        partitions = [CHECKPOINT, *partitions]
     writer = frame.write.format(provider).mode("error" if checkpoint is None else "append").partitionBy(*partitions)
     try:
         writer.saveAsTable(place) if _is_name(place) else writer.save(place)
@@ -167,7 +161,7 @@ def _rows_of(spark: Any, place: str, provider: str, checkpoint: int | None) -> A
     from pyspark.sql import functions as f
 
     table = spark.table(place) if _is_name(place) else spark.read.format(provider).load(place)
-    return table if checkpoint is None else table.filter(f.col(_CHECKPOINT) == checkpoint)
+    return table if checkpoint is None else table.filter(f.col(CHECKPOINT) == checkpoint)
 
 
 def _refuse_twice(spark: Any, place: str, provider: str, checkpoint: int) -> None:

@@ -8,7 +8,7 @@ value the name is ``name[user key in hex]``, and for a user key in the long form
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,15 +92,23 @@ class KeyedTable:
         Names of the states to read.
     keys
         Encoded keys to read, ``None`` for all.
+    decoded
+        States whose values :meth:`state_columns` decodes, ``None`` for all.
     """
 
     def __init__(
-        self, header: KeyedHeader, states: Sequence[str], options: ReadOptions, keys: tuple[bytes, ...] | None
+        self,
+        header: KeyedHeader,
+        states: Sequence[str],
+        options: ReadOptions,
+        keys: tuple[bytes, ...] | None,
+        decoded: Collection[str] | None = None,
     ) -> None:
         header = named_header(header, options.columns)
         self.header = header
         self.options = options
         self.keys = keys
+        self.decoded = decoded
         self.selection = StateSelection(header, states)
         self.ids = {m.name: i for i, m in self.selection.metas.items()}
         self.metas = {m.name: m for m in self.selection.metas.values()}
@@ -152,7 +160,7 @@ class KeyedTable:
             return "key", self.header.key.logical, decode_framed(self.header.key, batch.data, pos, end, self.options)
 
     def state_columns(self, batch: EntryBatch, states: StateEntries, ids: Positions, n: int) -> Columns:
-        """Return a column for each state over ``n`` rows, and the undecoded values. ``ids`` is the row of each entry, state by state."""
+        """Return a column for each decoded state over ``n`` rows, and the undecoded values. ``ids`` is the row of each entry, state by state."""
         columns: Columns = []
         undecoded: Undecoded = {}
         start = 0
@@ -160,6 +168,8 @@ class KeyedTable:
             shape = self.shapes[name]
             rows = ids[start : start + len(entries)]
             start += len(entries)
+            if self.decoded is not None and name not in self.decoded:
+                continue
             with decoding(name, batch, self.header.key, shape):
                 column = self.column(shape, entries, keys, rows, n, undecoded)
             columns.append((name, shape.column_type(self.options), column))

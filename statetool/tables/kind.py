@@ -39,6 +39,8 @@ class TableSpec:
         Encoded keys to read, ``None`` for all.
     schema
         The table's Arrow schema (IPC bytes). Rows of every stream are converted to it.
+    decoded
+        The states with a selected column, ``None`` for all. The entries of others count as rows, but their values are not decoded.
     key_group_column, subtask_column
         Whether the table has the column.
     memory_bytes
@@ -52,6 +54,7 @@ class TableSpec:
     memory_bytes: int
     columns: tuple[str | None, ...] = ()
     keys: tuple[bytes, ...] | None = None
+    decoded: frozenset[str] | None = None
     key_group_column: bool = False
     subtask_column: bool = False
 
@@ -87,6 +90,8 @@ class KeyedKind(ABC):
         The view of the operator's states that the table shows, if any (:mod:`statetool.snapshot.views`).
     whole_keys
         Whether a row needs all entries of its key.
+    column_per_state
+        Whether each state has its own column.
     stored_by_key
         Whether stored entries start with their key. Timers start with their timestamp.
     in_raw_state
@@ -99,6 +104,7 @@ class KeyedKind(ABC):
 
     view: ClassVar[str | None] = None
     whole_keys: ClassVar[bool] = False
+    column_per_state: ClassVar[bool] = False
     stored_by_key: ClassVar[bool] = True
     in_raw_state: ClassVar[bool] = False
     keeps_raw: ClassVar[bool] = True

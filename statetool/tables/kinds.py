@@ -53,6 +53,7 @@ class KeyedStateKind(KeyedKind):
     """``keyed_state``: one row per key, with a column for each state without a namespace."""
 
     whole_keys: ClassVar[bool] = True
+    column_per_state: ClassVar[bool] = True
     follows_keys: ClassVar[bool] = True
 
     def matches(self, operator: OperatorInventory, table: str) -> bool:
@@ -138,6 +139,7 @@ class WindowsKind(KeyedKind):
 
     view: ClassVar[str | None] = WINDOWS
     whole_keys: ClassVar[bool] = True
+    column_per_state: ClassVar[bool] = True
 
     def matches(self, operator: OperatorInventory, table: str) -> bool:
         return table == WINDOWS and WINDOWS in operator.views

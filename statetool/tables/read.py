@@ -71,7 +71,7 @@ def _read_keyed(split: KeyedSplit) -> Iterator[pa.RecordBatch]:
     header = split.source.header()
     if kind.view is not None:
         check_view(kind.view, spec.states, {meta.name: meta for meta in header.states})
-    table = KeyedTable(header, spec.states, spec.options, spec.keys)
+    table = KeyedTable(header, spec.states, spec.options, spec.keys, spec.decoded)
     if not table.metas:
         return
     if split.size_bytes >= _BATCH_BYTES:

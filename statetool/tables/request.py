@@ -151,7 +151,7 @@ class ScanRequest:
 
     def to_options(self) -> dict[str, str]:
         """Return the table and all options with non-default values, as text for :meth:`from_options`."""
-        values = {name: getattr(self.options if name in _READ else self, name) for name in OPTIONS}
+        values = {name: getattr(self.options if name in SHOWING else self, name) for name in OPTIONS}
         return {n: OPTIONS[n].to_text(v) for n, v in values.items() if n == "table" or v != OPTIONS[n].default}
 
     @property
@@ -165,8 +165,8 @@ class ScanRequest:
 
     @classmethod
     def _of_values(cls, values: Mapping[str, Any]) -> ScanRequest:
-        read_options = {name: value for name, value in values.items() if name in _READ}
-        request_options = {name: value for name, value in values.items() if name not in _READ}
+        read_options = {name: value for name, value in values.items() if name in SHOWING}
+        request_options = {name: value for name, value in values.items() if name not in SHOWING}
         return cls(**request_options, options=ReadOptions(**read_options))
 
     def __eq__(self, other: object) -> bool:
@@ -196,7 +196,8 @@ def _options(*records: Any) -> dict[str, Option]:
     return {f.name: Option(name=f.name, default=f.default, **f.metadata) for f in options}
 
 
-_READ: Final = tuple(f.name for f in fields(ReadOptions))
+#: Names of the options for showing values.
+SHOWING: Final = tuple(f.name for f in fields(ReadOptions))
 #: All options of a read, by name.
 OPTIONS: Final = _options(ScanRequest, ReadOptions)
 #: The options of :meth:`ScanRequest.from_options`.

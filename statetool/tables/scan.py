@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from statetool.columns.companions import column_fields, has_scales
+from statetool.columns.companions import SUFFIXES, column_fields, has_scales
 from statetool.columns.map_keys import has_map
 from statetool.entries.form import MEMORY_BYTES
-from statetool.errors import EncodeError, OptionError, StatetoolError
+from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.channel_state import Side
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.naming import check_columns, named_header, named_state
@@ -57,6 +57,41 @@ class TableScan:
         """Read all splits in this process, one after another."""
         for split in self.splits:
             yield from read_split(split)
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return a reader of all rows, which can be consumed once. Memory is bounded by that of a few batches."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the rows as an Arrow stream. Each call reads the table again."""
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def select(self, columns: Sequence[str]) -> TableScan:
+        """Return the read of some columns, in this order. The rows are the same, but states in other columns are not decoded.
+
+        Raises
+        ------
+        UnknownNameError
+            The table has no such column.
+        """
+        for name in columns:
+            if name not in self.schema.names:
+                raise UnknownNameError(f"no column {name!r}", hint=suggest(name, self.schema.names))
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        return TableScan(schema=schema, splits=tuple(_select(split, schema) for split in self.splits))
+
+
+def _select(split: Split, schema: pa.Schema) -> Split:
+    """Return the split for a table with these columns only."""
+    spec = replace(split.spec, schema=schema.serialize().to_pybytes())
+    if isinstance(split, KeyedSplit) and split.kind.column_per_state and UNDECODED not in schema.names:
+        fields = {
+            name: {name, *(f"{name}{suffix}" for suffix in SUFFIXES)} for name in spec.columns if name is not None
+        }
+        selected = {name for name, own in fields.items() if not own.isdisjoint(schema.names)}
+        decoded = frozenset(s for s, c in zip(spec.states, spec.columns, strict=True) if c in selected)
+        spec = replace(spec, decoded=decoded)
+    return replace(split, spec=spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +161,8 @@ def plan_table(operator: OperatorInventory, request: ScanRequest) -> TablePlan:
     """Plan the schema of a table; errors as for :func:`scan_table`, except those of its splits."""
     request = replace(
         request,
-        table=_registered_name(operator, request.table),
-        states=None if request.states is None else tuple(_registered_name(operator, n) for n in request.states),
+        table=registered_name(operator, request.table),
+        states=None if request.states is None else tuple(registered_name(operator, n) for n in request.states),
         options=replace(request.options, columns=column_names(operator, request.options.columns)),
     )
     states = table_states(operator, request.options.columns)
@@ -216,7 +251,7 @@ def scan_in_flight(
     return TableScan(schema=schema, splits=tuple(plan_in_flight(operator, spec, side, bytes(out))))
 
 
-def _registered_name(operator: OperatorInventory, name: str) -> str:
+def registered_name(operator: OperatorInventory, name: str) -> str:
     """Return the registered name of a state: for states of a Python job, ``python-state-`` followed by the name in the job's code."""
     full = f"{PYTHON_STATE}{name}"
     known = (*operator.listed_keyed, *operator.listed_elements, KEYED_STATE, TIMERS, *operator.views)

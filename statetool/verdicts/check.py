@@ -198,8 +198,9 @@ class _Remedies:
         if remedy is None:
             return "", ()
         if not remedy.migrates or self._plan is None:
-            return remedy.text, remedy.command
-        return self._migrate(remedy, self._plan)
+            return f"{remedy.otherwise} {remedy.text}".lstrip(), remedy.command
+        text, command = self._migrate(remedy, self._plan)
+        return (text if command else f"{remedy.otherwise} {text}".lstrip()), command
 
     def _migrate(self, remedy: Remedy, plan: MigrationPlan) -> tuple[str, tuple[str, ...]]:
         if self._migration is None:
@@ -208,15 +209,15 @@ class _Remedies:
         if any(s.change == "impossible" for s in self._migration.unaccepted):
             text = f"Not every value can be converted ({steps}). See the choices: statetool migrate --dry-run."
             return text, ()
-        if self._migration.unaccepted:
-            return (
-                f"A migrated copy loses something ({steps}). See the steps, and accept them with --accept.",
-                remedy.command,
-            )
-        if plan.refused or any(row.needs != "nothing" for row in plan.rows):
+        if self._migration.failure:
+            return f"Not every value can be converted ({steps}): {self._migration.failure}.", ()
+        if plan.refused or any(s.failure for s in plan.states) or any(r.needs == "correction" for r in plan.rows):
             text = f"statetool can convert this state ({steps}), but others need a decision. See the steps."
             return text, remedy.command
-        command = tuple(word for word in remedy.command if word != "--dry-run")
+        accepted = tuple(w for row in plan.rows if row.needs == "acceptance" for w in ("--accept", row.step))
+        command = (*(word for word in remedy.command if word != "--dry-run"), *accepted)
+        if self._migration.unaccepted:
+            return f"Write a copy of the snapshot with converted values ({steps}). With --accept, you agree.", command
         return f"Write a copy of the snapshot with converted values ({steps}; nothing is lost).", command
 
 

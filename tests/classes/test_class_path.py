@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 import time
 import zipfile
@@ -14,17 +13,9 @@ from statetool.classes import class_path
 from statetool.classes.class_path import ClassPath
 from statetool.classes.declarations import declare_classes
 from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError, UnsupportedError
-from tests.support.compile import files_of, make_jar
+from tests.support.compile import files_of, jar_bytes, make_jar
 
 _MANIFEST = "META-INF/MANIFEST.MF"
-
-
-def inner_jar(files: dict[str, bytes]) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return stream.getvalue()
 
 
 def renamed(data: bytes, name: str) -> bytes:
@@ -49,7 +40,7 @@ def test_a_jar_a_folder_and_a_class_file_have_the_same_classes(shop: Path, item:
 def test_jars_in_a_jar(shop: Path, tmp_path: Path) -> None:
     classes = {f"BOOT-INF/classes/{name}": data for name, data in files_of(shop).items() if "Dog" in name}
     others = {name: data for name, data in files_of(shop).items() if "Dog" not in name}
-    outer = {**classes, "BOOT-INF/lib/a.jar": inner_jar({"lib/b.jar": inner_jar(others)})}
+    outer = {**classes, "BOOT-INF/lib/a.jar": jar_bytes({"lib/b.jar": jar_bytes(others)})}
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         path = ClassPath([make_jar(tmp_path / f"job{method}.jar", outer, method=method)])
         assert list(path) == list(ClassPath([shop]))
@@ -111,7 +102,7 @@ def test_missing_and_damaged_files_are_named(item: bytes, tmp_path: Path) -> Non
         (tmp_path / name).write_bytes(data)
         with pytest.raises(FormatError, match=name):
             ClassPath([tmp_path / name])
-    jar = make_jar(tmp_path / "a.jar", {"lib/b.jar": inner_jar({"A.class": item[:200]})})
+    jar = make_jar(tmp_path / "a.jar", {"lib/b.jar": jar_bytes({"A.class": item[:200]})})
     with pytest.raises(FormatError, match=r"a\.jar!lib/b\.jar!A\.class"):
         ClassPath([jar])
 
@@ -154,9 +145,9 @@ def test_an_entry_that_is_larger_than_declared_is_refused(item: bytes, tmp_path:
 
 
 def test_jars_nested_without_end_are_refused(item: bytes, tmp_path: Path) -> None:
-    data = inner_jar({"A.class": item})
+    data = jar_bytes({"A.class": item})
     for _ in range(6):
-        data = inner_jar({"lib/a.jar": data})
+        data = jar_bytes({"lib/a.jar": data})
     (tmp_path / "deep.jar").write_bytes(data)
     with pytest.raises(UnsupportedError, match=r"deep\.jar.* nested deeper than 4"):
         ClassPath([tmp_path / "deep.jar"])
@@ -180,7 +171,7 @@ def test_cycles_of_superclasses_are_errors(shop: Path, tmp_path: Path) -> None:
 def test_damaged_jars_raise_errors_of_statetool_only(shop: Path, tmp_path: Path, method: int) -> None:
     files = {name: data for name, data in files_of(shop).items() if any(n in name for n in ("Op", "Item", "Dog"))}
     jar = make_jar(
-        tmp_path / "a.jar", {**files, "lib/b.jar": inner_jar(files), _MANIFEST: b"Multi-Release: true"}, method=method
+        tmp_path / "a.jar", {**files, "lib/b.jar": jar_bytes(files), _MANIFEST: b"Multi-Release: true"}, method=method
     )
     whole = jar.read_bytes()
     chance = random.Random(method)

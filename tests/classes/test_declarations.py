@@ -36,6 +36,10 @@ def fields(found: ClassDeclaration) -> dict[str, str]:
     return {name: str(kind).replace("java.lang.", "").replace("java.util.", "") for name, kind in found.fields}
 
 
+def test_kryo_does_not_call_methods_of_java_serialization(shop: Path) -> None:
+    assert fields(declared(shop, "Stream")) == {"a": "int"}
+
+
 def test_enums_have_their_constants_in_the_order_of_ordinals(shop: Path) -> None:
     assert declared(shop, "Color") == enum_of(f"{_SHOP}Color", ("RED", "GREEN", "BLUE"))
     assert declared(shop, "Op") == enum_of(f"{_SHOP}Op", ("PLUS{}", "NONE", "MINUS{}"))
@@ -107,7 +111,6 @@ def test_collections_and_maps_are_declared_by_their_elements(shop: Path) -> None
         ("Itself", "KryoSerializable"),
         ("Steps", "scala.collection.Traversable, which Flink 1.x writes with the serializers of chill"),
         ("Outside", "Externalizable"),
-        ("Stream", "method readObject"),
         ("Shadow", "two fields 'n'"),
         ("Sorted", "java.util."),
         ("Worker", "superclass java.lang.Thread is not in the jar"),

@@ -25,8 +25,7 @@ from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, to_json
 from statetool.types.java import parse_java_type
 from tests.support.checks.corpus_check import Case
-from tests.support.compile import compile_java, files_of, make_jar
-from tests.support.corpora.archives import HERE
+from tests.support.compile import files_of, make_jar
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.quick import quick
 
@@ -38,14 +37,6 @@ _CASES = [
     "v2_3_0-rocksdb-native",
     "v1_20_5-hashmap-checkpoint",
 ]
-
-
-@pytest.fixture(scope="session")
-def public_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a jar of the classes of the corpora's jobs."""
-    folder = tmp_path_factory.mktemp("public")
-    source = HERE / "support" / "flink" / "java" / "corpus" / "PublicTypes.java"
-    return make_jar(folder / "job.jar", files_of(compile_java([source], folder / "classes")))
 
 
 def tables(savepoint: statetool.Savepoint) -> Iterator[tuple[str, pa.Table]]:

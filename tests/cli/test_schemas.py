@@ -23,6 +23,7 @@ from statetool.connectors.lag import LagRow, lag_rows
 from statetool.connectors.pending import PendingRow, pending_rows
 from statetool.connectors.sinks import sinks_of
 from statetool.connectors.sources import source_of
+from statetool.connectors.table_commits import TableCommitRow, table_commit_rows
 from statetool.connectors.tables import CONNECTOR_TABLES
 from statetool.demo import SAVEPOINT
 from statetool.directories.chain import ChainCheckpoint, ChainFile
@@ -47,6 +48,8 @@ from statetool.tables.metadata import metadata_schema, record_schema
 from statetool.verification.problems import Problem
 from tests.support.connectors.committers import new as committing
 from tests.support.connectors.committers import paimon
+from tests.support.connectors.lake_cases import PACKED
+from tests.support.corpora.archives import unpack
 from tests.support.servers.flink_rest import flink_rest
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
@@ -84,6 +87,7 @@ CONNECTIONS = {
     "split_changes": SplitChange,
     "pending": PendingRow,
     "commit_ids": CommitIdRow,
+    "table_commits": TableCommitRow,
     "lag": LagRow,
     "backlog": BacklogRow,
 }
@@ -200,6 +204,10 @@ def connected(cases: Path, name: str) -> list[Any]:
         with tempfile.TemporaryDirectory() as folder:
             table = committing(7, *paimon(7)).write(f"{folder}/table").inventory
             return list(commit_id_rows(table.operators.values(), 7))
+    if name == "table_commits":
+        lake = unpack(PACKED, cases / "lakes") / "paimon-1.3.1"
+        operators = statetool.load(str(lake / "snapshot")).inventory.operators.values()
+        return table_commit_rows(operators, str(lake / "table"), "paimon")
     if name == "pending":
         all_sinks = sinks_of(savepoint.inventory.operators.values())
         return [r for s in all_sinks for r in pending_rows(s, now_ms=10, snapshot_ms=1, timeout_ms=5)]

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import statetool as st
+from statetool.api.migrate import try_plan
 from statetool.cli.main import cli
 from statetool.verdicts.check import check_findings
 from statetool.verdicts.commands import CommandLine
@@ -43,17 +44,24 @@ def snapshot(folder: Path, operators: Mapping[str, Any], **options: Any) -> st.S
 def findings(old: st.Savepoint, new: st.Savepoint, **options: Any) -> list[Finding]:
     """Return the findings as the command line prints them."""
     check = st.check(old, new, **options)
-    plan = st.plan_migration(old, new)
+    plan = try_plan(st.plan_migration(old, new), old)
     return list(check_findings(check, CommandLine(a=old.path, b=new.path), plan).findings)
 
 
 INT: Final = keyed(NUMBERS, "INT")
 LONG: Final = keyed(pa.array([1, 2]), "BIGINT")
+LARGE: Final = keyed(pa.array([1, 1 << 40]), "BIGINT")
+LIST: Final = st.bootstrap_keyed_state(
+    pa.table({"id": [1], "s": pa.array([[1]], pa.list_(pa.int32()))}), key="id", states={"s": st.list_of("INT")}
+)
 #: Operators before and after, options of the new job, and the command that is suggested.
 REFUSED: Final = {
     "widened": ({"a": INT}, {"a": LONG}, {}, "migrate"),
+    "narrowed": ({"a": LONG}, {"a": INT}, {}, "migrate"),
+    "narrowed, with a value that does not fit": ({"a": LARGE}, {"a": INT}, {}, "drop"),
+    "value to list": ({"a": INT}, {"a": LIST}, {}, "migrate"),
     "not convertible": ({"a": keyed(TEXTS, "STRING")}, {"a": keyed(pa.array([1.0, 2.0]), "DOUBLE")}, {}, "drop"),
-    "another kind": ({"a": listed(union=False)}, {"a": listed(union=True)}, {}, "drop"),
+    "another kind": ({"a": listed(union=False)}, {"a": listed(union=True)}, {}, "migrate"),
     "other keys": ({"a": keyed(NUMBERS, "INT", key=TEXTS)}, {"a": INT}, {}, "drop"),
     "operator gone": ({"a": INT, "b": LONG}, {"a": INT}, {}, "drop"),
     "operator renamed": ({"a": INT}, {"b": INT}, {}, "uid"),

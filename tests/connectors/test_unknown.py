@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,14 +13,8 @@ from statetool.cli.main import cli
 from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE, sinks_in, without_committables
 from statetool.connectors.wire import whole_versioned, write_versioned
 from statetool.errors import UnsupportedError
+from tests.support.connectors.commands import run
 from tests.support.connectors.layouts import framed, packed
-
-
-def run(*args: str | Path, code: int) -> list[dict[str, Any]]:
-    done = CliRunner().invoke(cli, [*map(str, args), "--json"])
-    assert done.exit_code == code, (done.stdout, done.stderr)
-    rows: list[dict[str, Any]] = json.loads(done.stdout)
-    return rows
 
 
 def written(path: Path, **states: list[bytes]) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -27,8 +28,9 @@ from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import read_java_stream
 from statetool.serializers.table import snapshot_reader
+from statetool.snapshot.uid_search import uids_in
 from statetool.types.declared import NOTHING_DECLARED
-from tests.support.compile import compile_java, files_of
+from tests.support.compile import compile_java, files_of, jar_bytes
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.corpora.golden import generated
 
@@ -180,16 +182,29 @@ _LOG: Final = _InPlace("v2_3_0-changelog-hashmap", "managed keyed")
 
 
 def _class(data: bytes) -> None:
-    """A class file and everything that is read from it: declarations by both versions of Kryo, ``hashCode()``, registrations."""
+    """A class file and everything that is read from it."""
     file = _class_folder() / "A.class"
     file.write_bytes(data)
+    _read_classes(file)
+
+
+def _jar(data: bytes) -> None:
+    """A jar, the jars in it, everything that is read from their classes, and uids."""
+    file = _class_folder() / "a.jar"
+    file.write_bytes(data)
+    _read_classes(file)
+    uids_in(str(file), ["0" * 32])
+
+
+def _read_classes(file: Path) -> None:
+    """Read declarations by both versions of Kryo, formulas of ``hashCode()``, and registrations."""
     path = ClassPath([file])
     for name in path:
         cls = path.read(name)
         assert cls is not None
         find_convention(path, cls)
-        for kryo in (2, 5):
-            declare_classes(path, kryo=kryo)
+    for kryo in (2, 5):
+        declare_classes(path, kryo=kryo)
 
 
 @cache
@@ -197,12 +212,29 @@ def _class_folder() -> Path:
     return Path(mkdtemp(prefix="fuzz-class-"))
 
 
-def _class_seeds() -> Iterator[bytes]:
+@cache
+def _class_files() -> dict[str, bytes]:
     sources = [
         *(HERE / "classes" / "java").rglob("*.java"),
         *(HERE / "support" / "flink" / "jarred" / "jarred").rglob("*.java"),
     ]
-    yield from files_of(compile_java(sources, Path(mkdtemp(prefix="fuzz-classes-")))).values()
+    return files_of(compile_java(sources, Path(mkdtemp(prefix="fuzz-classes-"))))
+
+
+def _class_seeds() -> Iterator[bytes]:
+    yield from _class_files().values()
+
+
+def _jar_seeds() -> Iterator[bytes]:
+    """Jars with one class, with a jar that has it, and with several releases of it."""
+    for name, data in list(_class_files().items())[::9]:
+        inner = jar_bytes({name: data})
+        for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            yield jar_bytes({name: data}, method=method)
+            yield jar_bytes({"BOOT-INF/lib/b.jar": inner, "uids.txt": b"count"}, method=method)
+            yield jar_bytes(
+                {"META-INF/MANIFEST.MF": b"Multi-Release: true", f"META-INF/versions/9/{name}": data}, method=method
+            )
 
 
 TARGETS: Final[Mapping[str, Target]] = {
@@ -217,4 +249,5 @@ TARGETS: Final[Mapping[str, Target]] = {
     "elements": Target(_ELEMENTS.run, _ELEMENTS.seeds),
     "logs": Target(_LOG.run, _LOG.seeds),
     "classes": Target(_class, _class_seeds),
+    "jars": Target(_jar, _jar_seeds),
 }

@@ -46,6 +46,13 @@ def test_a_value_becomes_a_list_of_one_element(tmp_path: Path) -> None:
     assert statetool.check(new, job).verdict == "fully"
 
 
+def test_a_reducing_state_becomes_an_aggregating_state(tmp_path: Path) -> None:
+    old = keyed(tmp_path / "old", pa.array([1, 2, None]), statetool.reducing("BIGINT"))
+    job = keyed(tmp_path / "job", pa.array([7, 7, 7]), statetool.aggregating("BIGINT"))
+    statetool.migrate(old, str(tmp_path / "new"), to=job)
+    assert statetool.check(str(tmp_path / "new"), job).verdict == "fully"
+
+
 @pytest.mark.parametrize("kind", ["reducing", "aggregating"])
 def test_a_reducing_or_aggregating_state_becomes_a_value(tmp_path: Path, kind: str) -> None:
     old = keyed(tmp_path / "old", pa.array([1, 2, None]), getattr(statetool, kind)("BIGINT"))
@@ -57,6 +64,40 @@ def test_a_reducing_or_aggregating_state_becomes_a_value(tmp_path: Path, kind: s
     assert statetool.check(new, job).verdict == "fully"
     # Back, the function would merge values that it did not make.
     assert statetool.plan_migration(job, old).refused
+
+
+def test_a_value_that_is_a_map_becomes_a_map_state_and_back(tmp_path: Path) -> None:
+    """The types of keys and values may change too. An empty map has no entries."""
+    small = [[("a", 1), ("b", None)], [("c", 3)], []]
+    value = keyed(tmp_path / "value", _maps(small, pa.int32()), statetool.value(flink.map_of("STRING", "INT")))
+    state = keyed(tmp_path / "state", _maps([[("x", 1)]] * 3, pa.int64()), statetool.map_of("STRING", "BIGINT"))
+    plan = statetool.migrate(value, str(tmp_path / "new"), to=state)
+    assert [(r.step, r.change, r.needs) for r in plan.rows] == [
+        ("op.s.value", "retype", "nothing"), ("op.s.map_value", "widen", "nothing")
+    ]  # fmt: skip
+    new = statetool.load(str(tmp_path / "new"))
+    rows = new["op"].to_arrow("s").to_pylist()
+    entries = [(1, "a", 1), (1, "b", None), (2, "c", 3)]
+    assert sorted((r["key"], r["map_key"], r["value"]) for r in rows) == entries
+    assert statetool.check(new, state).verdict == "fully"
+
+    job = keyed(tmp_path / "job", _maps(small, pa.int64()), statetool.value(flink.map_of("STRING", "BIGINT")))
+    statetool.migrate(new, str(tmp_path / "back"), to=job)
+    back = statetool.load(str(tmp_path / "back"))
+    rows = back["op"].to_arrow("s").sort_by("key").to_pylist()
+    assert [sorted(r["value"]) for r in rows] == small[:2]
+    assert statetool.check(back, job).verdict == "fully"
+
+
+def test_a_state_that_is_no_map_does_not_become_a_map_state(tmp_path: Path) -> None:
+    value = keyed(tmp_path / "value", pa.array([1, 2, 3]), statetool.value("BIGINT"))
+    state = keyed(tmp_path / "state", _maps([[("x", 1)]] * 3, pa.int64()), statetool.map_of("STRING", "BIGINT"))
+    for old, new in ((value, state), (state, value)):
+        assert statetool.plan_migration(old, new).refused
+
+
+def _maps(rows: list[Any], kind: pa.DataType) -> pa.Array:
+    return pa.array(rows, pa.map_(pa.string(), kind))
 
 
 @pytest.mark.parametrize(("before", "after"), [("union", "list"), ("list", "union")])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tools.flink_jars import java_tool
@@ -17,12 +18,19 @@ def compile_java(sources: Iterable[Path], target: Path, *options: str) -> Path:
     return target
 
 
-def make_jar(jar: Path, files: dict[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> Path:
+def make_jar(jar: Path, files: Mapping[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> Path:
     """Write a jar and return its path."""
-    with zipfile.ZipFile(jar, "w", method) as archive:
+    jar.write_bytes(jar_bytes(files, method=method))
+    return jar
+
+
+def jar_bytes(files: Mapping[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a jar as bytes."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
         for name, data in files.items():
             archive.writestr(name, data)
-    return jar
+    return stream.getvalue()
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -24,6 +24,11 @@ class StateConversion(Protocol):
         """Return the declarations of the new types, with their snapshots."""
         ...
 
+    @property
+    def needs_whole_keys(self) -> bool:
+        """Return True if all entries of a key are converted together."""
+        ...
+
     def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
         """Convert entries of this state only, from a source with this header; key, namespace and key group stay."""
         ...

@@ -200,7 +200,7 @@ class _Writer:
         try:
             with kept.stream.open() as f:
                 elements = (_plain(f, start, end, compressed=kept.compressed) for start, end in kept.ranges)
-                for pieces in elements if kept.conversion is None else _convert(kept.conversion, elements):
+                for pieces in elements if kept.conversion is None else convert_elements(kept.conversion, elements):
                     self.element(kept.state, pieces)
         except StatetoolError as error:
             raise error.at(file=kept.stream.file) from None
@@ -216,7 +216,7 @@ def _plain(f: OpenStream, start: int, end: int, *, compressed: bool) -> Iterator
             yield chunk.data
 
 
-def _convert(
+def convert_elements(
     conversion: StateConversion, elements: Iterable[Iterable[bytes | memoryview]]
 ) -> Iterator[list[bytes | memoryview]]:
     """Convert elements, a few megabytes at a time."""

@@ -81,7 +81,9 @@ class CarriedEntries:
             header = source.header()
             ids = np.array([self.ids.get(m.name, -1) for m in header.states], dtype=np.int64)
             new_groups = _NewGroups(header, source.context.max_parallelism, self.max_parallelism, self.formula)
-            for batch in source.batches(EntryRequest(states=tuple(self.ids), batch_bytes=_BATCH_BYTES)):
+            whole_keys = any(c.needs_whole_keys for c in self.conversions.values())
+            request = EntryRequest(states=tuple(self.ids), batch_bytes=_BATCH_BYTES, whole_keys=whole_keys)
+            for batch in source.batches(request):
                 if (ids[batch.state] < 0).any():
                     batch = batch.take(np.flatnonzero(ids[batch.state] >= 0))
                 if self.filter is not None:

@@ -247,6 +247,25 @@ def _kinds() -> Iterator[Migration]:
             old=State(element=Type("INT", "INT", (5, -7, 9)), kind=before),
             new=State(element=long, kind=after, repeats=1),
         )
+    yield Migration(
+        name="reducing-to-aggregating",
+        old=State(element=long, kind="reducing"),
+        new=State(element=long, kind="aggregating"),
+    )
+    # The job declares the state of each form with one entry per key, or with maps of one entry.
+    text = Type("STRING", "STRING", ("a", "", "c"))
+    one = Type(types.map_of("STRING", "INT"), "", tuple([(k, v)] for k, v in zip(text.values, (5, -7, 9), strict=True)))
+    maps = Type(types.map_of("STRING", "BIGINT"), "MAP<STRING,LONG>", one.values)
+    yield Migration(
+        name="map-value-to-map-state",
+        old=State(element=one),
+        new=State(element=long, kind="map", map_key=text),
+    )
+    yield Migration(
+        name="map-state-to-map-value",
+        old=State(element=Type("INT", "", long.values), kind="map", map_key=text),
+        new=State(element=maps),
+    )
     days = (date(1969, 12, 31), date(2024, 2, 29), date(1, 1, 1))
     yield Migration(
         name="date-to-date-time",

@@ -170,7 +170,7 @@ def restore_each(
     return found
 
 
-def _before(flink: FlinkMachine, suite: Suite, snapshot: Path) -> Rows:
+def content_of(flink: FlinkMachine, suite: Suite, snapshot: Path) -> Rows:
     """Return the content of the savepoint, as far as a job can read it unchanged."""
     if suite.by_flink:
         rows: Rows = json.loads(snapshot.with_suffix(snapshot.suffix + ".json").read_text())
@@ -248,7 +248,7 @@ def outcomes(
     release = short(flink.version)
     for suite in wanted:
         old = old_savepoint(suite, snapshots, written_by, work)
-        before = _before(flink, suite, old)
+        before = content_of(flink, suite, old)
         for backend in backends(suite):
             said = verdicts(suite, snapshots, work, written_by, release, backend)
             with_jars = verdicts(suite, snapshots, work, written_by, release, backend, with_jars=True)

@@ -1,0 +1,1 @@
+"""Tables of snapshots in query engines of this process: DuckDB and Polars, without Spark and without a JVM."""

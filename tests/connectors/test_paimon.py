@@ -1,0 +1,164 @@
+"""Savepoints of real jobs that write to Paimon, compared with the table's own record of the commits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import statetool
+from statetool.connectors.paimon import PaimonCommittable, PaimonSink, read_committable
+from statetool.connectors.sinks import Sink, sinks_of
+from statetool.connectors.wire import read_version, whole_versioned
+from statetool.errors import FormatError, OptionError, StatetoolError
+from tests.support.connectors.commands import run
+from tests.support.connectors.lake_cases import CASES, PACKED
+from tests.support.corpora.archives import unpack
+
+#: Versions of committables and messages by release.
+VERSIONS = {"paimon-0.9.0": (3, 3), "paimon-1.0.1": (3, 6), "paimon-1.2.0": (4, 7), "paimon-1.3.1": (4, 10)}
+PAIMON = [name for name in CASES if name.startswith("paimon")]
+APPENDED = "paimon-1.3.1"
+
+
+@pytest.fixture(scope="module")
+def lake_cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(PACKED, tmp_path_factory.mktemp("paimon"))
+
+
+def committer_of(case: Path) -> Sink:
+    savepoint = statetool.load(str(case / "snapshot"))
+    (committer,) = (
+        s for s in sinks_of(o.inventory for o in savepoint.operators.values()) if s.state.role == "committer"
+    )
+    assert isinstance(committer.connector, PaimonSink)
+    return committer
+
+
+def snapshots_of(case: Path, user: str) -> dict[int, Any]:
+    found = [json.loads(p.read_text()) for p in (case / "table" / "snapshot").glob("snapshot-*")]
+    return {s["commitIdentifier"]: s for s in found if s["commitUser"] == user and s["commitKind"] == "APPEND"}
+
+
+@pytest.mark.parametrize("name", PAIMON)
+def test_commits_are_those_of_the_table(name: str, lake_cases: Path) -> None:
+    case = lake_cases / name
+    written = json.loads((case / "case.json").read_text())
+    committer = committer_of(case)
+    users = [w["commit_user"] for _, w in committer.state.writers if "commit_user" in w]
+    snapshots = snapshots_of(case, users[0])
+    in_table = {Path(file).name: file for file in written["files"]}
+    assert committer.state.pending
+    for pending in committer.state.pending:
+        committable = pending.fields
+        assert isinstance(committable, PaimonCommittable)
+        assert (pending.version, committable.message_version) == VERSIONS[written["jars"]]
+        assert committable.messages
+        snapshot = snapshots[committable.identifier]
+        new = [(m, file) for m in committable.messages for file in m.files.get("new_files", ())]
+        assert sum(file.rows or 0 for _, file in new) == snapshot["deltaRecordCount"]
+        for message, file in new:
+            day = message.partition[12:17].decode()
+            assert in_table[file.name] == f"d={day}/bucket-{message.bucket}/{file.name}"
+        for message in committable.messages:
+            for files in message.files.values():
+                assert all(file.size_bytes > 0 for file in files)
+        kinds = {kind for m in committable.messages for kind in m.files}
+        if name.endswith("-keyed"):
+            assert "new_index_files" in kinds
+        else:
+            assert kinds == {"new_files"}
+            assert [w["tag_of_identifier"] for _, w in committer.state.writers if "tag_of_identifier" in w] != []
+
+
+@pytest.mark.parametrize("name", PAIMON)
+def test_the_table_has_all_commits(name: str, lake_cases: Path) -> None:
+    case = lake_cases / name
+    found = run("sinks", "check", case / "snapshot", "--paimon", case / "table")
+    assert {r["outcome"] for r in found} == {"is_committed"}
+
+
+def changed_table(case: Path, folder: Path, keep: Any) -> Path:
+    """Copy a table with only some of its snapshots."""
+    shutil.copytree(case / "table", folder)
+    for file in (folder / "snapshot").glob("snapshot-*"):
+        if not keep(json.loads(file.read_text())):
+            file.unlink()
+    return folder
+
+
+def test_commits_that_the_table_lacks(lake_cases: Path, tmp_path: Path) -> None:
+    case = lake_cases / APPENDED
+    ids = [p.checkpoint_id for p in committer_of(case).state.pending if p.checkpoint_id is not None]
+    first, last = min(ids), max(ids)
+    assert first > 1
+
+    def outcomes(table: Path, code: int = 0) -> dict[int, str]:
+        found = run("sinks", "check", case / "snapshot", "--paimon", table, code=code)
+        return {r["checkpoint_id"]: r["outcome"] for r in found}
+
+    before = changed_table(case, tmp_path / "before", lambda s: s["commitIdentifier"] < first)
+    assert outcomes(before) == dict.fromkeys(ids, "will_commit")
+    later = changed_table(case, tmp_path / "later", lambda s: s["commitIdentifier"] not in ids)
+    assert outcomes(later, code=1) == dict.fromkeys(ids, "will_drop")
+    expired = changed_table(case, tmp_path / "expired", lambda s: s["commitIdentifier"] > last)
+    assert outcomes(expired, code=1) == dict.fromkeys(ids, "unknown")
+    others = changed_table(case, tmp_path / "others", lambda s: True)
+    for file in (others / "snapshot").glob("snapshot-*"):
+        file.write_text(json.dumps({**json.loads(file.read_text()), "commitUser": "another"}))
+    fresh = statetool.load(str(case / "snapshot")).table_commits(paimon=str(others)).to_pylist()
+    assert {(r["outcome"], r["message"]) for r in fresh} == {("will_commit", "the table has no commit of this sink")}
+
+
+def test_other_folders_and_damaged_tables_are_refused(lake_cases: Path, tmp_path: Path) -> None:
+    case = lake_cases / APPENDED
+    savepoint = statetool.load(str(case / "snapshot"))
+    with pytest.raises(OptionError, match="is not a table of Paimon with snapshots"):
+        savepoint.table_commits(paimon=str(tmp_path))
+    with pytest.raises(OptionError, match="no committer of iceberg"):
+        savepoint.table_commits(iceberg=str(tmp_path))
+    with pytest.raises(OptionError, match="compared with one table"):
+        savepoint.table_commits()
+    user = committer_of(case).state.writers[0][1]["commit_user"]
+    for text in ("{", "[]", json.dumps({"commitUser": user, "commitIdentifier": "x"})):
+        table = changed_table(case, tmp_path / str(len(text)), lambda s: False)
+        (table / "snapshot" / "snapshot-1").write_text(text)
+        with pytest.raises(FormatError, match="the table's metadata"):
+            savepoint.table_commits(paimon=str(table))
+
+
+@pytest.fixture(scope="module")
+def committables(lake_cases: Path) -> list[tuple[int, bytes]]:
+    found = []
+    for name in PAIMON:
+        committer = committer_of(lake_cases / name)
+        found += [whole_versioned(v, "it") for _, v in committer.data.values("streaming_committer_raw_states")]
+    assert Counter(version for version, _ in found).keys() == {3, 4}
+    return found
+
+
+def test_every_truncation_is_refused(committables: list[tuple[int, bytes]]) -> None:
+    for version, raw in committables:
+        for end in range(0, len(raw), 7):
+            with pytest.raises(StatetoolError):
+                read_version(raw[:end], version, read_committable, "it")
+        with pytest.raises(FormatError):
+            read_version(raw + b"\0", version, read_committable, "it")
+
+
+@given(st.data())
+def test_nothing_else_escapes_from_changed_bytes(committables: list[tuple[int, bytes]], data: st.DataObject) -> None:
+    version, raw = data.draw(st.sampled_from(committables))
+    changed = bytearray(raw)
+    for _ in range(data.draw(st.integers(1, 3))):
+        changed[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        read_version(bytes(changed), version, read_committable, "it")
+    except StatetoolError:
+        pass

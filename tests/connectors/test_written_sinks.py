@@ -1,0 +1,255 @@
+"""Sink states written by the connectors' own serializers are recognised, and have the contents that the writing program names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import statetool
+from statetool.cli.main import cli
+from statetool.connectors import registry
+from statetool.connectors.connector import SinkConnector
+from statetool.connectors.model import as_plain
+from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE
+from statetool.connectors.starrocks import read_transactions
+from statetool.connectors.wire import read_version, write_versioned
+from statetool.errors import FormatError, StatetoolError, UnsupportedError
+from tests.support.connectors.commands import run
+from tests.support.connectors.layouts import framed, packed
+from tests.support.connectors.written import PROGRAMS, run_program, written_states
+
+STATES = written_states()
+SINKS = {c.name: c for c in registry.sink_connectors()}
+
+
+def of(role: str, *names: str) -> list[Any]:
+    chosen = [s for s in STATES if s["role"] == role and (not names or s["connector"] in names)]
+    assert chosen
+    return [pytest.param(s, id=f"{s['connector'] or 'empty'}-{len(s['data'])}") for s in chosen]
+
+
+def reader(connector: SinkConnector, role: str) -> Any:
+    return connector.read_writer if role == "writer" else connector.read_committable
+
+
+def readings(state: dict[str, Any]) -> dict[str, Any]:
+    """Return what each connector reads from a state that it knows the version of, by the connector's name."""
+    found = {}
+    for name, connector in SINKS.items():
+        versions = connector.writer_versions if state["role"] == "writer" else connector.committable_versions
+        if state["version"] in versions:
+            try:
+                found[name] = read_version(state["data"], state["version"], reader(connector, state["role"]), "it")
+            except StatetoolError:
+                continue
+    return found
+
+
+@pytest.mark.parametrize("state", [*of("writer"), *of("committable")])
+def test_only_its_connector_reads_it(state: dict[str, Any]) -> None:
+    found = readings(state)
+    if state["connector"]:
+        assert " or ".join(found) == state["connector"]
+    for value in found.values():
+        if isinstance(value, tuple):
+            plain = as_plain([request.fields for request in value])
+        else:
+            plain = as_plain(value)
+        if state["connector"] == "starrocks-sink" and state["role"] == "writer":
+            plain = plain["label_generators"]
+        assert plain == json.loads(json.dumps(state["expected"]))
+
+
+@pytest.mark.parametrize("state", of("transaction"))
+def test_loads_of_the_function_of_starrocks(state: dict[str, Any]) -> None:
+    fields, loads = read_transactions(state["data"])
+    expected = [(int(key), load) for key, of_key in state["expected"]["data"].items() for load in of_key]
+    assert [(checkpoint, as_plain(load)) for checkpoint, load in loads] == expected
+    assert fields == {"connector_version": "1.2.10", "label_generators": state["expected"]["labels"]}
+
+
+@pytest.mark.parametrize("state", [*of("writer"), *of("committable")])
+def test_no_truncation_is_read_as_a_whole_state(state: dict[str, Any]) -> None:
+    names = {state["connector"]} if state["connector"] in SINKS else {"kinesis-streams-sink", "sqs-sink"}
+    for end in range(len(state["data"])):
+        assert not names & set(readings({**state, "data": state["data"][:end]})), end
+    assert not names & set(readings({**state, "data": state["data"] + state["data"][:1]}))
+
+
+@given(st.data())
+def test_nothing_else_escapes_from_changed_bytes(data: st.DataObject) -> None:
+    state = data.draw(st.sampled_from(STATES))
+    changed = bytearray(state["data"])
+    for _ in range(data.draw(st.integers(1, 3))):
+        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    if state["role"] == "transaction":
+        try:
+            read_transactions(bytes(changed))
+        except FormatError:
+            pass
+    else:
+        readings({**state, "data": bytes(changed)})
+
+
+def test_versions_that_are_not_known_stay_bytes() -> None:
+    for connector in ("sqs-sink", "doris-sink", "starrocks-sink"):
+        known = SINKS[connector]
+        assert not {0, 3, 4} & (known.writer_versions | known.committable_versions)
+
+
+def written(folder: Path, state: str, *elements: bytes) -> Path:
+    values = pa.table({"value": pa.array(elements, pa.binary())})
+    rows = statetool.bootstrap_list_state(state, values, type="BINARY")
+    statetool.SavepointWriter.new().with_operator("sink", rows, parallelism=1).write(str(folder))
+    return folder
+
+
+def writer_of(connector: str) -> dict[str, Any]:
+    return next(s for s in STATES if s["role"] == "writer" and s["connector"] == connector)
+
+
+def test_buffered_requests_are_pending_and_can_be_dropped(tmp_path: Path) -> None:
+    state = writer_of("http-sink")
+    element = write_versioned(1, state["data"])
+    path = written(tmp_path / "s", WRITER_STATE, element, element)
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["role"], sink["pending"], sink["open"]) == ("http-sink", "writer", 8, 0)
+    assert json.loads(sink["writers"])[0]["buffered_requests"] == 4
+    pending = run("sinks", "pending", path)
+    assert {(p["status"], p["verdict"], p["is_decoded"]) for p in pending} == {("buffered", "will_send", True)}
+    assert [json.loads(p["details"]) for p in pending] == state["expected"] * 2
+    dropped = ["buffered-1", "buffered-4", "buffered-7"]
+    lose = [word for name in dropped for word in ("--lose", name)]
+    lost = run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", *lose)
+    assert [r["name"] for r in lost] == dropped
+    left = run("sinks", "pending", tmp_path / "t")
+    expected = [e for n, e in enumerate(state["expected"] * 2) if f"buffered-{n}" not in dropped]
+    assert [json.loads(p["details"]) for p in left] == expected
+
+
+def test_requests_of_kinesis_or_sqs_are_shown_and_not_dropped(tmp_path: Path) -> None:
+    state = writer_of("kinesis-streams-sink or sqs-sink")
+    path = written(tmp_path / "s", WRITER_STATE, write_versioned(1, state["data"]))
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["pending"]) == ("unknown", 3)
+    assert sink["note"] == "could be of kinesis-streams-sink or sqs-sink"
+    assert [json.loads(p["details"]) for p in run("sinks", "pending", path)] == state["expected"]
+    with pytest.raises(UnsupportedError, match="could be of kinesis-streams-sink or sqs-sink"):
+        statetool.forget_transactions(str(path), str(tmp_path / "t"), "sink", ["buffered-0"], uids=["sink"])
+
+
+def test_an_empty_buffer_has_nothing_pending(tmp_path: Path) -> None:
+    path = written(tmp_path / "s", WRITER_STATE, write_versioned(1, writer_of("")["data"]))
+    (sink,) = run("sinks", "list", path)
+    assert (sink["pending"], sink["undecoded"]) == (0, 0)
+    assert run("sinks", "pending", path) == []
+
+
+def committer(*committables: bytes) -> bytes:
+    """Return the state of a committer with committables of checkpoint 7."""
+    requests = [packed(write_versioned(1, data), (4, 0), (4, 0)) for data in committables]
+    writer = packed((4, 1), packed((4, 0), (4, len(requests)), *map(framed, requests)), (4, 1), (4, 0))
+    checkpoint = packed((8, 7), (4, 2), (4, 2), (4, 1), framed(writer))
+    return write_versioned(2, packed(bytes.fromhex("b91f252c"), (4, 1), (4, 1), framed(checkpoint)))
+
+
+def test_transactions_of_doris_have_commands_and_can_be_forgotten(tmp_path: Path) -> None:
+    first, second = (s["data"] for s in STATES if s["connector"] == "doris-sink" and s["role"] == "committable")
+    other = packed("10.0.0.2:8040", "shop", (8, 5))
+    path = written(tmp_path / "s", COMMITTER_STATE, committer(first, other))
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["role"], sink["pending"], sink["oldest_checkpoint"]) == (
+        "doris-sink",
+        "committer",
+        2,
+        7,
+    )
+    (old, new) = run("sinks", "pending", path, "--timeout", "1h")
+    assert (old["name"], old["verdict"], old["age_from"]) == ("shop/123456789012", "may_expire", "snapshot")
+    assert old["commands"].split("\n")[0] == (
+        "curl -X PUT --location-trusted -u USER:PASSWORD -H txn_id:123456789012 -H txn_operation:commit"
+        " http://10.0.0.1:8040/api/shop/_stream_load_2pc"
+    )
+    printed = CliRunner().invoke(cli, ["sinks", "pending", str(path), "--commands"])
+    assert "txn_operation:abort" in printed.stdout
+    assert "Kafka" not in printed.stderr
+    run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", "--lose", old["name"])
+    assert [p["name"] for p in run("sinks", "pending", tmp_path / "t")] == [new["name"]] == ["shop/5"]
+    assert second != first
+
+
+def test_loads_of_starrocks_have_their_age(tmp_path: Path) -> None:
+    first, second = (s["data"] for s in STATES if s["connector"] == "starrocks-sink" and s["role"] == "committable")
+    path = written(tmp_path / "s", COMMITTER_STATE, committer(first, second))
+    load, nothing = run("sinks", "pending", path, "--timeout", "1h", code=1)
+    assert load["name"] == 'label-orders, label-Größe "x", {7:'
+    assert (load["age_from"], load["verdict"], load["checkpoint_id"]) == ("start", "has_expired", 7)
+    assert (nothing["name"], nothing["verdict"]) == ("(nothing) 2", "will_commit")
+    run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", "--lose", load["name"])
+    assert [p["name"] for p in run("sinks", "pending", tmp_path / "t")] == ["(nothing) 2"]
+
+
+def test_the_function_of_starrocks_stores_its_loads_by_checkpoint(tmp_path: Path) -> None:
+    state = next(s for s in STATES if s["role"] == "transaction")
+    path = written(tmp_path / "s", "starrocks-sink-transaction", write_versioned(1, state["data"]))
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["role"], sink["pending"], sink["oldest_checkpoint"]) == (
+        "starrocks-sink-function", "sink", 3, 6,
+    )  # fmt: skip
+    pending = run("sinks", "pending", path, "--timeout", "365d")
+    assert [(p["name"], p["checkpoint_id"], p["age_from"]) for p in pending] == [
+        ("label-orders", 6, "start"),
+        ("label-lines", 6, "start"),
+        ("(nothing) 3", 7, "start"),
+    ]
+    newer = written(tmp_path / "newer", "starrocks-sink-transaction", write_versioned(2, b"{}"))
+    (unread,) = run("sinks", "pending", newer, code=1)
+    assert (unread["verdict"], unread["is_decoded"]) == ("unknown", False)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[]",
+        b"{",
+        b"\xff",
+        b"{}",
+        b'{"data":[]}',
+        b'{"data":{x:[]}}',
+        b'{"data":{"x":[]}}',
+        b'{"data":{1:[3]}}',
+        b"[" * 9000,
+    ],
+)
+def test_other_json_is_not_the_state_of_starrocks(raw: bytes) -> None:
+    with pytest.raises(FormatError):
+        read_transactions(raw)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("connectors_by_maven")
+@pytest.mark.parametrize("folder", PROGRAMS)
+def test_the_connectors_write_what_is_packed(folder: str) -> None:
+    packed_states = [{**s, "data": s["data"].hex()} for s in STATES]
+    for line in run_program(folder):
+        assert json.loads(line) in packed_states
+
+
+def test_requests_of_elasticsearch_follow_its_source() -> None:
+    """Composed bytes: the connector's jars were not available."""
+    operations = [
+        head + b"\x00co.elastic.clients.elasticsearch.core.bulk." + name + b"rest"
+        for head, name in ((b"\x01\x01", b"IndexOperatio\xee"), (b"\x01", b"DeleteOperatio\xee"))
+    ]
+    data = packed((8, -1), (4, 2), *(packed((8, len(o)), o) for o in operations))
+    found = readings({"role": "writer", "version": 1, "data": data})
+    # Bytes of this size would also be requests of Firehose.
+    assert found.keys() == {"elasticsearch8-sink"}
+    assert [r.fields["operation"] for r in found["elasticsearch8-sink"]] == ["IndexOperation", "DeleteOperation"]

@@ -1,0 +1,67 @@
+"""Rewritten savepoints of a job that writes to Paimon: a restore commits what the table lacks once, and nothing twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import statetool
+from tests.support.connectors.lake_cases import CASES
+from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
+
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("connectors_by_maven")]
+CASE = CASES["paimon-1.3.1"]
+
+
+@pytest.fixture(scope="module")
+def paimon_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+    machine = CASE.machine(tmp_path_factory.mktemp("paimon"))
+    yield machine
+    machine.close()
+
+
+def snapshots(table: Path) -> list[tuple[Path, dict[str, Any]]]:
+    found = [(p, json.loads(p.read_text())) for p in (table / "snapshot").glob("snapshot-*")]
+    return sorted(found, key=lambda s: s[1]["id"])
+
+
+def test_a_restore_commits_what_the_table_lacks_once(paimon_flink: FlinkMachine, tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    table = warehouse / CASE.table
+    taken = CASE.run(paimon_flink, warehouse, savepoint=str(tmp_path / "savepoints"))["savepoint"]
+    statetool.rescale(taken, str(tmp_path / "rescaled"), 64)
+    rescaled = statetool.load(str(tmp_path / "rescaled"))
+    committables = [t for t in rescaled.connector_rows("transactions") if t.connector == "paimon-sink"]
+    rows = {
+        int(t.name): sum(f["rows"] for m in json.loads(t.details)["messages"] for f in m["files"]["new_files"])
+        for t in committables
+    }
+    assert rows
+
+    def outcomes() -> set[str]:
+        return {r["outcome"] for r in rescaled.table_commits(paimon=str(table)).to_pylist()}
+
+    def committed() -> list[tuple[int, int]]:
+        return [
+            (s["commitIdentifier"], s["deltaRecordCount"]) for _, s in snapshots(table) if s["commitIdentifier"] in rows
+        ]
+
+    assert outcomes() == {"is_committed"}
+    # The job failed before it committed.
+    for file, snapshot in snapshots(table):
+        if snapshot["commitIdentifier"] >= min(rows):
+            file.unlink()
+    (table / "snapshot" / "LATEST").write_text(str(snapshots(table)[-1][1]["id"]))
+    assert outcomes() == {"will_commit"}
+    # Paimon ends a job that had something to commit, so that writers start again after these commits.
+    with pytest.raises(FlinkRefusedError, match="after committing the restored checkpoints"):
+        CASE.run(paimon_flink, warehouse, snapshot=str(tmp_path / "rescaled"))
+    assert committed() == sorted(rows.items())
+    assert outcomes() == {"is_committed"}
+    # The table has them: another restore skips them.
+    CASE.run(paimon_flink, warehouse, snapshot=str(tmp_path / "rescaled"))
+    assert committed() == sorted(rows.items())

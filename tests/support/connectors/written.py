@@ -1,0 +1,56 @@
+"""Sink states written by connectors' own serializers, with the contents that the writing program names.
+
+``python -m tests.support.connectors.written`` compiles and runs the programs below ``java`` and packs what they print.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.corpora.archives import HERE
+from tools.flink_jars import compiled, flink_jars, java_tool
+from tools.maven import maven_jars
+
+PACKED: Final = HERE / "corpus" / "sink-states.jsonl.xz"
+_JAVA: Final = Path(__file__).parent / "java"
+_FLINK: Final = "1.20.5"
+#: Program and set of jars by folder.
+PROGRAMS: Final = {
+    "asyncsinks": ("AsyncSinks", "async-sinks"),
+    "doris": ("Doris", "doris"),
+    "starrocks": ("StarRocks", "starrocks"),
+}
+
+
+def written_states() -> list[dict[str, Any]]:
+    """Return the packed states: connector, release, role, version, data (bytes) and expected contents."""
+    lines = lzma.decompress(PACKED.read_bytes()).decode("utf-8").splitlines()
+    return [{**state, "data": bytes.fromhex(state["data"])} for state in map(json.loads, lines)]
+
+
+def run_program(folder: str) -> list[str]:
+    """Compile and run a program, and return its lines."""
+    program, jar_set = PROGRAMS[folder]
+    jars = maven_jars(jar_set)
+    classes = compiled(_FLINK, _JAVA / "written", _JAVA / folder, jars=jars)
+    path = os.pathsep.join(map(str, [classes, *jars, *flink_jars(_FLINK)]))
+    command = [java_tool("java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", path, f"writing.{program}"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def main() -> None:
+    """Run all programs and pack their lines."""
+    lines = [line for folder in PROGRAMS for line in run_program(folder)]
+    PACKED.write_bytes(lzma.compress("\n".join(lines).encode("utf-8")))
+    print(f"{len(lines)} states, {PACKED.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

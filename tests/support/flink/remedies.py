@@ -1,0 +1,151 @@
+"""Commands that ``check`` prints for refused pairs: run as printed, and their results restored by Flink (``pairs.py``)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from click.testing import CliRunner
+
+import statetool as st
+from statetool.cli.main import cli
+from tests.support.flink import pairs
+from tests.support.flink.machine import FlinkMachine
+from tests.support.flink.pair_states import Pair
+from tests.support.flink.pair_suites import Suite
+
+#: Results of commands that help.
+MENDED: Final = ("same", "kept", "converted", "restored", "empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedied:
+    """A refused pair after the printed commands.
+
+    Attributes
+    ----------
+    commands
+        As printed.
+    result
+        ``same``, ``kept``, ``other`` or ``restored``: what Flink restored, as in the table of pairs; ``converted``: the same values in
+        another form, such as numbers as text. ``empty``: the commands left the state
+        out. ``choice``: the command shows the steps, and the user decides. ``failed``: a command failed. ``refused``: Flink refuses the
+        result. ``none``: no command.
+    output
+        Output of the check and of the commands.
+    """
+
+    suite: str
+    pair: str
+    backend: str
+    commands: tuple[str, ...]
+    result: str
+    output: str
+
+
+def remedied(
+    flink: FlinkMachine, snapshots: Path, work: Path, written_by: str, backend: str, wanted: Sequence[Suite]
+) -> Iterator[Remedied]:
+    """Run the commands that are printed for the refused pairs of suites."""
+    release = pairs.short(flink.version)
+    refused = {
+        (r.suite, r.pair)
+        for r in pairs.table()
+        if (r.written_by, r.release, r.backend, r.flink) == (written_by, release, backend, "refused")
+    }
+    for suite in wanted:
+        if suite.whole or suite.name not in {s for s, _ in refused}:
+            continue
+        sides = (
+            pairs.old_savepoint(suite, snapshots, written_by, work),
+            pairs.new_savepoint(suite, snapshots, release),
+        )
+        before = pairs.content_of(flink, suite, sides[0])
+        jars = [
+            word
+            for option, side in zip(("--jar-a", "--jar-b"), pairs.jars_of(suite, snapshots), strict=True)
+            for jar in side
+            for word in (option, str(jar))
+        ]
+        for pair in suite.pairs:
+            if (suite.name, pair.name) not in refused or pair.old is None or pair.new is None:
+                continue
+            folder = work / "remedied" / f"{suite.name}-{written_by}-{release}-{backend}" / pair.name
+            folder.mkdir(parents=True)
+            for side, (name, new) in zip(sides, (("old", False), ("new", True)), strict=True):
+                others = [uid for uid in suite.states(new=new) if uid != pair.name]
+                st.drop(st.load(str(side), uids=suite.states(new=new)), str(folder / name), others)
+            options = ["--flink", release, "--backend", "heap" if backend == "hashmap" else "rocksdb", *jars]
+            commands, output = _printed(folder, options)
+            result, more = _run(flink, suite, pair, folder, commands, backend, before.get(pair.name))
+            yield Remedied(
+                suite=suite.name, pair=pair.name, backend=backend, commands=commands, result=result, output=output + more
+            )  # fmt: skip
+
+
+def _printed(folder: Path, options: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Return the commands that ``check`` prints against errors, or against what is unknown if there is no error, each once."""
+    done = CliRunner().invoke(cli, ["check", str(folder / "old"), str(folder / "new"), *options])
+    blocks = done.stdout.split("\n\n")
+    for severity in ("error", "unknown"):
+        lines = [line for b in blocks if b.startswith(f"{severity}:") for line in b.splitlines()]
+        commands = dict.fromkeys(line.strip() for line in lines if line.startswith("    statetool "))
+        if lines:
+            return tuple(commands), done.output
+    return (), done.output
+
+
+def _run(
+    flink: FlinkMachine, suite: Suite, pair: Pair, folder: Path, commands: Sequence[str], backend: str, before: Any
+) -> tuple[str, str]:
+    """Run commands as printed, and return the result and the output."""
+    if not commands:
+        return "none", ""
+    if any("--dry-run" in command for command in commands):
+        return "choice", ""
+    mended = folder / "old"
+    output = ""
+    for i, command in enumerate(commands):
+        target = folder / f"mended-{i}"
+        paths = {str(folder / "old"): str(mended), "NEW": str(target)}
+        done = CliRunner().invoke(cli, [paths.get(word, word) for word in shlex.split(command)[1:]])
+        output += done.output
+        if not target.exists():
+            return "failed", output
+        mended = target
+    assert pair.new is not None
+    try:
+        rows = pairs.restore(flink, mended, {pair.name: pair.new}, backend, again=suite.avro)
+    except AssertionError as error:
+        return "refused", f"{output}{error}"
+    if rows is None:
+        return "refused", output
+    found = rows[pair.name]
+    if not found:
+        return "empty", output
+    result = pairs.word(before, found)
+    return ("converted" if result == "other" and _is_converted(before, found) else result), output
+
+
+def _is_converted(before: Any, after: Any) -> bool:
+    """Return True if rows have all parts of other ones, in the same order, whatever their form."""
+    old, new = (sorted(list(_parts(row)) for row in rows) for rows in (before, after))
+    return len(old) == len(new) and all(_contains(iter(b), a) for a, b in zip(old, new, strict=True))
+
+
+def _contains(parts: Iterator[str], wanted: list[str]) -> bool:
+    return all(part in parts for part in wanted)
+
+
+def _parts(value: Any) -> Iterator[str]:
+    """Yield the parts of a value as text."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from _parts(part)
+    elif value is not None:
+        yield str(value)

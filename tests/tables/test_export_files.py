@@ -1,0 +1,89 @@
+"""Exports without Spark: the rows of the table, published together or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.errors import OptionError, StatetoolError, TargetExistsError
+from statetool.tables import export_files
+
+
+@pytest.fixture(scope="module")
+def timers() -> statetool.Operator[Any]:
+    return statetool.load(SAVEPOINT)["timers"]
+
+
+def read(target: Path, style: str) -> list[dict[str, Any]]:
+    files = sorted(target.rglob(f"*.{style}"))
+    if style == "csv":
+        return [row for f in files for row in csv.DictReader(f.open())]
+    return [json.loads(line) for f in files for line in f.read_text().splitlines()]
+
+
+def test_parquet_has_the_rows_of_the_table(timers: statetool.Operator[Any], tmp_path: Path) -> None:
+    assert timers.export(str(tmp_path / "rows"), "timers") == 150
+    assert {f.suffix for f in (tmp_path / "rows").iterdir()} == {".parquet", ""}
+    assert (tmp_path / "rows" / "_SUCCESS").exists()
+    read_again = ds.dataset(tmp_path / "rows", format="parquet").to_table()
+    assert read_again.sort_by([("key", "ascending"), ("timestamp", "ascending")]).equals(
+        timers.to_arrow("timers").sort_by([("key", "ascending"), ("timestamp", "ascending")])
+    )
+    with pytest.raises(TargetExistsError, match="already exists"):
+        timers.export(str(tmp_path / "rows"), "timers")
+
+
+@pytest.mark.parametrize("style", ["csv", "jsonl"])
+def test_text_has_the_rows_of_the_table(timers: statetool.Operator[Any], tmp_path: Path, style: str) -> None:
+    assert timers.export(str(tmp_path / "rows"), "timers", style=style) == 150
+    rows = read(tmp_path / "rows", style)
+    expected = [(r["key"], str(r["timestamp"]), r["domain"]) for r in timers.to_arrow("timers").to_pylist()]
+    assert sorted((r["key"], str(r["timestamp"]), r["domain"]) for r in rows) == sorted(expected)
+    assert rows[0]["time"].endswith("+00:00")
+
+
+def test_nested_values_are_json(tmp_path: Path) -> None:
+    operator = statetool.load(SAVEPOINT)["collections-by-string"]
+    options: dict[str, Any] = {"states": ["prices", "visits", "names"]}
+    for style in ("csv", "jsonl"):
+        operator.export(str(tmp_path / style), style=style, **options)
+    lines = {row["key"]: row for row in read(tmp_path / "jsonl", "jsonl")}
+    for row in read(tmp_path / "csv", "csv"):
+        for name in options["states"]:
+            assert (json.loads(row[name]) if row[name] else None) == lines[row["key"]][name]
+    assert any(isinstance(row["prices"], dict) for row in lines.values())
+
+
+def test_key_groups_and_checkpoints_are_folders(timers: statetool.Operator[Any], tmp_path: Path) -> None:
+    target = tmp_path / "rows"
+    for checkpoint in (7, 8):
+        assert timers.export(str(target), by_key_group=True, append_as=checkpoint) == 14
+    with pytest.raises(TargetExistsError, match="checkpoint_id=8"):
+        timers.export(str(target), append_as=8)
+    groups = {int(f.name.removeprefix("key_group=")) for f in (target / "checkpoint_id=7").glob("key_group=*")}
+    assert groups == set(timers.to_arrow(key_group=True)["key_group"].to_pylist())
+
+
+def test_a_failure_leaves_nothing(
+    timers: statetool.Operator[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(export_files, "_write_file", full)
+    with pytest.raises(StatetoolError, match="cannot write"):
+        timers.export(str(tmp_path / "rows"))
+    assert not (tmp_path / "rows").exists()
+
+
+def test_styles_and_types_that_need_spark_are_named(timers: statetool.Operator[Any], tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="'delta' needs Spark"):
+        timers.export(str(tmp_path / "rows"), style="delta")
+    assert not (tmp_path / "rows").exists()
