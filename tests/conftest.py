@@ -56,7 +56,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run everything, the tests marked with full too")
     parser.addoption("--shared", metavar="DIR", help="folder with Flink's migration cases (*.tar.xz)")
     parser.addoption(
-        "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (see tools/flink_jars.py)"
+        "--flink-versions",
+        help="releases of Flink for tests/flink and tests/cluster, e.g. 2.3.0,1.17.2 (see tools/flink_jars.py)",
     )
     parser.addoption("--browser", metavar="CHROMIUM", help="Chromium, for what pages look like in it")
     parser.addoption(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statetool.advice.configuration import Configuration, read_configuration
 from statetool.advice.statistics import CheckpointStatistics, SubtaskTimes, statistics_of, subtasks_of
 from statetool.cluster.client import RestClient
-from statetool.cluster.job_settings import read_checkpoint_settings, read_cluster_settings, read_vertices
+from statetool.cluster.job_graph import read_vertices
+from statetool.cluster.job_settings import read_checkpoint_settings, read_cluster_settings
 from statetool.cluster.jobs import Job, find_job, get_if_found, read_history
 from statetool.cluster.overview import connect
 from statetool.cluster.paths import is_job
@@ -62,7 +63,7 @@ class LiveJob:
             return []
         times: list[SubtaskTimes] = []
         for vertex in read_vertices(self.client, self.job):
-            path = f"/jobs/{self.job.job_id}/checkpoints/details/{newest.checkpoint_id}/subtasks/{vertex}"
+            path = f"/jobs/{self.job.job_id}/checkpoints/details/{newest.checkpoint_id}/subtasks/{vertex.vertex_id}"
             tree = get_if_found(self.client, path)
             if tree is not None:
                 times += subtasks_of(tree, f"{self.client.server}{path}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from statetool.api.execution import Execution
 from statetool.api.operator import Access, Operator
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
     from statetool.api.writer import SavepointWriter
     from statetool.serializers.base import Serializer
-
-
-#: Version of the metadata that first has names and uids of operators.
-_NAMES_SINCE: Final = 5
 
 
 def load(
@@ -124,9 +120,10 @@ def name_operators(savepoint: Savepoint[SavepointWriter], url: str) -> Savepoint
     url
         The URL of the job. For other paths, the snapshot is returned unchanged.
     """
-    if savepoint.metadata_version >= _NAMES_SINCE or not (names := operator_names(url)):
+    if savepoint.inventory.stores_names:
         return savepoint
-    return savepoint.with_names(names)
+    names = operator_names(url, {operator.operator_id for operator in savepoint.operators.values()})
+    return savepoint.with_names(names) if names else savepoint
 
 
 def classes_of(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource | None:

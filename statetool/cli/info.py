@@ -40,6 +40,11 @@ def info(options: CommonOptions, path: str) -> None:
       statetool info s3://bucket/savepoint-1a2b
       statetool info s3://bucket/checkpoints/1a2b --latest --json
     """
+    print_info(path, options)
+
+
+def print_info(path: str, options: CommonOptions) -> None:
+    """Print a snapshot's id, format version, operators and sources that were behind."""
     savepoint = open_snapshot(path, options)
     operators = savepoint.metadata_rows("operators")
     backlogs = _backlogs(savepoint) if any(o.coordinator_bytes for o in operators) else []
@@ -94,7 +99,7 @@ def ls(options: CommonOptions, path: str) -> None:
       statetool ls flink://jobmanager:8081
     """
     if is_server(path):
-        from statetool.cli.jobs import print_jobs
+        from statetool.cli.job_list import print_jobs
 
         print_jobs(path, options)
         return

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
 from statetool.cli.group import Command
+from statetool.cli.info import print_info
+from statetool.cli.job_list import print_jobs
 from statetool.cli.options import OUTPUT, CommonOptions, common_options
 from statetool.cli.output import echo_err
 
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from statetool.cluster.jobs import Job
     from statetool.cluster.triggers import TriggerRequest
 
-_JOB_COLUMNS: Final = (
-    "job_id", "name", "state", "uptime", "checkpoint_id", "time", "duration_ms", "bytes", "failed", "path",
-)  # fmt: skip
-_FAILED_COLUMNS: Final = ("job_name", "failed_id", "kind", "time", "reason")
-_SAVEPOINT_COLUMNS: Final = ("job_name", "savepoint_id", "time", "state_bytes", "path")
 #: Seconds between two messages while waiting.
 _SILENT_S: Final = 10.0
+_open_option: Final = click.option(
+    "--open", "opens", is_flag=True, help="Show the snapshot instead of its path, as info does."
+)
 
 
 @click.command(cls=Command)
@@ -45,38 +43,6 @@ def jobs(options: CommonOptions, url: str) -> None:
     print_jobs(url, options)
 
 
-def print_jobs(url: str, options: CommonOptions) -> None:
-    """Print the jobs of a server, or one job, with their checkpoints."""
-    from statetool.cluster.overview import read_overview
-
-    overview, output = read_overview(url), options.output
-    if output.is_json:
-        output.record(asdict(overview))
-        return
-    output.rows(
-        [
-            {
-                **asdict(job),
-                "uptime": str(timedelta(seconds=job.duration_ms // 1000)),
-                "time": _time(job.checkpoint_ms),
-                "duration_ms": job.checkpoint_duration_ms,
-                "bytes": job.checkpoint_bytes,
-                "path": job.checkpoint_path,
-            }
-            for job in overview.jobs
-        ],
-        columns=_JOB_COLUMNS,
-    )
-    if overview.failed:
-        output.text("")
-        rows = [asdict(c) | {"failed_id": c.checkpoint_id, "time": _time(c.triggered_ms)} for c in overview.failed]
-        output.rows(rows, columns=_FAILED_COLUMNS)
-    if kept := [c for c in overview.savepoints if not c.deleted]:
-        output.text("")
-        rows = [asdict(c) | {"savepoint_id": c.checkpoint_id, "time": _time(c.triggered_ms)} for c in kept]
-        output.rows(rows, columns=_SAVEPOINT_COLUMNS)
-
-
 @click.command(cls=Command)
 @click.argument("url")
 @click.option("--to", "target", required=True, metavar="DIR", help="Directory in which Flink creates the savepoint.")
@@ -85,7 +51,8 @@ def print_jobs(url: str, options: CommonOptions) -> None:
 )
 @click.option("--stop", is_flag=True, help="Stop the job with this savepoint.")
 @click.option("--drain", is_flag=True, help="With --stop, first fire all timers, as if the input had ended.")
-@common_options("dry_run", *OUTPUT)
+@_open_option
+@common_options("rebase", "dry_run", *OUTPUT)
 def savepoint(
     options: CommonOptions,
     url: str,
@@ -93,6 +60,7 @@ def savepoint(
     format: Literal["canonical", "native"] | None,
     stop: bool,
     drain: bool,
+    opens: bool,
 ) -> None:
     """Take a savepoint of a running job and print its path.
 
@@ -105,13 +73,17 @@ def savepoint(
     """
     from statetool.cluster.triggers import savepoint_request
 
-    _trigger(url, options, lambda client, job: savepoint_request(client, job, target, format, stop=stop, drain=drain))
+    def request_for(client: RestClient, job: Job) -> TriggerRequest:
+        return savepoint_request(client, job, target, format, stop=stop, drain=drain)
+
+    _trigger(url, options, request_for, opens=opens)
 
 
 @click.command(cls=Command)
 @click.argument("url")
-@common_options("dry_run", *OUTPUT)
-def checkpoint(options: CommonOptions, url: str) -> None:
+@_open_option
+@common_options("rebase", "dry_run", *OUTPUT)
+def checkpoint(options: CommonOptions, url: str, opens: bool) -> None:
     """Take a checkpoint of a running job and print its path.
 
     URL names the job, as for jobs. Flink owns the checkpoint and deletes it like any other. Needs Flink 1.17. With
@@ -122,12 +94,15 @@ def checkpoint(options: CommonOptions, url: str) -> None:
     """
     from statetool.cluster.triggers import checkpoint_request
 
-    _trigger(url, options, checkpoint_request)
+    _trigger(url, options, checkpoint_request, opens=opens)
 
 
-def _trigger(url: str, options: CommonOptions, request_for: Callable[[RestClient, Job], TriggerRequest]) -> None:
+def _trigger(
+    url: str, options: CommonOptions, request_for: Callable[[RestClient, Job], TriggerRequest], *, opens: bool
+) -> None:
     from statetool.cluster.jobs import find_job
     from statetool.cluster.overview import connect
+    from statetool.cluster.snapshots import existing_path
     from statetool.cluster.triggers import trigger
 
     client, found, address = connect(url)
@@ -146,7 +121,10 @@ def _trigger(url: str, options: CommonOptions, request_for: Callable[[RestClient
         raise KeyboardInterrupt(
             f"interrupted; Flink may still complete the {request.what}: statetool jobs {url}"
         ) from None
-    if output.is_json:
+    if opens:
+        echo_err(f"{request.what} of {job.name!r}: {path}")
+        print_info(existing_path(path, tuple(options.rebase.items()), "Flink"), options)
+    elif output.is_json:
         output.record({"job_id": job.job_id, "name": job.name, "path": path})
     else:
         output.text(path)
@@ -163,9 +141,3 @@ class _Progress:
         if seconds >= self._next:
             echo_err(f"{self._what}: in progress for {seconds:.0f} s")
             self._next += _SILENT_S
-
-
-def _time(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

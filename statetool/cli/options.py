@@ -17,7 +17,7 @@ from statetool.cli.completion import complete_operator
 from statetool.cli.group import COMMON, SectionOption
 from statetool.cli.output import Output, echo_err
 from statetool.cli.progress import expect, progress
-from statetool.cli.resolve_path import add_choices, is_snapshot, newest_snapshot, was_deleted
+from statetool.cli.resolve_path import add_choices, is_snapshot, newest_snapshot, retention_of, was_deleted
 from statetool.cluster.paths import resolve_path as resolve_url
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
 
@@ -331,17 +331,21 @@ def common_options(
 
 
 def _run_on_latest(command: Callable[[CommonOptions], None], options: CommonOptions) -> None:
-    for _ in range(_MOST_DELETED - 1):
+    for deleted in range(_MOST_DELETED - 1):
         tried = replace(options, chosen=[], jobs=[])
         start = time.monotonic()
         try:
             command(tried)
-            _check_retention(tried.jobs, time.monotonic() - start)
+            if not deleted:
+                _check_retention(tried.jobs, time.monotonic() - start)
             return
         except SnapshotNotFoundError as error:
-            if options.output.has_printed or not any(map(was_deleted, tried.chosen)):
+            gone = [path for path in tried.chosen if was_deleted(path)]
+            if options.output.has_printed or not gone:
                 raise
             echo_err(f"{error.message}; reading the next one")
+            if not deleted:
+                echo_err(f"to read the first one, set execution.checkpointing.num-retained to {retention_of(gone[0])}")
     command(options)
 
 

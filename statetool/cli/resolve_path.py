@@ -10,7 +10,7 @@ from statetool.cluster.paths import is_job
 from statetool.directories import snapshots
 from statetool.errors import SnapshotNotFoundError
 from statetool.io import files
-from statetool.io.deletion import grace_end, is_deleted
+from statetool.io.deletion import grace_end, is_deleted, needed_retention
 from statetool.snapshot.locate import METADATA_NAME
 
 _MOST_NAMED: Final = 10
@@ -46,6 +46,11 @@ def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
 def was_deleted(path: str) -> bool:
     """Return True if a snapshot existed and was deleted."""
     return is_deleted(files.join(path, METADATA_NAME), grace_end())
+
+
+def retention_of(path: str) -> str:
+    """Return how many checkpoints Flink must keep, so that a deleted one would still exist, as ``more than 3``."""
+    return needed_retention(files.join(path, METADATA_NAME))
 
 
 def add_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str, str]) -> SnapshotNotFoundError:

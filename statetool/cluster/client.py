@@ -122,6 +122,8 @@ class RestClient:
             return self._no_answer(reason, sends=body is not None)
         if len(data) > _MOST_BYTES:
             return _Failure(error=NotFlinkError(f"{self.server}{path}: an answer of over 64 MiB"), retry=False)
+        if body is None and _is_cut(data):
+            return _Failure(error=NotFlinkError(f"{self.server}{path}: half an answer"), retry=True)
         return data
 
     def _request(self, path: str, body: dict[str, Any] | None) -> urllib.request.Request:
@@ -202,6 +204,17 @@ class RestClient:
         if sends and not isinstance(reason, ConnectionRefusedError):
             retry = False
         return _Failure(error=ConnectionFailedError(problem, hint=hint), retry=retry)
+
+
+def _is_cut(data: bytes) -> bool:
+    """Return True if an answer may be the start of a JSON document: the HistoryServer sends files that it is still writing."""
+    if data and data.lstrip()[:1] not in (b"{", b"["):
+        return False
+    try:
+        json.loads(data)
+    except ValueError:
+        return True
+    return False
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

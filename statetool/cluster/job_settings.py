@@ -1,22 +1,17 @@
 """Settings of a job, and of its JobManager, by the names of Flink's options.
 
 ``/jobmanager/config`` lists the configuration of the cluster. ``/jobs/<id>/checkpoints/config`` has the checkpoint settings that are in
-effect, whether they come from the configuration or from the job's code. The vertices of a job are in ``/jobs/<id>``.
+effect, whether they come from the configuration or from the job's code.
 """
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from statetool.cluster.client import RestClient, malformed
 from statetool.cluster.jobs import Job, get_if_found
 
-_ARROW: Final = " -> "
-#: Names of SQL operators since Flink 1.15: ``GroupAggregate[4]``, ``Source: orders[1]``.
-_SQL_NAME: Final = re.compile(r"[^>]+\[\d+\]")
 _PREFIX: Final = "execution.checkpointing."
 #: The interval of jobs that only take savepoints: ``Long.MAX_VALUE``.
 _NEVER_MS: Final = (1 << 63) - 1
@@ -103,42 +98,3 @@ def _settings(tree: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
     if (backend := _BACKENDS.get(str(tree.get("state_backend")))) is not None:
         found["state.backend.type"] = (backend, backend == "hashmap")
     return found
-
-
-def read_vertices(client: RestClient, job: Job) -> dict[str, str]:
-    """Return the names of the first operators of a job's vertices by operator id, which is the id of the vertex.
-
-    A vertex has the name of all its operators, joined by arrows. The first name ends at the first arrow if the plan confirms it, or if it is
-    one of a SQL job. Otherwise the name of the vertex is returned.
-
-    Raises
-    ------
-    ConnectionFailedError, FormatError
-        As for :func:`read_cluster_settings`.
-    """
-    path = f"/jobs/{job.job_id}"
-    tree = client.get(path)
-    try:
-        plan = {str(node["id"]): str(node["description"]) for node in tree["plan"]["nodes"]}
-        return {str(v["id"]): _first_name(str(v["name"]), plan.get(str(v["id"]), "")) for v in tree["vertices"]}
-    except (LookupError, TypeError) as error:
-        raise malformed(f"{client.server}{path}", error) from None
-
-
-def _first_name(vertex: str, description: str) -> str:
-    """Return the name of the first operator of a vertex.
-
-    Examples
-    --------
-    >>> _first_name("Counts -> Filter", "Counts<br/>+- Filter<br/>")
-    'Counts'
-    >>> _first_name("GroupAggregate[4] -> Calc[5]", "[4]:GroupAggregate(groupBy=[k])<br/>+- [5]:Calc(select=[n])<br/>")
-    'GroupAggregate[4]'
-    >>> _first_name("a -> b -> Map", "a -&gt; b<br/>+- Map<br/>")
-    'a -> b'
-    """
-    planned = html.unescape(description.partition("<br/>")[0])
-    if vertex.startswith(f"{planned}{_ARROW}"):
-        return planned
-    first = vertex.partition(_ARROW)[0]
-    return first if _SQL_NAME.fullmatch(first) else vertex

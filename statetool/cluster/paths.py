@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from statetool.cluster.address import JobAddress
 from statetool.errors import ConnectionFailedError, OptionError
@@ -97,8 +97,13 @@ def resolve_directory(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
     return path if found == path else files.parent(found)
 
 
-def operator_names(path: str) -> dict[str, str]:
+def operator_names(path: str, operator_ids: Collection[str]) -> dict[str, str]:
     """Return the names of operators of a job by operator id, for the URL of a job. Empty for other paths, and without a JobManager.
+
+    Parameters
+    ----------
+    operator_ids
+        As for :func:`statetool.cluster.job_graph.operator_names`.
 
     Raises
     ------
@@ -108,12 +113,12 @@ def operator_names(path: str) -> dict[str, str]:
     address = JobAddress.parse(path)
     if address is None:
         return {}
-    from statetool.cluster.job_settings import read_vertices
+    from statetool.cluster.job_graph import read_operator_names
     from statetool.cluster.jobs import find_job
     from statetool.cluster.overview import connect
 
     try:
         client, jobs, address = connect(path)
-        return read_vertices(client, find_job(jobs, address.job, address.server))
     except ConnectionFailedError:
         return {}
+    return read_operator_names(client, find_job(jobs, address.job, address.server), operator_ids)

@@ -19,7 +19,8 @@ from statetool.cluster.jobs import (
 )
 from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError, UnknownNameError, several
 from statetool.io import files
-from statetool.snapshot.locate import METADATA_NAME, rebase_path
+from statetool.io.deletion import newer_checkpoints
+from statetool.snapshot.locate import METADATA_NAME, has_complete_metadata, rebase_path
 
 _LATEST: Final = "latest"
 #: Seconds to wait until Flink names the checkpoint that replaced a deleted one. Its answers are up to 3 s old (``web.refresh-interval``).
@@ -73,6 +74,8 @@ def _find(client: RestClient, job: Job, address: JobAddress, rebase: Sequence[tu
         if found is not None:
             return found
         fixed = (address.checkpoint or address.savepoint or _LATEST) != _LATEST
+        if not fixed and not job.has_ended and (later := _later_checkpoint(chosen, job, rebase)) is not None:
+            return later
         if fixed or job.has_ended or not _may_be_replaced(chosen, rebase) or time.monotonic() > end:
             raise _missing(chosen, job, read_history(client, job), address)
         time.sleep(_STEP_S)
@@ -120,6 +123,19 @@ def _existing(checkpoint: Checkpoint, rebase: Sequence[tuple[str, str]]) -> str 
         return None
     candidates = _candidates(checkpoint.path, rebase)
     return next((c for c in candidates if files.exists(files.join(c, METADATA_NAME))), None)
+
+
+def _later_checkpoint(checkpoint: Checkpoint, job: Job, rebase: Sequence[tuple[str, str]]) -> str | None:
+    """Return the newest complete checkpoint in the directory of a deleted one, which Flink does not name yet. ``None`` if there is none.
+
+    With a period of 1 s and one retained checkpoint, Flink names a deleted one most of the time.
+    """
+    for candidate in _candidates(checkpoint.path, rebase):
+        # Without a directory per job (execution.checkpointing.create-subdir), it may be that of another job.
+        if files.parent(candidate).rpartition("/")[2] == job.job_id and files.is_dir(files.parent(candidate)):
+            found = (path for _, path in newer_checkpoints(candidate) if has_complete_metadata(path))
+            return next(found, None)
+    return None
 
 
 def _may_be_replaced(checkpoint: Checkpoint, rebase: Sequence[tuple[str, str]]) -> bool:

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from statetool.directories.heads import SnapshotHead, checkpoint_heads
-from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, UnsupportedError, warn
-from statetool.formats.metadata.reader import columns_pay_off, parse_references
-from statetool.io import files
-from statetool.snapshot.locate import METADATA_NAME
+from statetool.errors import OptionError, UnsupportedError, warn
+from statetool.snapshot.locate import has_complete_metadata
 
 FOLLOW_OPTIONS: Final = (
     "mode",
@@ -207,7 +205,7 @@ def next_step(completed: Sequence[SnapshotHead], after: int, options: FollowOpti
         h for h in completed if (h.checkpoint_id or 0) > after and (last is None or (h.checkpoint_id or 0) <= last)
     ]
     # On file systems without atomic writes, the newest metadata may be incomplete.
-    if unread and not _is_whole(unread[-1]):
+    if unread and not has_complete_metadata(unread[-1].path):
         unread.pop()
     is_backlog = options.threshold is not None and len(unread) > options.threshold
     wanted = _thin_out(unread, options.backlog_interval_ms) if is_backlog else unread
@@ -229,17 +227,3 @@ def _thin_out(unread: Sequence[SnapshotHead], interval_ms: int) -> list[Snapshot
         if not kept or (head.modified_ms or 0) - (kept[-1].modified_ms or 0) >= interval_ms:
             kept.append(head)
     return [*kept, unread[-1]]
-
-
-def _is_whole(head: SnapshotHead) -> bool:
-    """Return True if metadata is complete.
-
-    An unsupported version raises an error, because such a checkpoint will never become readable.
-    """
-    file = files.join(head.path, METADATA_NAME)
-    try:
-        data = files.read_whole(file)
-        parse_references(data, file=file, in_columns=columns_pay_off(len(data)))
-    except (FormatError, SnapshotNotFoundError, OSError):
-        return False
-    return True

@@ -1,7 +1,8 @@
-"""Operator ids: MurmurHash3 x64 128 (seed 0) of the uid, as computed by Flink's ``StreamGraphHasherV2``."""
+"""Operator ids: MurmurHash3 x64 128 (seed 0) of the uid or of the position in the job, as computed by Flink's ``StreamGraphHasherV2``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 _M: Final = 0xFFFFFFFFFFFFFFFF
@@ -12,6 +13,24 @@ _C2: Final = 0x4CF5AD432745937F
 def operator_id_for_uid(uid: str) -> str:
     """Return the 32 hex digits of the operator id that Flink derives from ``uid``; as in Java, lone surrogates become ``?``."""
     return _murmur3_128(uid.encode("utf-8", "replace")).hex()
+
+
+def operator_id_for_position(index: int, chained: int, inputs: Iterable[str]) -> str:
+    """Return the 32 hex digits of the operator id that Flink derives for an operator without a uid.
+
+    Parameters
+    ----------
+    index
+        Number of operators before it, in the order in which Flink visits them.
+    chained
+        Number of operators that follow it in its chain.
+    inputs
+        Ids of the operators before it, in the order of its inputs.
+    """
+    digest = _murmur3_128(index.to_bytes(4, "little") * (1 + chained))
+    for operator_id in inputs:
+        digest = bytes((a * 37 ^ b) & 0xFF for a, b in zip(digest, bytes.fromhex(operator_id), strict=True))
+    return digest.hex()
 
 
 def _rotl(x: int, r: int) -> int:

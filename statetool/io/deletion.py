@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from statetool.errors import CheckpointDeletedError, FormatError, SnapshotNotFoundError
+from statetool.errors import CheckpointDeletedError, FormatError, SnapshotNotFoundError, StorageError
 from statetool.io import files
 
-_CHECKPOINT: Final = re.compile(r"chk-[0-9]+")
+_CHECKPOINT: Final = re.compile(r"chk-([0-9]+)")
 #: Another Flink thread deletes shared files, so one may disappear shortly before ``_metadata`` does.
 _GRACE_SECONDS: Final = 0.5
 _STEP_SECONDS: Final = 0.05
@@ -61,8 +61,7 @@ def grace_end() -> float:
 def is_deleted(metadata_file: str, end: float) -> bool:
     """Return True if the ``_metadata`` of a snapshot is gone; wait until ``end`` for that of a checkpoint."""
     while files.is_stored(metadata_file):
-        is_checkpoint = _CHECKPOINT.fullmatch(files.parent(metadata_file).rpartition("/")[2])
-        if not is_checkpoint or metadata_file in _STAYING:
+        if _checkpoint_id(files.parent(metadata_file)) is None or metadata_file in _STAYING:
             return False
         if time.monotonic() > end:
             _STAYING.add(metadata_file)
@@ -71,12 +70,45 @@ def is_deleted(metadata_file: str, end: float) -> bool:
     return True
 
 
+def newer_checkpoints(folder: str) -> list[tuple[int, str]]:
+    """Return the ids and directories of the checkpoints next to an existing or deleted one that are newer, the newest first.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        The directory that contained the checkpoint does not exist.
+    """
+    number = _checkpoint_id(folder)
+    directory = files.parent(folder)
+    files.forget_listing(directory)
+    ids = [_checkpoint_id(uri) for uri, is_dir in files.list_dir(directory) if is_dir]
+    newer = sorted((n for n in ids if number is not None and n is not None and n > number), reverse=True)
+    return [(n, files.join(directory, f"chk-{n}")) for n in newer]
+
+
+def needed_retention(metadata_file: str) -> str:
+    """Return how many checkpoints Flink must keep, so that a deleted one would still exist: ``more than 3``. Without newer ones: ``more``."""
+    folder, _, name = metadata_file.rpartition("/")
+    number = _checkpoint_id(folder)
+    try:
+        newer = next((n for n, path in newer_checkpoints(folder) if files.exists(files.join(path, name))), None)
+    except (SnapshotNotFoundError, StorageError, OSError):
+        newer = None
+    return "more" if newer is None or number is None else f"more than {newer - number}"
+
+
+def _checkpoint_id(folder: str) -> int | None:
+    """Return the id in the name of a checkpoint's directory, ``None`` for other names."""
+    match = _CHECKPOINT.fullmatch(folder.rstrip("/").rpartition("/")[2])
+    return int(match[1]) if match else None
+
+
 def _is_deleted(metadata_file: str) -> CheckpointDeletedError:
     folder = files.parent(metadata_file)
-    if not _CHECKPOINT.fullmatch(folder.rpartition("/")[2]):
+    if _checkpoint_id(folder) is None:
         return CheckpointDeletedError(f"{folder} was deleted while it was read", hint="read another snapshot")
     return CheckpointDeletedError(
         f"Flink deleted this checkpoint while it was read: {folder}",
-        hint="read the newest with --latest, or let Flink keep more: execution.checkpointing.num-retained "
-        "(before Flink 1.20 state.checkpoints.num-retained)",
+        hint=f"read the newest with --latest, or let Flink keep {needed_retention(metadata_file)}: "
+        "execution.checkpointing.num-retained (before Flink 1.20 state.checkpoints.num-retained)",
     )

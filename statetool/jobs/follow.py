@@ -81,7 +81,7 @@ def _follow(parsed: argparse.Namespace) -> None:
     frame = spark.readStream.format("flink-state").options(**options).load(parsed.root)
     stream = frame.writeStream.foreachBatch(fold).option("checkpointLocation", parsed.offsets)
     trigger = {"availableNow": True} if parsed.once else {"processingTime": parsed.every}
-    deleted, batch = 0, None
+    deleted, batch, has_advised = 0, None, False
     while True:
         query = stream.trigger(**trigger).start()
         try:
@@ -97,7 +97,10 @@ def _follow(parsed: argparse.Namespace) -> None:
             batch = progress["batchId"] if progress is not None else batch
             if options["failOnDataLoss"] == "true" or deleted > _MOST_DELETED:
                 raise
-            echo_err(f"{error.message}; reading the next one")
+            # The message of a task's error names the number of checkpoints to retain.
+            what = "another checkpoint was deleted while it was read" if has_advised else error.message
+            echo_err(f"{what}; reading the next one")
+            has_advised = True
 
 
 if __name__ == "__main__":

@@ -102,7 +102,11 @@ class Exporter:
             raise target.error
         if known.collected is None or target != known.target:
             with noticing_deletion(files.join(target.path, METADATA_NAME)):
-                known.collected = collect(self._open(target.path), target, self._read, self._each)
+                inventory = self._open(target.path)
+                if target.read_names is not None and not inventory.stores_names:
+                    ids = {label.operator_id for label in inventory.labels}
+                    inventory = inventory.with_names(target.read_names(ids))
+                known.collected = collect(inventory, target, self._read, self._each)
             known.target = target
         if self._ends is not None:
             known.lag = Samples()  # an earlier lag is wrong as soon as the end offsets are not known

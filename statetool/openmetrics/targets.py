@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from statetool.cluster.address import JobAddress
@@ -14,6 +15,8 @@ from statetool.errors import StatetoolError
 from statetool.io import files
 from statetool.io.listing import FoundFile, stat
 from statetool.snapshot.locate import METADATA_NAME, find_metadata
+
+ReadNames: TypeAlias = Callable[[Collection[str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,8 @@ class Target:
         The snapshot. Empty if it was not found, because of ``error``.
     metadata_file
         Its metadata file. As long as this is the same, the snapshot is the same.
+    read_names
+        Returns the names of operators by operator id for the ids of a snapshot's operators. ``None`` without a JobManager.
     """
 
     job_id: str
@@ -35,6 +40,7 @@ class Target:
     path: str = ""
     metadata_file: FoundFile | None = None
     error: StatetoolError | None = None
+    read_names: ReadNames | None = field(default=None, compare=False, repr=False)
 
 
 Find: TypeAlias = Callable[[], list[Target]]
@@ -61,20 +67,28 @@ def targets_of(path: str, rebase: Sequence[tuple[str, str]] = ()) -> Find:
 
 
 def _of_server(url: str, rebase: Sequence[tuple[str, str]]) -> list[Target]:
+    from statetool.cluster.job_graph import read_operator_names
     from statetool.cluster.servers import open_server  # an HTTP client, which paths do not need
     from statetool.cluster.snapshots import find_snapshots
 
-    address = JobAddress.parse(url)
-    assert address is not None
+    parsed = JobAddress.parse(url)
+    assert parsed is not None
+    client, address = open_server(parsed)
     return [
-        _target(job.job_id, job.name, found)
+        _target(job.job_id, job.name, found, partial(read_operator_names, client, job))
         if isinstance(found, str)
         else Target(job_id=job.job_id, job_name=job.name, error=found)
-        for job, found in find_snapshots(*open_server(address), rebase)
+        for job, found in find_snapshots(client, address, rebase)
     ]
 
 
-def _target(job_id: str, job_name: str, path: str) -> Target:
+def _target(job_id: str, job_name: str, path: str, read_names: ReadNames | None = None) -> Target:
     metadata_file = find_metadata(path)
     directory = files.parent(files.canonical(metadata_file))
-    return Target(job_id=job_id or job_of(directory), job_name=job_name, path=path, metadata_file=stat(metadata_file))
+    return Target(
+        job_id=job_id or job_of(directory),
+        job_name=job_name,
+        path=path,
+        metadata_file=stat(metadata_file),
+        read_names=read_names,
+    )

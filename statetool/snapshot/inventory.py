@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from statetool.errors import FormatError, OptionError, UnknownNameError
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata, write_metadata
@@ -29,6 +29,9 @@ from statetool.types.operators import OperatorLabel
 if TYPE_CHECKING:
     from statetool.serializers.base import Serializer
     from statetool.sql_plans.compiled_plan import CompiledPlan
+
+#: Version of the metadata that first has names and uids of operators.
+_NAMES_SINCE: Final = 5
 
 
 class Inventory:
@@ -137,6 +140,11 @@ class Inventory:
         if isinstance(uids, str):
             raise OptionError("with_uids takes a list of uids, not a string")
         return self._opener(self.path)(uids=(*self.given_uids, *uids), columns_from_plan=self.columns_from_plan)
+
+    @property
+    def stores_names(self) -> bool:
+        """Whether the metadata stores names and uids of operators: since Flink 2.0."""
+        return self.metadata.version >= _NAMES_SINCE
 
     def with_names(self, names: Mapping[str, str]) -> Inventory:
         """Return the inventory with names, by operator id, for operators whose name the metadata does not store."""

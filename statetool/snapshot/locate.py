@@ -14,6 +14,7 @@ from statetool.formats.metadata.handles import (
     SegmentHandle,
     StreamHandle,
 )
+from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.formats.stream import Stream
 from statetool.io import files, small_files
 from statetool.io.deletion import check_deletion
@@ -41,6 +42,23 @@ def find_metadata(path: str) -> str:
     below = [uri for uri, is_dir in files.list_dir(path) if is_dir and files.exists(files.join(uri, METADATA_NAME))]
     hint = f"did you mean one of: {', '.join(below[:5])}" if below else "point to a savepoint-... or chk-N directory"
     raise SnapshotNotFoundError(f"{path} has no {METADATA_NAME} file", hint=hint)
+
+
+def has_complete_metadata(path: str) -> bool:
+    """Return True if the metadata of a snapshot is complete. Not all file systems write it atomically.
+
+    Raises
+    ------
+    UnsupportedError
+        Its version is not known, so waiting will not make it readable.
+    """
+    file = files.join(path, METADATA_NAME)
+    try:
+        data = files.read_whole(file)
+        parse_references(data, file=file, in_columns=columns_pay_off(len(data)))
+    except (FormatError, SnapshotNotFoundError, OSError):
+        return False
+    return True
 
 
 @dataclass(slots=True)

@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from statetool.classes.jar_classes import JarClasses
-from statetool.cluster.paths import resolve_path
+from statetool.cluster.paths import resolve_directory, resolve_path
 from statetool.declaring.classes import python_types, read_declarations
+from statetool.directories.following import FOLLOW_OPTIONS
 from statetool.errors import OptionError
 from statetool.serializers.base import Serializer
 from statetool.snapshot.inventory import Inventory
@@ -84,7 +85,7 @@ class SnapshotOptions:
 
 
 def resolve_job(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
-    """Return options whose path is a snapshot if it was the URL of a job.
+    """Return options whose path is a snapshot if it was the URL of a job, or the directory of its checkpoints if an option follows them.
 
     Called once per read, on the driver: schema, plan and tasks then use the same checkpoint.
     """
@@ -92,7 +93,8 @@ def resolve_job(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
     if not path or "://" not in path:
         return options
     moved = parse_object("rebase", options.get("rebase", "{}"))
-    options["path"] = resolve_path(path, tuple(moved.items()))
+    follows = {name.lower() for name in options} & {name.lower() for name in FOLLOW_OPTIONS}
+    options["path"] = (resolve_directory if follows else resolve_path)(path, tuple(moved.items()))
     return options
 
 

@@ -111,7 +111,7 @@ class FlinkStateSource(DataSource):
         if not is_root(self.options):
             raise OptionError(
                 "a stream needs a directory of checkpoints",
-                hint="load the directory of the job, or read this snapshot with spark.read",
+                hint="load the directory of the job, add the option mode to the URL of a job, or read this snapshot with spark.read",
             )
         return CheckpointStream(CheckpointTable.of(self.options))
 

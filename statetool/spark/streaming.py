@@ -122,6 +122,7 @@ class CheckpointTable:
     lost: set[int] = field(default_factory=set)
     #: Heads of checkpoints by directory, each read once.
     _heads: dict[str, SnapshotHead] = field(default_factory=dict)
+    _has_advised: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CheckpointTable:
@@ -239,24 +240,28 @@ class CheckpointTable:
             yield CheckpointPartition(scanned.head, unit, against, changes=change, row_bytes=scanned.options.row_bytes)
 
     def _report_lost_base(self, checkpoint_id: int, error: SnapshotNotFoundError) -> None:
-        message = f"checkpoint {checkpoint_id}, with which the next one is to be compared, was deleted: {error}"
-        if self.follow.fail_on_data_loss:
-            raise CheckpointDeletedError(
-                message,
-                hint="keep more (execution.checkpointing.num-retained), or set failOnDataLoss to false: the next one then comes "
-                "whole, with null in compared_with",
-            ) from error
-        warn(message, stacklevel=2)
+        message = f"checkpoint {checkpoint_id}, with which the next one is to be compared, was deleted: {error.message}"
+        instead = "the next one then comes whole, with null in compared_with"
+        self._report_deletion(checkpoint_id, message, instead, error)
 
     def _report_lost(self, checkpoint_id: int, error: SnapshotNotFoundError) -> None:
-        message = f"checkpoint {checkpoint_id} was deleted before it was read: {error}"
-        if self.follow.fail_on_data_loss:
-            raise CheckpointDeletedError(
-                message,
-                hint="keep more (execution.checkpointing.num-retained), or set failOnDataLoss to false to go on without it",
-            ) from error
+        message = f"checkpoint {checkpoint_id} was deleted before it was read: {error.message}"
+        self._report_deletion(checkpoint_id, message, "the query then goes on without it", error)
         self.lost.add(checkpoint_id)
-        warn(message, stacklevel=2)
+
+    def _report_deletion(self, checkpoint_id: int, message: str, instead: str, error: SnapshotNotFoundError) -> None:
+        """Raise an error, or warn; the first warning names the number of checkpoints that Flink should retain."""
+        advice = f"let Flink keep {self._needed_retention(checkpoint_id)} (execution.checkpointing.num-retained)"
+        if self.follow.fail_on_data_loss:
+            hint = f"{advice}, or set failOnDataLoss to false: {instead}"
+            raise CheckpointDeletedError(message, hint=hint) from error
+        warn(message if self._has_advised else f"{message}. To read all, {advice}", stacklevel=3)
+        self._has_advised = True
+
+    def _needed_retention(self, checkpoint_id: int) -> str:
+        """Return how many checkpoints Flink must keep, so that a deleted one would still exist: those completed since, and one more."""
+        newest = max((head.checkpoint_id or 0 for head in self.completed()), default=checkpoint_id)
+        return f"more than {newest - checkpoint_id}" if newest > checkpoint_id else "more"
 
     def _check_columns(self, checkpoint_id: int, expected: pa.Schema, actual: pa.Schema) -> None:
         if actual.equals(expected):

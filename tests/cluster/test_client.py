@@ -137,6 +137,16 @@ def test_a_busy_server_is_asked_again(rest: FlinkRest) -> None:
     assert len(rest.requests) == 7
 
 
+@pytest.mark.parametrize("half", [b"", b'{"jobs": [{"jid'])
+def test_half_an_answer_is_asked_for_again(rest: FlinkRest, half: bytes) -> None:
+    halves = [half, half]
+    rest.first = lambda method, path, headers: (200, halves.pop(), _JSON) if halves else None
+    assert RestClient(rest.url).get("/jobs/overview")["jobs"]
+    assert len(rest.requests) == 3
+    rest.first = lambda method, path, headers: (200, half, _JSON)
+    assert "half an answer" in str(raised(RestClient(rest.url)))
+
+
 def test_a_request_that_may_have_been_received_is_not_sent_again(
     rest: FlinkRest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import fields
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import statetool
 from statetool.cli.main import cli
 from statetool.cluster import client as client_module
 from statetool.cluster import triggers
@@ -87,6 +90,34 @@ def test_commands_read_the_newest_checkpoint(rest: FlinkRest) -> None:
     assert (rest.folder / "copied" / "_metadata").exists()
 
 
+_HEAD = """
+import json, sys
+from statetool.cli import options
+from statetool.cli.main import cli
+options._LEAST_CHECKED_S = 1e9  # on a slow machine, a read of over 1 s would be compared with the retention
+cli(["head", sys.argv[1], "timers", "keyed_state", "-n", "2"], standalone_mode=False)
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+def test_the_first_rows_take_two_requests_and_no_java(rest: FlinkRest) -> None:
+    newest(rest)
+    # Without PATH and JAVA_HOME, no program can be started.
+    done = subprocess.run(
+        [sys.executable, "-c", _HEAD, f"flink://{rest.host}/orders"],
+        env={"PYTHONPATH": str(Path(statetool.__file__).parents[1]), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *rows, modules = done.stdout.splitlines()
+    assert len(rows) == 3
+    assert [path.rpartition("/")[2] for _, path, *_ in rest.requests] == ["overview", "checkpoints"]
+    assert not {"pyspark", "py4j", "pandas", "jpype", "requests", "aiohttp", "kubernetes"}.intersection(
+        json.loads(modules)
+    )
+
+
 def test_a_savepoint_is_triggered_and_its_path_printed(rest: FlinkRest) -> None:
     done = run("savepoint", f"flink://{rest.host}/orders", "--to", "/savepoints", "--format", "native")
     assert done.stdout.startswith(f"file:{rest.folder}/savepoints/savepoint-{rest.jobs['orders'][:6]}-")
@@ -94,6 +125,17 @@ def test_a_savepoint_is_triggered_and_its_path_printed(rest: FlinkRest) -> None:
     (sent,) = (r for r in rest.requests if r[0] == "POST")
     assert sent[1] == f"/jobs/{rest.jobs['orders']}/savepoints"
     assert sent[3] == {"target-directory": "/savepoints", "cancel-job": False, "formatType": "NATIVE"}
+
+
+def test_a_savepoint_is_opened_on_request(rest: FlinkRest) -> None:
+    command = ["savepoint", f"flink://{rest.host}/orders", "--to", "/savepoints", "--format", "native"]
+    path = Path(run(*command).stdout.strip().removeprefix("file:"))
+    shutil.copytree(SAVEPOINT, rest.folder / "elsewhere" / path.name)
+    moved = ["--rebase", f"file:{rest.folder}/savepoints={rest.folder}/elsewhere"]
+    shown = run(*command, "--open", *moved).stdout
+    assert shown == run("info", str(rest.folder / "elsewhere" / path.name)).stdout
+    assert json.loads(run(*command, "--open", *moved, "--json").stdout)["operators"]
+    assert f"file:{path}, which Flink names, does not exist here" in run(*command, "--open", code=3).stderr
 
 
 def test_a_job_is_only_stopped_on_request(rest: FlinkRest) -> None:

@@ -15,18 +15,27 @@ from statetool.advice.live_job import LiveJob
 from statetool.cli.main import cli
 from statetool.errors import OptionError, SnapshotNotFoundError, UnknownNameError
 from tests.support.flink.standalone.cluster import StandaloneCluster
+from tests.support.flink.versions import flink_versions, release_of
 from tests.support.metrics import Metrics
 from tests.support.spark.data_sources import data_sources
 from tools.flink_jars import DEFAULT_VERSIONS
 
 pytestmark = pytest.mark.full
+#: The oldest release whose REST API is supported, and those that all tests run with.
+VERSIONS = (*DEFAULT_VERSIONS, "1.13.6")
 OFTEN = {
     "execution_checkpointing_interval": "500 ms",
     "execution_checkpointing_externalized__checkpoint__retention": "RETAIN_ON_CANCELLATION",
 }
 
 
-@pytest.fixture(scope="module", params=DEFAULT_VERSIONS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test once per release."""
+    if "cluster" in metafunc.fixturenames:
+        metafunc.parametrize("cluster", flink_versions(metafunc, VERSIONS), indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
     with StandaloneCluster(request.param, tmp_path_factory.mktemp("cluster")) as running:
         yield running
@@ -83,6 +92,10 @@ def test_two_jobs_of_one_name(cluster: StandaloneCluster) -> None:
     cluster.cancel(jobs[0])
     with pytest.raises(SnapshotNotFoundError, match="no completed checkpoint"):
         statetool.load(url)
+    if release_of(cluster.version) < (1, 17):
+        assert "needs 1.17. run: statetool savepoint" in run("checkpoint", url, code=3).stderr
+        cluster.cancel(jobs[1])
+        return
     path = run("checkpoint", url).stdout.strip()
     assert f"{jobs[1]}/chk-1" in path
     cluster.wait("the checkpoint", lambda: _opened(url) == path)
@@ -95,7 +108,12 @@ def test_a_savepoint_is_taken_and_opened(cluster: StandaloneCluster, orders: str
     dry = json.loads(run("savepoint", url, "--to", str(tmp_path), "--dry-run", "--json").stdout)
     assert dry["request"] == f"POST {cluster.url}/jobs/{orders}/savepoints"
     assert list(tmp_path.iterdir()) == []
-    path = run("savepoint", url, "--to", tmp_path.as_uri(), "--format", format).stdout.strip()
+    request = ["savepoint", url, "--to", tmp_path.as_uri()]
+    if release_of(cluster.version) >= (1, 15):
+        request += ["--format", format]
+    else:  # it has one format
+        assert "needs 1.15. remove --format" in run(*request, "--format", format, code=3).stderr
+    path = run(*request).stdout.strip()
     before = counts(path)
     assert len(before) == 500
     assert cluster.state(orders) == "RUNNING"
@@ -195,8 +213,33 @@ def test_advice_and_directories_by_url(cluster: StandaloneCluster, orders: str) 
 
 def test_operators_have_the_names_of_the_job(cluster: StandaloneCluster, orders: str) -> None:
     url = f"flink://127.0.0.1:{cluster.port}/orders"
+    names = {"Source: Sequence Source", "Counts", "Filter"}
     operators = json.loads(run("info", url, "--json").stdout)["operators"]
-    assert {"Source: Sequence Source", "Counts"} <= {operator["name"] for operator in operators}
+    assert {operator["name"] for operator in operators} == names
+    labels = Metrics(run("metrics", cluster.url).stdout).values("operator_parallelism", "job_name", "operator_name")
+    assert {name for job, name in labels if job == "orders"} == names
+
+
+def test_operators_without_a_uid_have_the_names_of_the_plan(cluster: StandaloneCluster) -> None:
+    expected = {
+        "sql": {"Source: orders[1]", "GroupAggregate[3]", "Calc[4]", "a sink"},
+        "chains": {"Source: numbers", "a -> b", "even (2)", "last, even", "nowhere", "odd", "keyed", "nothing"},
+    }
+    if release_of(cluster.version) < (1, 15):  # SQL operators have longer names, and the plan does not show forks
+        scan = "TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id, amount])"
+        aggregate = "GroupAggregate(groupBy=[id], select=[id, SUM(amount) AS EXPR$1])"
+        calc = "Calc(select=[id, EXPR$1], where=[(EXPR$1 <> 7:BIGINT)])"
+        expected["sql"] = {f"Source: {scan}", aggregate, calc, "a sink"}
+        chain = "Source: numbers -> a -> b -> (even (2) -> last, even -> nowhere, odd)"
+        expected["chains"] = {chain, "keyed", "nothing", ""}
+    for plan, names in expected.items():
+        job = cluster.submit(plan, plan, "PlannedJobs", **OFTEN)
+        cluster.wait_until(job, "RUNNING")
+        cluster.wait_for_checkpoint(job)
+        operators = statetool.load(f"flink://127.0.0.1:{cluster.port}/{plan}").operators.values()
+        found = {operator.inventory.label.name for operator in operators}
+        assert {"a sink" if "totals" in name else name for name in found} == names
+        cluster.cancel(job)
 
 
 def _opened(url: str) -> Any:
@@ -206,8 +249,9 @@ def _opened(url: str) -> Any:
         return None
 
 
+@pytest.mark.since(1, 17)
 @data_sources
-def test_spark_reads_one_checkpoint_of_a_job(cluster: StandaloneCluster, spark: Any) -> None:
+def test_spark_reads_one_checkpoint_of_a_job(cluster: StandaloneCluster, spark: Any, tmp_path: Path) -> None:
     job = cluster.submit("on-spark")
     cluster.wait_until(job, "RUNNING")
     url = f"flink://127.0.0.1:{cluster.port}/on-spark"
@@ -224,4 +268,8 @@ def test_spark_reads_one_checkpoint_of_a_job(cluster: StandaloneCluster, spark: 
     states = spark.read.format("flink-state-metadata").option("table", "states").load(url)
     assert "count" in {row.name for row in states.collect()}
     assert len(statetool.catalog(spark, url)) == 2
+    following = spark.readStream.format("flink-state").options(operatorUid="counts", mode="full").load(url)
+    query = following.writeStream.format("memory").queryName("live").option("checkpointLocation", str(tmp_path))
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert {tuple(row)[1] for row in spark.table("live").groupBy("checkpoint_id").count().collect()} == {500}
     cluster.cancel(job)

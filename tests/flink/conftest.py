@@ -11,6 +11,7 @@ import pytest
 from tests.support.flink import pairs
 from tests.support.flink.corpus_cases import case_folder, case_folders
 from tests.support.flink.machine import JARRED, MESSAGES, FlinkMachine
+from tests.support.flink.versions import flink_versions
 from tools.flink_jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
 from tools.maven import maven_jars
 
@@ -18,10 +19,7 @@ from tools.maven import maven_jars
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test with the fixture of a machine once per release; the quick run only uses the newest."""
     for machine in {"flink", "avro_flink", "jarred_flink"}.intersection(metafunc.fixturenames):
-        given = metafunc.config.getoption("--flink-versions")
-        versions = [v.strip() for v in given.split(",")] if given else list(DEFAULT_VERSIONS)
-        if since := metafunc.definition.get_closest_marker("since"):
-            versions = [v for v in versions if tuple(map(int, v.split(".")[:2])) >= since.args]
+        versions = flink_versions(metafunc, DEFAULT_VERSIONS)
         releases = [pytest.param(v, marks=pytest.mark.full if i else ()) for i, v in enumerate(versions)]
         metafunc.parametrize(machine, releases, indirect=True, scope="session")
 

@@ -79,6 +79,20 @@ def test_it_is_an_error_of_its_own(job: Path, tmp_path: Path, delete: Delete, re
     assert "state.checkpoints.num-retained" in error.value.hint
 
 
+def test_the_error_names_the_number_of_checkpoints_to_retain(job: Path) -> None:
+    first = Path(checkpoint_of(job))
+    savepoint = statetool.load(str(first))
+    metadata_and_private_files(job)
+    for later, has_metadata in ((2, True), (3, True), (4, False)):
+        folder = first.with_name(f"chk-{int(first.name[4:]) + later}")
+        folder.mkdir()
+        if has_metadata:  # the last one is in progress
+            (folder / "_metadata").touch()
+    with pytest.raises(CheckpointDeletedError) as error:
+        savepoint.metadata_rows("states")
+    assert "let Flink keep more than 3: execution.checkpointing.num-retained" in error.value.hint
+
+
 @pytest.mark.parametrize("delete", WAYS)
 def test_tasks_that_were_planned_before(job: Path, delete: Delete) -> None:
     savepoint = statetool.load(checkpoint_of(job))
@@ -126,6 +140,7 @@ def test_latest_takes_the_next(job: Path, monkeypatch: pytest.MonkeyPatch, tmp_p
     )
     assert result.exit_code == 0, result.output
     assert "reading the next one" in result.stderr
+    assert result.stderr.count("set execution.checkpointing.num-retained to more than 1") == 1
 
 
 def test_a_listing_leaves_out_what_was_deleted_meanwhile(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:

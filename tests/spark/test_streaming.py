@@ -169,6 +169,22 @@ def test_a_query_that_ends_with_a_deleted_checkpoint_reads_the_next(job: Path, p
     assert stream.latestOffset(end, None) == end
 
 
+def test_the_number_of_checkpoints_to_retain_is_said_once(job: Path) -> None:
+    table = CheckpointTable.of({"path": str(job), "operatorUid": "timers", "failOnDataLoss": "false"})
+    schema = table.schema
+    checkpoint(job, 7, of=4)
+    shutil.rmtree(job / "chk-3")
+    shutil.rmtree(job / "chk-4")
+    with pytest.warns(UserWarning, match="deleted before it was read") as warned:
+        assert table.partitions([3, 4, 7], schema)
+    first, second = (str(warning.message) for warning in warned)
+    assert first.endswith("To read all, let Flink keep more than 4 (execution.checkpointing.num-retained)")
+    assert "num-retained" not in second
+    strict = CheckpointTable.of({"path": str(job), "operatorUid": "timers"})
+    with pytest.raises(CheckpointDeletedError, match=r"let Flink keep more than 3 .* or set failOnDataLoss to false"):
+        strict.partitions([4], schema)
+
+
 def test_tasks_of_a_deleted_checkpoint_say_so(spark: Any, job: Path) -> None:
     frame = statetool.load(str(job / "chk-4"), spark, local_bytes=0)["timers"].keyed_state()
     for file in (job / "chk-4").iterdir():

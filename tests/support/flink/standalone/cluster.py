@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import socket
@@ -39,6 +40,8 @@ class StandaloneCluster:
         Release, such as ``2.3.0``.
     work
         Folder for its files.
+    retained
+        Number of checkpoints that jobs keep.
 
     Raises
     ------
@@ -46,8 +49,9 @@ class StandaloneCluster:
         There is no JDK, or the release cannot be downloaded.
     """
 
-    def __init__(self, version: str, work: Path) -> None:
+    def __init__(self, version: str, work: Path, *, retained: int = 3) -> None:
         self.version = version
+        self._retained = retained
         self.work = Path(tempfile.mkdtemp(dir=work))
         self.checkpoints = self.work / "checkpoints"
         self.port = _free_port()
@@ -92,8 +96,8 @@ class StandaloneCluster:
             "taskmanager.memory.jvm-metaspace.size": "256m",
             "taskmanager.memory.jvm-overhead.min": "192m",
             "taskmanager.memory.jvm-overhead.max": "192m",
-            "execution.checkpointing.num-retained": 3,
-            "state.checkpoints.num-retained": 3,
+            "execution.checkpointing.num-retained": self._retained,
+            "state.checkpoints.num-retained": self._retained,
             "rest.address": "127.0.0.1",
             "rest.bind-address": "127.0.0.1",
             "rest.port": self.port,
@@ -145,7 +149,7 @@ class StandaloneCluster:
             try:
                 if found := holds():
                     return found
-            except (OSError, KeyError, json.JSONDecodeError):
+            except (OSError, KeyError, http.client.HTTPException, json.JSONDecodeError):
                 pass
             running = all(process.poll() is None for process in self._processes) and time.monotonic() < end
             assert running, f"{what}: waited too long: {(self.work / 'log.txt').read_text()[-4000:]}"
@@ -166,15 +170,15 @@ class StandaloneCluster:
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
             return str(json.load(answer)["filename"]).rpartition("/")[2]
 
-    def submit(self, name: str, mode: str = "run", **options: str) -> str:
-        """Start a job and return its id. Underscores in the names of options stand for dots, two for a hyphen."""
+    def submit(self, name: str, mode: str = "run", program: str = "CountingJob", **options: str) -> str:
+        """Start a job of a program in ``jobs`` and return its id. Underscores in the names of options stand for dots, two for a hyphen."""
         conf = {
             "execution.checkpointing.dir": self.checkpoints.as_uri(),
             "state.checkpoints.dir": self.checkpoints.as_uri(),
             **{key.replace("__", "-").replace("_", "."): value for key, value in options.items()},
         }
         arguments = [name, mode, *(f"{key}={value}" for key, value in conf.items())]
-        request = {"entryClass": "jobs.CountingJob", "programArgsList": arguments}
+        request = {"entryClass": f"jobs.{program}", "programArgsList": arguments}
         return str(self.call(f"/jars/{self._jar}/run", request)["jobid"])
 
     def state(self, job: str) -> str:

@@ -12,7 +12,8 @@ import org.apache.flink.streaming.api.checkpoint.CheckpointedFunction;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * Counts numbers by key. The arguments are the job's name, what it does (run, finish, fail, decline), and its options as KEY=VALUE.
+ * Counts numbers by key. The arguments are the job's name, what it does (run, finish, fail, decline), and its options as KEY=VALUE. The
+ * option jobs.keys is the number of keys.
  */
 public final class CountingJob {
     private CountingJob() {}
@@ -27,25 +28,34 @@ public final class CountingJob {
         env.setParallelism(1);
         env.setMaxParallelism(16);
         long numbers = args[1].equals("finish") ? 100 : Long.MAX_VALUE / 2;
-        env.fromSequence(0, numbers).uid("numbers").keyBy(new Key()).map(new Count(args[1])).returns(Types.LONG).uid("counts").name("Counts")
+        long keys = Long.parseLong(conf.toMap().getOrDefault("jobs.keys", "500"));
+        env.fromSequence(0, numbers).uid("numbers").keyBy(new Key(keys)).map(new Count(args[1], keys)).returns(Types.LONG).uid("counts").name("Counts")
                 .filter(value -> false);
         env.execute(args[0]);
     }
 
     /** Spreads numbers over keys. */
     static final class Key implements KeySelector<Long, Long> {
+        private final long keys;
+
+        Key(long keys) {
+            this.keys = keys;
+        }
+
         @Override
         public Long getKey(Long value) {
-            return value % 500;
+            return value % keys;
         }
     }
 
     /** Counts the numbers of its key. */
     static final class Count extends RichMapFunction<Long, Long> implements CheckpointedFunction {
         private final String mode;
+        private final long keys;
 
-        Count(String mode) {
+        Count(String mode, long keys) {
             this.mode = mode;
+            this.keys = keys;
         }
 
         @Override
@@ -55,7 +65,7 @@ public final class CountingJob {
             }
             ValueState<Long> count = getRuntimeContext().getState(new ValueStateDescriptor<>("count", Types.LONG));
             count.update(count.value() == null ? 1 : count.value() + 1);
-            if (value % 20 == 0) {
+            if (value % 20 == 0 && value >= keys) { // the first number of each key at once
                 Thread.sleep(1);
             }
             return value;
