@@ -199,6 +199,9 @@ def test_values_set_in_windows_are_fired(
     statetool.set_values(source, path, "win-tumble-reduce", tumbling["key"], change, namespace=window)
     tumbling["value"][1] = 100_000
 
+    if "win-session-reduce" not in expected:  # the job of checkpoints has fewer operators
+        assert restored_differences(flink, tmp_path, expected, backend, tmp_path / "one") == []
+        return
     # Sessions are named as the timers and tables show them, which may be another window than the one that stores the contents.
     sessions = expected["win-session-reduce"]["keyed_state"]["states"]
     merged = sessions["merging-window-set"]["rows"][0]

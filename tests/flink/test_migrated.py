@@ -90,7 +90,10 @@ def test_every_migration_that_is_caught_up_restores_with_its_values(
         plan = with_choices(plan, one)
     statetool.migrate(a, str(tmp_path / "migrated"), plan=plan)
     statetool.catch_up(str(tmp_path / "migrated"), a, b, str(tmp_path / "caught-up"), plan=plan)
-    assert_restores_as(flink, tmp_path, backend, tmp_path / "caught-up", later_migrations)
+    # The later contents of a value that is a map are not those of a map state. Their bytes are compared in tests/migration/test_catch_up.py.
+    alike = [one for one in later_migrations if (one.old.kind == "map") is (one.new.kind == "map")]
+    assert len(alike) > len(MIGRATIONS) - 3
+    assert_restores_as(flink, tmp_path, backend, tmp_path / "caught-up", alike)
 
 
 def migrate_and_restore(flink: FlinkMachine, work: Path, backend: str, migrations: Sequence[Migration]) -> None:
