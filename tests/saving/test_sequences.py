@@ -1,0 +1,382 @@
+"""Random sequences of all writing verbs: after each step, everything is as a plain model of the entries says.
+
+A verb may refuse; then it must have written nothing. Operators that a verb does not concern keep their bytes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import statetool as st
+from statetool.errors import StatetoolError
+from statetool.formats.operator_id import operator_id_for_uid
+from statetool.hashing.keys import decode_key
+from statetool.saving.streams.filters import key_bounds
+from statetool.tables.scan import encode_keys
+from statetool.types import Scalar
+from tests.support.checks.corpus_check import find_cases
+from tests.support.corpora.kryo_classes import CLASSES
+from tests.support.quick import examples
+from tests.support.snapshots.stored import stream_bytes
+
+#: Snapshots with in-flight data, which most verbs refuse, and one whose job had ended.
+LEFT_OUT: Final = ("unaligned", "unaligned-inline", "finished")
+UIDS: Final = (
+    "timers", "with-ttl", "orders", "op-lists", "by-tuple", "collections-by-string", "win-count", "win-tumble-reduce",
+    "keyed-broadcast",
+)  # fmt: skip
+#: Steps after which a sequence begins again with another snapshot.
+LENGTH: Final = 25
+
+
+class Entry(NamedTuple):
+    """An entry without its key group: ``before`` is the time of a timer, ``rest`` the namespace and user key."""
+
+    state: str
+    before: bytes
+    key: bytes
+    rest: bytes
+    value: bytes
+
+
+@dataclass
+class Model:
+    """What an operator has."""
+
+    entries: Counter[Entry]
+    elements: Counter[tuple[str, bytes]]
+    max_parallelism: int
+    streams: list[bytes] = field(compare=False)
+
+    def only(self, chosen: Callable[[Entry], bool]) -> Model:
+        return Model(
+            Counter({e: n for e, n in self.entries.items() if chosen(e)}), self.elements, self.max_parallelism, []
+        )
+
+    def mapped(self, changed: Callable[[Entry], Entry]) -> Model:
+        return Model(Counter({changed(e): n for e, n in self.entries.items()}), self.elements, self.max_parallelism, [])
+
+    def with_limit(self, max_parallelism: int) -> Model:
+        return Model(self.entries, self.elements, max_parallelism, [])
+
+
+def model_of(operator: st.Operator) -> Model:
+    entries: Counter[Entry] = Counter()
+    for source in operator.inventory.keyed.sources(raw=True):
+        header = source.header()
+        for batch in source.batches():
+            raw = bytes(batch.data)
+            start, end = key_bounds(header, batch)
+            columns = (batch.state, batch.key, start, end, batch.key_end, batch.value, batch.value_end)
+            for state, key, a, b, key_end, value, value_end in zip(*(c.tolist() for c in columns), strict=True):
+                name = header.states[state].name
+                entries[Entry(name, raw[key:a], raw[a:b], raw[b:key_end], raw[value:value_end])] += 1
+    elements: Counter[tuple[str, bytes]] = Counter()
+    for stream in operator.inventory.elements.streams:
+        with stream.stream.open() as f:
+            for name in stream.offsets:
+                for a, b in stream.ranges(name):
+                    elements[name, bytes(f.read_at(a, b - a))] += 1
+    return Model(entries, elements, operator.inventory.state.max_parallelism, stream_bytes(operator.inventory))
+
+
+class Refused(Exception):
+    """A verb that does not apply to the current snapshot."""
+
+
+class Walk:
+    """A sequence of verbs over snapshots of a corpus."""
+
+    def __init__(self, corpus: Path, work: Path, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.work = work
+        self.starts = [c for c in find_cases(corpus, None) if c.folder.name.partition("-")[2] not in LEFT_OUT]
+        self.done: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.number = 0
+        self.restart()
+
+    def restart(self) -> None:
+        case = self.random.choice(self.starts)
+        self.pristine, self.path = str(case.metadata.parent), self.target()
+        #: Uids by operator id. Releases before 2.0 do not store them.
+        self.uids = {operator_id_for_uid(uid): uid for uid in case.expected["operators"]}
+        self.name = case.folder.name
+        st.drop(self.load(self.pristine), self.path, [u for u in self.load(self.pristine).operators if u not in UIDS])
+        self.models = self.read(self.path)
+        self.first = dict(self.models)
+        self.steps = 0
+
+    def target(self) -> str:
+        self.number += 1
+        return str(self.work / f"step-{self.number}")
+
+    def load(self, path: str) -> st.Savepoint:
+        ids = (o.operator_id for o in st.load(path).inventory.metadata.operators)
+        return st.load(path, uids=[self.uids[i] for i in ids if i in self.uids], declarations=CLASSES)
+
+    def read(self, path: str) -> dict[str, Model]:
+        return {uid: model_of(operator) for uid, operator in self.load(path).operators.items()}
+
+    # ---- choices ------------------------------------------------------------------------------
+
+    def keyed(self, kinds: Iterable[str] = ("int32", "int64", "string")) -> str:
+        sp = self.load(self.path)
+        wanted = [
+            uid
+            for uid, op in sp.operators.items()
+            if op.inventory.keyed_states
+            and (key := op.inventory.keyed.key) is not None
+            and isinstance(key.logical, Scalar)
+            and key.logical.name in kinds
+            and self.models[uid].entries
+        ]
+        if not wanted:
+            raise Refused
+        return self.random.choice(wanted)
+
+    def keys_of(self, uid: str, most: int) -> dict[Any, set[bytes]]:
+        """Return some plain keys of an operator with their bytes."""
+        inventory = self.load(self.path)[uid].inventory
+        serializer = inventory.keyed.needed_key()
+        raws = sorted({e.key for e in self.models[uid].entries})
+        plain = [
+            decode_key(serializer, np.frombuffer(raw, dtype=np.uint8), 0, len(raw))
+            for raw in self.random.sample(raws, min(len(raws), self.random.randint(1, most)))
+        ]
+        return {key: set(encode_keys(inventory, serializer, [key])[0]) for key in plain}
+
+    # ---- verbs: each returns the models that it expects, and the operators that it may change ----
+
+    def rescale(self, dst: str) -> dict[str, Model]:
+        uid = self.random.choice(list(self.models))
+        limit = self.random.choice([64, 128, 300, 1000])
+        st.rescale(self.load(self.path), dst, {uid: limit})
+        return {uid: self.models[uid].with_limit(limit)}
+
+    def erase(self, dst: str) -> dict[str, Model]:
+        uid = self.keyed()
+        keys = self.keys_of(uid, 3)
+        gone = set().union(*keys.values())
+        st.erase(self.load(self.path), dst, list(keys), operators=[uid])
+        return {uid: self.models[uid].only(lambda e: e.key not in gone)}
+
+    def keep(self, dst: str) -> dict[str, Model]:
+        uid = self.keyed()
+        keys = self.keys_of(uid, 9)
+        kept = set().union(*keys.values())
+        st.keep(self.load(self.path), dst, list(keys), operators=[uid])
+        return {uid: self.models[uid].only(lambda e: e.key in kept)}
+
+    def erase_where(self, dst: str) -> dict[str, Model]:
+        uid = self.keyed(("int32", "int64"))
+        keys = self.keys_of(uid, 2)
+        gone = set().union(*keys.values())
+        where = f"key IN ({', '.join(map(str, keys))})"
+        st.erase(self.load(self.path), dst, where=where, operators=[uid])
+        return {uid: self.models[uid].only(lambda e: e.key not in gone)}
+
+    def sample(self, dst: str) -> dict[str, Model]:
+        uid = self.keyed()
+        keys = {e.key for e in self.models[uid].entries}
+        most = self.random.randint(1, len(keys))
+        st.sample(self.load(self.path), dst, keys=most, seed=self.number, operators=[uid])
+        kept = {e.key for e in self.read(dst)[uid].entries}
+        assert kept <= keys
+        assert len(kept) == most
+        return {uid: self.models[uid].only(lambda e: e.key in kept)}
+
+    def set_value(self, dst: str) -> dict[str, Model]:
+        uid = self.named("timers", "registered")
+        (key, raws), *_ = self.keys_of(uid, 1).items()
+        value = self.random.randint(-(1 << 31), (1 << 31) - 1)
+        st.set_values(self.load(self.path), dst, uid, key, {"registered": value}, new_key=True)
+        before = self.models[uid]
+        changed = before.mapped(
+            lambda e: e._replace(value=value.to_bytes(4, "big", signed=True)) if e.state == "registered" and e.key in raws else e
+        )  # fmt: skip
+        if not any(e.state == "registered" and e.key in raws for e in before.entries):
+            raise Refused
+        return {uid: changed}
+
+    def named(self, uid: str, state: str) -> str:
+        """Return the operator if it still has a state under its first name."""
+        found = [u for u in self.models if u == uid and state in self.load(self.path)[u].inventory.keyed_states]
+        if not found:
+            raise Refused
+        return uid
+
+    def purge(self, dst: str) -> dict[str, Model]:
+        uid = self.random.choice(list(self.models))
+        model = self.models[uid]
+        times = [
+            _time(e)
+            for e in model.entries
+            if "event_user-timers" in e.state or e.state.startswith("_timer_state/event")
+        ]
+        if not times:
+            raise Refused
+        limit = int(median(times))
+        st.purge(self.load(self.path), dst, event_timers_before_ms=limit, now_ms=0, operators=[uid])
+        return {
+            uid: model.only(lambda e: not (e.before and e.state.startswith("_timer_state/event") and _time(e) < limit))
+        }
+
+    def transform(self, dst: str) -> dict[str, Model]:
+        uid = self.named("timers", "registered")
+
+        def add(table: pa.Table) -> pa.Table:
+            at = table.schema.get_field_index("registered")
+            return table.set_column(at, "registered", pc.add(table.column(at), pa.scalar(1, pa.int32())))
+
+        self.load(self.path)[uid].transform(add, states=["registered"]).write(dst)
+        return {
+            uid: self.models[uid].mapped(
+                lambda e: e._replace(value=_increment(e.value)) if e.state == "registered" else e
+            )
+        }
+
+    def rename_states(self, dst: str) -> dict[str, Model]:
+        uid = self.random.choice(
+            [u for u, m in self.models.items() if any(not e.before for e in m.entries)] or list(self.models)
+        )
+        states = [s for s in self.load(self.path)[uid].inventory.keyed_states if not s.startswith("_timer_state")]
+        if not states:
+            raise Refused
+        old = self.random.choice(states)
+        new = f"{old}-{self.number}"
+        st.rename_states(self.load(self.path), dst, uid, {old: new})
+        return {uid: self.models[uid].mapped(lambda e: e._replace(state=new) if e.state == old else e)}
+
+    def change_uids(self, dst: str) -> dict[str, Model | None]:
+        uid = self.random.choice(list(self.models))
+        new = f"{uid.partition('~')[0]}~{self.number}"
+        st.change_uids(self.load(self.path), dst, {uid: new})
+        self.uids[operator_id_for_uid(new)] = new
+        return {uid: None, new: self.models[uid]}
+
+    def drop(self, dst: str) -> dict[str, Model | None]:
+        uid = self.random.choice(list(self.models))
+        st.drop(self.load(self.path), dst, [uid])
+        return {uid: None}
+
+    def drop_state(self, dst: str) -> dict[str, Model]:
+        uid = self.random.choice(list(self.models))
+        states = [s for s in self.load(self.path)[uid].inventory.keyed_states if not s.startswith("_timer_state")]
+        if len(states) < 2:
+            raise Refused
+        gone = self.random.choice(states)
+        st.drop(self.load(self.path), dst, states={uid: [gone]})
+        return {uid: self.models[uid].only(lambda e: e.state != gone)}
+
+    def graft(self, dst: str) -> dict[str, Model]:
+        uid = self.random.choice([u for u in UIDS if u in self.first])
+        new = f"{uid}~g{self.number}"
+        st.graft(self.load(self.path), self.load(self.pristine), dst, {uid: new})
+        self.uids[operator_id_for_uid(new)] = new
+        return {new: self.first[uid]}
+
+    def split_and_merge(self, dst: str) -> dict[str, Model]:
+        if len(self.models) < 3:
+            raise Refused
+        chosen = self.random.sample(list(self.models), self.random.randint(1, len(self.models) - 1))
+        first, second = f"{dst}-first", f"{dst}-second"
+        st.split(self.load(self.path), first, second, chosen)
+        assert self.read(second).keys() == set(chosen)
+        st.merge(self.load(first), self.load(second), dst)
+        return {}
+
+    def move_state(self, dst: str) -> dict[str, Model]:
+        source = self.keyed()
+        target = self.keyed()
+        states = [s for s in self.load(self.path)[source].inventory.keyed_states if not s.startswith("_timer_state")]
+        if source == target or len(states) < 2:
+            raise Refused
+        state = self.random.choice(states)
+        new = f"{state}-moved-{self.number}"
+        st.move_state(self.load(self.path), dst, source, target, {state: new})
+        moved = Counter({e._replace(state=new): n for e, n in self.models[source].entries.items() if e.state == state})
+        whole = self.models[target]
+        return {
+            source: self.models[source].only(lambda e: e.state != state),
+            target: Model(whole.entries + moved, whole.elements, whole.max_parallelism, []),
+        }
+
+    def convert(self, dst: str) -> dict[str, Model]:
+        st.convert(self.load(self.path), dst)
+        return {uid: Model(m.entries, m.elements, m.max_parallelism, []) for uid, m in self.models.items()}
+
+    def copy(self, dst: str) -> dict[str, Model]:
+        st.copy(self.path, dst)
+        return {}
+
+    VERBS: Final = (
+        rescale, erase, keep, erase_where, sample, set_value, purge, transform, rename_states, change_uids, drop, drop_state, graft,
+        split_and_merge, move_state, convert, copy,
+    )  # fmt: skip
+
+    # ---- steps --------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        verb = self.random.choice(self.VERBS)
+        dst = self.target()
+        name = f"{self.name}: {verb.__name__} of {self.path}"
+        try:
+            expected: Mapping[str, Model | None] = verb(self, dst)
+        except Refused:
+            return
+        except StatetoolError as error:
+            self.refused[f"{verb.__name__}: {error.message}"] += 1
+            assert not Path(dst).exists(), f"{name}: {error}"
+            return
+        verification = st.verify(self.load(dst), deep=True, allow_unread=True)
+        assert not [p for p in verification.problems if p.severity == "error"], f"{name}: {verification.problems[:3]}"
+        found = self.read(dst)
+        wanted = {**self.models, **expected}
+        assert found.keys() == {uid for uid, model in wanted.items() if model is not None}, name
+        for uid, model in found.items():
+            assert model == wanted[uid], f"{name}: {uid}"
+            if uid not in expected:
+                assert model.streams == self.models[uid].streams, f"{name}: the bytes of {uid}"
+        self.path, self.models = dst, found
+        self.done[verb.__name__] += 1
+        self.steps += 1
+        if self.steps == LENGTH or len(found) < 3 or sum(len(m.entries) for m in found.values()) < 50:
+            self.restart()
+
+
+def _time(entry: Entry) -> int:
+    return int.from_bytes(entry.before, "big") - (1 << 63)
+
+
+def _increment(value: bytes) -> bytes:
+    return ((int.from_bytes(value, "big") + 1) & 0xFFFFFFFF).to_bytes(4, "big")
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_some_steps(corpus: Path, tmp_path: Path, seed: int) -> None:
+    walk = Walk(corpus, tmp_path, seed)
+    steps = examples(24)
+    for _ in range(steps):
+        walk.step()
+    assert walk.done.total() > steps // 3, (walk.done, walk.refused)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", [2, 3])
+def test_many_steps(corpus: Path, tmp_path: Path, seed: int) -> None:
+    walk = Walk(corpus, tmp_path, seed)
+    while walk.done.total() < 250:
+        walk.step()
+    assert walk.done.keys() == {verb.__name__ for verb in Walk.VERBS}, walk.refused
