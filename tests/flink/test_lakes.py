@@ -29,18 +29,32 @@ def snapshots(table: Path) -> list[tuple[Path, dict[str, Any]]]:
     return sorted(found, key=lambda s: s[1]["id"])
 
 
+def job_with_commits(paimon_flink: FlinkMachine, work: Path) -> tuple[Path, statetool.Savepoint, dict[int, int]]:
+    """Run the job until its savepoint has rows to commit: none came in between if a checkpoint was taken just before it.
+
+    Returns the warehouse, the rescaled savepoint, and the number of rows by commit identifier.
+    """
+    for attempt in range(10):
+        warehouse = work / f"warehouse-{attempt}"
+        taken = CASE.run(paimon_flink, warehouse, savepoint=str(work / f"savepoints-{attempt}"))["savepoint"]
+        path = str(work / f"rescaled-{attempt}")
+        statetool.rescale(taken, path, 64)
+        rescaled = statetool.load(path)
+        rows = {
+            int(t.name): sum(
+                f["rows"] for m in json.loads(t.details)["messages"] for f in m["files"].get("new_files", ())
+            )
+            for t in rescaled.connector_rows("transactions")
+            if t.connector == "paimon-sink"
+        }
+        if rows and all(rows.values()):
+            return warehouse, rescaled, rows
+    raise AssertionError("no savepoint of ten has rows to commit")
+
+
 def test_a_restore_commits_what_the_table_lacks_once(paimon_flink: FlinkMachine, tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse"
+    warehouse, rescaled, rows = job_with_commits(paimon_flink, tmp_path)
     table = warehouse / CASE.table
-    taken = CASE.run(paimon_flink, warehouse, savepoint=str(tmp_path / "savepoints"))["savepoint"]
-    statetool.rescale(taken, str(tmp_path / "rescaled"), 64)
-    rescaled = statetool.load(str(tmp_path / "rescaled"))
-    committables = [t for t in rescaled.connector_rows("transactions") if t.connector == "paimon-sink"]
-    rows = {
-        int(t.name): sum(f["rows"] for m in json.loads(t.details)["messages"] for f in m["files"].get("new_files", ()))
-        for t in committables
-    }
-    assert rows
 
     def outcomes() -> set[str]:
         return {r["outcome"] for r in rescaled.table_commits(paimon=str(table)).to_pylist()}
@@ -59,9 +73,9 @@ def test_a_restore_commits_what_the_table_lacks_once(paimon_flink: FlinkMachine,
     assert outcomes() == {"will_commit"}
     # Paimon ends a job that had something to commit, so that writers start again after these commits.
     with pytest.raises(FlinkRefusedError, match="after committing the restored checkpoints"):
-        CASE.run(paimon_flink, warehouse, snapshot=str(tmp_path / "rescaled"))
+        CASE.run(paimon_flink, warehouse, snapshot=rescaled.path, wanted=len(rows) + 10)
     assert committed() == sorted(rows.items())
     assert outcomes() == {"is_committed"}
     # The table has them: another restore skips them.
-    CASE.run(paimon_flink, warehouse, snapshot=str(tmp_path / "rescaled"))
+    CASE.run(paimon_flink, warehouse, snapshot=rescaled.path)
     assert committed() == sorted(rows.items())

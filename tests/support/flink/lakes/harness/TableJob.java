@@ -46,7 +46,8 @@ public final class TableJob {
         JobID job = cluster.submit(env, request.path("snapshot").asText(null), false);
         Map<String, Object> out = new HashMap<>();
         try {
-            cluster.await(job, "commits", () -> count(folder, pattern) > before + 1);
+            int wanted = request.path("wanted").asInt(2);
+            cluster.await(job, "commits", () -> count(folder, pattern) >= before + wanted);
             if (request.hasNonNull("savepoint")) {
                 out.put("savepoint", cluster.savepoint(job, request.get("savepoint").asText(), "CANONICAL"));
                 int taken = count(folder, pattern);
