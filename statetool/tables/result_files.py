@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date, datetime, timedelta
@@ -19,6 +18,9 @@ from statetool.errors import OptionError
 from statetool.io.files import file_system
 from statetool.io.targets import writing
 
+_QUOTE: Final = '"'
+#: Characters for which a field of CSV is in quotes.
+_QUOTED: Final = re.compile(r'[",\r\n]')
 #: Formats of files by suffix.
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
 
@@ -97,9 +99,11 @@ def _csv_value(value: Any) -> Any:
 
 
 def _csv_line(values: Iterable[Any]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(values)
-    return line.getvalue()
+    """Return a line as ``csv.writer`` does, which refuses the character 0 before Python 3.11."""
+    fields = ["" if value is None else str(value) for value in values]
+    if fields == [""]:
+        return '""'
+    return ",".join(f'"{field.replace(_QUOTE, _QUOTE * 2)}"' if _QUOTED.search(field) else field for field in fields)
 
 
 def json_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
@@ -14,6 +16,7 @@ import statetool
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, StatetoolError, TargetExistsError
 from statetool.tables import export_files
+from statetool.tables.result_files import csv_lines
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +27,11 @@ def timers() -> statetool.Operator[Any]:
 def read(target: Path, style: str) -> list[dict[str, Any]]:
     files = sorted(target.rglob(f"*.{style}"))
     if style == "csv":
-        return [row for f in files for row in csv.DictReader(f.open())]
+        # csv reads no character 0 before Python 3.11.
+        texts = [io.StringIO(f.read_bytes().decode().replace("\0", "\ue000"), newline="") for f in files]
+        return [
+            {k: v.replace("\ue000", "\0") for k, v in row.items()} for text in texts for row in csv.DictReader(text)
+        ]
     return [json.loads(line) for f in files for line in f.read_text().splitlines()]
 
 
@@ -59,6 +66,18 @@ def test_nested_values_are_json(tmp_path: Path) -> None:
         for name in options["states"]:
             assert (json.loads(row[name]) if row[name] else None) == lines[row["key"]][name]
     assert any(isinstance(row["prices"], dict) for row in lines.values())
+
+
+def test_values_with_line_breaks_and_quotes_stay_one_field() -> None:
+    values = ["a\nb", "c\rd", "e\r\nf", 'g"h', "i,j", " k ", ""]
+    batch = pa.record_batch({"x": values, "y": [*values[1:], None]})
+    reader = pa.RecordBatchReader.from_batches(batch.schema, [batch, pa.record_batch({"x": [""], "y": ["z"]})])
+    text = "".join(f"{line}\n" for line in csv_lines(reader))
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert rows == [["x", "y"], *([a, b or ""] for a, b in zip(values, [*values[1:], None], strict=True)), ["", "z"]]
+    single = pa.record_batch({"x": pa.array([None, "a"], pa.string())})
+    lines = list(csv_lines(pa.RecordBatchReader.from_batches(single.schema, [single])))
+    assert lines == ["x", '""', "a"], "an empty line would be no row"
 
 
 def test_key_groups_and_checkpoints_are_folders(timers: statetool.Operator[Any], tmp_path: Path) -> None:
