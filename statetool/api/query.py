@@ -130,7 +130,13 @@ def engine(
     """Return an engine for several queries; parameters and errors as for :func:`query`."""
     from statetool.sql.engine import MEMORY_LIMIT, Engine
 
-    tables = {name: SavepointTables(opener, options) for name, opener in _openers(snapshots)}
+    tables: dict[str, SavepointTables] = {}
+    for name, opener in _openers(snapshots):
+        if name in tables:
+            raise OptionError(
+                f"two snapshots have the schema name {name!r}", hint="pass snapshots by name: --attach, or a mapping"
+            )
+        tables[name] = SavepointTables(opener, options)
     if not tables:
         raise OptionError("there is no snapshot to query")
     return Engine(tables, memory_limit=memory_limit or MEMORY_LIMIT, threads=threads)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -17,7 +16,7 @@ from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_
 from statetool.cli.output import echo_err, print_line
 from statetool.cli.resolve_path import is_snapshot
 from statetool.cli.tables import show_options
-from statetool.errors import OptionError, StatetoolError, TargetExistsError, printable, several
+from statetool.errors import OptionError, StatetoolError, printable, several
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,8 +118,6 @@ def _show(result: pa.RecordBatchReader | None, options: CommonOptions, limit: in
     if result is None:
         return
     if target is not None:
-        if Path(target).exists():
-            raise TargetExistsError(f"{target} already exists", hint="choose another name")
         echo_err(f"{several(write_result(result, target), 'row')} written to {target}")
     elif options.output.form == "csv":
         for line in csv_lines(result):

@@ -1,6 +1,6 @@
 """Conditions that engines push to a table, as the keys and columns that they refer to.
 
-A condition is only used to read less. The engine's own condition is evaluated on all rows that are read.
+A condition is only used to read less. It is evaluated again, as a whole, on all rows that are read.
 """
 
 from __future__ import annotations

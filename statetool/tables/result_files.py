@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date, datetime, timedelta
@@ -14,9 +15,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from statetool.columns.python_values import rows_to_python
-from statetool.errors import OptionError
-from statetool.io.files import file_system
-from statetool.io.targets import writing
+from statetool.errors import OptionError, TargetExistsError
+from statetool.io.files import exists, file_system
+from statetool.io.targets import move, remove, writing
 
 _QUOTE: Final = '"'
 #: Characters for which a field of CSV is in quotes.
@@ -99,7 +100,7 @@ def _csv_value(value: Any) -> Any:
 
 
 def _csv_line(values: Iterable[Any]) -> str:
-    """Return a line as ``csv.writer`` does, which refuses the character 0 before Python 3.11."""
+    """Return a line without its end. ``csv.writer`` leaves line breaks unquoted then, and refuses the character 0 before Python 3.11."""
     fields = ["" if value is None else str(value) for value in values]
     if fields == [""]:
         return '""'
@@ -114,31 +115,34 @@ def json_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
 
 
 def write_result(result: pa.RecordBatchReader, target: str) -> int:
-    """Write rows to a file in the format of its suffix, and return their number. A failure leaves no file.
+    """Write rows to a new file in the format of its suffix, and return their number. A failure leaves no file.
 
     Raises
     ------
     OptionError
         The suffix is not known.
+    TargetExistsError
+        The file exists.
     """
     suffix = next((s for s in SUFFIXES if target.endswith(s)), None)
     if suffix is None:
         raise OptionError(f"{target!r} has no known suffix", hint=f"choose one of {', '.join(SUFFIXES)}")
-    fs, path = file_system(target)
+    if exists(target):
+        raise TargetExistsError(f"{target} already exists", hint="choose another name")
     counted = _Counted(result)
-    staging = f"{path}.tmp"
-    with writing(target):
-        try:
-            with fs.open(staging, "wb") as out:
-                if suffix == ".parquet":
-                    write_parquet(counted.reader(), out)
-                else:
-                    write_lines(csv_lines(counted.reader()) if suffix == ".csv" else json_lines(counted.reader()), out)
-            fs.mv(staging, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                fs.rm(staging)
-            raise
+    staging = f"{target}.{uuid.uuid4().hex}.tmp"
+    fs, path = file_system(staging)
+    try:
+        with writing(target), fs.open(path, "wb") as out:
+            if suffix == ".parquet":
+                write_parquet(counted.reader(), out)
+            else:
+                write_lines(csv_lines(counted.reader()) if suffix == ".csv" else json_lines(counted.reader()), out)
+        move(staging, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            remove(staging)
+        raise
     return counted.rows
 
 

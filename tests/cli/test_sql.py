@@ -59,6 +59,9 @@ def test_results_are_files(tmp_path: Path, suffix: str) -> None:
         rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert rows == [{"domain": "event", "n": 62}, {"domain": "processing", "n": 88}]
     assert "already exists" in run(SAVEPOINT, COUNTED, "--to", file, code=2).stderr
+    remote = f"memory://results-{suffix}/rows.{suffix}"
+    assert "2 rows written" in run(SAVEPOINT, COUNTED, "--to", remote).stderr
+    assert "already exists" in run(SAVEPOINT, COUNTED, "--to", remote, code=2).stderr
     failed = tmp_path / f"failed.{suffix}"
     run(SAVEPOINT, "SELECT error('no') FROM timers_timers", "--to", failed, code=2)
     assert [f.name for f in tmp_path.iterdir()] == [file.name]
@@ -118,6 +121,8 @@ def test_snapshots_of_a_directory_are_schemas(tmp_path: Path) -> None:
     assert "directory of snapshots" in run(tmp_path, "SELECT 1", "--attach", attach, code=2).stderr
     with pytest.raises(UnknownNameError, match="no table"):
         statetool.query({"a": SAVEPOINT}, "FROM b.timers_timers")
+    with pytest.raises(OptionError, match="two snapshots have the schema name 'chk_1'"):
+        statetool.query({"chk-1": SAVEPOINT, "chk_1": SAVEPOINT}, "SELECT 1")
 
 
 def test_statements_of_stdin_run_in_turn() -> None:
