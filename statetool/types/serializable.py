@@ -12,7 +12,8 @@ class SerializableClass:
     Attributes
     ----------
     uid
-        ``serialVersionUID``, declared or computed; ``None`` if the class assigns a value that is not a constant.
+        ``serialVersionUID``, declared or computed; ``None`` if the class assigns a value that is not a constant. If it is not known whether
+        the class is serializable, the value that it has if it is.
     is_serializable
         Whether the class implements ``Serializable``; ``None`` if a superclass is not in the jar.
     fields
