@@ -66,12 +66,12 @@ def serializable_class(class_path: ClassPath, cls: ClassFile) -> SerializableCla
     is_enum = "java.lang.Enum" in supertypes
     constants = enum_constants(cls) if cls.is_enum else None
     members = {(m.name, m.descriptor) for m in (*cls.fields, *cls.methods)}
-    superclass, without_constructor = _superclasses(class_path, cls)
+    superclasses, without_constructor = _superclasses(class_path, cls)
     return SerializableClass(
         uid=0 if is_enum else _uid(cls, is_serializable),
         is_serializable=is_serializable,
         fields=tuple((f.name, f.descriptor) for f in cls.fields if not f.access & (STATIC | TRANSIENT)),
-        superclass=superclass,
+        superclasses=superclasses,
         constants=() if constants is None else constants.names,
         is_externalizable=_EXTERNALIZABLE in supertypes,
         is_enum=is_enum,
@@ -140,20 +140,17 @@ def _is_serializable(class_path: ClassPath, name: str) -> bool | None:
     return None if outside else False
 
 
-def _superclasses(class_path: ClassPath, cls: ClassFile) -> tuple[str, str]:
-    """Return the nearest serializable superclass, and the nearest other one if it lacks a usable constructor."""
-    superclass = ""
-    seen = {cls.name}
-    above = class_path.read(cls.superclass) if cls.superclass else None
-    if above is None and cls.superclass not in _PLAIN:
-        return cls.superclass, ""
-    while above is not None and above.name not in seen:
-        seen.add(above.name)
-        if _is_serializable(class_path, above.name) is False:
-            return superclass, "" if _has_constructor(above, cls) else above.name
-        superclass = superclass or above.name
-        above = class_path.read(above.superclass) if above.superclass else None
-    return superclass, ""
+def _superclasses(class_path: ClassPath, cls: ClassFile) -> tuple[tuple[str, ...], str]:
+    """Return the serializable superclasses, and the nearest other superclass if it lacks a usable constructor."""
+    found: dict[str, None] = {}
+    name = cls.superclass
+    while name not in _PLAIN and name not in found and name:
+        above = class_path.read(name)
+        if above is not None and _is_serializable(class_path, name) is False:
+            return tuple(found), "" if _has_constructor(above, cls) else name
+        found[name] = None
+        name = above.superclass if above is not None else ""
+    return tuple(found), ""
 
 
 def _has_constructor(above: ClassFile, cls: ClassFile) -> bool:

@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from statetool.compatibility.job_classes import has_class, is_provided
+from statetool.compatibility.java_rules import TRY, resolve_java_class
+from statetool.compatibility.job_classes import element_class, has_class, is_provided
 from statetool.compatibility.key_hashes import resolve_hash_codes
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine, migration_remedy
 from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, sentence
@@ -32,7 +33,6 @@ from statetool.types import ListType, LogicalType, MapType, StructType, TtlType
 from statetool.types.declared import TypeContext
 
 _REMEDY: Final = migration_remedy("Write a copy of the snapshot in which the values have the classes of the new job.")
-_TRY: Final = "Restore a copy of the job from this snapshot to find out."
 _MAX_SHOWN: Final = 80
 _NULL_FLAG: Final = 1
 
@@ -178,20 +178,21 @@ class NewClasses:
             reason = part.context.reason(part.type_class) or "its fields are not known"
             text = f"Whether the new job reads the values of {part.type_class} is unknown: {reason}."
             warning = CheckWarning(kind="may_change", message=text, in_reason=True)
-            yield Resolution.because(Level.UNKNOWN, text, _TRY, warning)
+            yield Resolution.because(Level.UNKNOWN, text, TRY, warning)
 
     def with_java_classes(self, reader: _Reader) -> Resolution:
         """Return the resolution of values, and of the classes that Java serialization wrote in them."""
-        parts = (p for s in (reader.old, reader.new) for p in all_parts(s) if isinstance(p, KryoSerializer))
-        names = sorted({n.lstrip("[").removeprefix("L").removesuffix(";") for p in parts for n in p.java_classes})
+        parts = [p for s in (reader.old, reader.new) for p in all_parts(s) if isinstance(p, KryoSerializer)]
+        classes = {name: cls for p in parts for name, cls in p.java_classes.items()}
+        constants = {c for p in parts for c in p.java_constants}
         found = [reader.trial.resolution()]
-        for name in names:
+        for name in sorted(classes):
             if self.is_gone(name):
-                found.append(_gone(name))
-            elif has_class(self.new, name) and not self._is_same(name):
-                text = f"Java serialization wrote {name}, whose class differs: its values are read only with the same serialVersionUID."
-                warning = CheckWarning(kind="may_change", message=text, in_reason=True)
-                found.append(Resolution.because(Level.UNKNOWN, text, _TRY, warning))
+                found.append(_gone(element_class(name)))
+            elif not is_provided(name) and not name.startswith("["):
+                of_enum = [constant for cls, constant in constants if cls == name]
+                new = None if self.new.source is None else self.new.source.serializable(name)
+                found.append(resolve_java_class(classes[name], of_enum, new, is_same=self._is_same(name)))
         return combine(found)
 
     def _is_same(self, name: str) -> bool:

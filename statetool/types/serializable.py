@@ -18,8 +18,8 @@ class SerializableClass:
         Whether the class implements ``Serializable``; ``None`` if a superclass is not in the jar.
     fields
         Name and descriptor of each field that is neither static nor transient.
-    superclass
-        The nearest serializable superclass, empty if there is none.
+    superclasses
+        Its serializable superclasses, nearest first. The last one may be a class that is not in the jar.
     constants
         Constants of an enum.
     has_own_code
@@ -31,7 +31,7 @@ class SerializableClass:
     uid: int | None
     is_serializable: bool | None
     fields: tuple[tuple[str, str], ...]
-    superclass: str = ""
+    superclasses: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
     is_externalizable: bool = False
     is_enum: bool = False

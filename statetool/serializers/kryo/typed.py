@@ -53,13 +53,15 @@ def view_of(kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...] = ())
     declared = kryo.classes.declared(kind.name)
     if kryo.is_message(kind.name):
         return _BytesView(kind.name) if declared is None else _MessageView(declared)
+    if kryo.by_java(kind.name):
+        return _BytesView(kind.name)
     subclasses = kryo.context.subclasses(kind.name)
     if kind.name in enclosing or (declared is None and not subclasses):
         return _TextView(kryo)
     if not subclasses and declared is not None:
         return _declared_view(declared, kind, kryo, enclosing)
     classes = ([declared] if declared is not None else []) + list(subclasses)
-    if any(c.kind != "record" for c in classes):
+    if any(c.kind != "record" or kryo.by_java(c.name) for c in classes):
         return _TextView(kryo)
     views = {c.name: RecordView(c, JavaType(c.name), kryo, (*enclosing, kind.name)) for c in classes}
     return HierarchyView(kind.name, views)
