@@ -60,8 +60,8 @@ def _failure(stream: JavaClass, constants: Iterable[str], new: SerializableClass
         return f"the class of the new job is {'' if new.is_externalizable else 'not '}Externalizable", _KEEP
     if new.uid not in (None, stream.suid) and not new.is_record:
         text = f"the values have serialVersionUID {stream.suid}, the class of the new job has {new.uid}"
-        declaration = f"private static final long serialVersionUID = {stream.suid}L;"
-        return text, f"Declare the former value in the class of the new job: {declaration}"
+        declaration = f"private static final long serialVersionUID = {stream.suid}L"
+        return text, f"Add this field to the class of the new job: {declaration}."
     retyped = [name for name, (code, now) in _common(stream, new).items() if code != now[0] and {code, now[0]} - {*_OBJECTS}]
     if retyped:
         return f"the type of {', '.join(retyped)} differs in the class of the new job", _KEEP
