@@ -47,10 +47,13 @@ _OWN_CODE: Final = frozenset(
 _PERSISTENT: Final = ("serialPersistentFields", "[Ljava/io/ObjectStreamField;")
 #: Supertypes outside of jars that are not serializable.
 _PLAIN: Final = frozenset(
-    f"java.lang.{n}" for n in ("Object", "Record", "Comparable", "Cloneable", "Iterable", "CharSequence", "AutoCloseable")
+    f"java.lang.{n}"
+    for n in ("Object", "Record", "Comparable", "Cloneable", "Iterable", "CharSequence", "AutoCloseable")
 )
 #: Superclasses outside of jars that are serializable.
-_FROM_JAVA: Final = frozenset(f"java.lang.{n}" for n in ("Enum", "Number", "Throwable", "Exception", "RuntimeException"))
+_FROM_JAVA: Final = frozenset(
+    f"java.lang.{n}" for n in ("Enum", "Number", "Throwable", "Exception", "RuntimeException")
+)
 
 
 def serializable_class(class_path: ClassPath, cls: ClassFile) -> SerializableClass:

@@ -53,7 +53,9 @@ def _failure(stream: JavaClass, constants: Iterable[str], new: SerializableClass
         if not (stream.flags & _ENUM and new.is_enum):
             return f"the new job has {'an' if new.is_enum else 'no'} enum of this name", _KEEP
         gone = sorted(set(constants) - set(new.constants)) if new.constants else ()
-        return (f"the new enum does not have {', '.join(gone)}", f"Keep the constants of {stream.name}.") if gone else None
+        return (
+            (f"the new enum does not have {', '.join(gone)}", f"Keep the constants of {stream.name}.") if gone else None
+        )
     if new.is_serializable is False:
         return "the class of the new job is not serializable", _KEEP
     if bool(stream.flags & _EXTERNALIZABLE) != new.is_externalizable:
@@ -62,12 +64,17 @@ def _failure(stream: JavaClass, constants: Iterable[str], new: SerializableClass
         text = f"the values have serialVersionUID {stream.suid}, the class of the new job has {new.uid}"
         declaration = f"private static final long serialVersionUID = {stream.suid}L"
         return text, f"Add this field to the class of the new job: {declaration}."
-    retyped = [name for name, (code, now) in _common(stream, new).items() if code != now[0] and {code, now[0]} - {*_OBJECTS}]
+    retyped = [
+        name for name, (code, now) in _common(stream, new).items() if code != now[0] and {code, now[0]} - {*_OBJECTS}
+    ]
     if retyped:
         return f"the type of {', '.join(retyped)} differs in the class of the new job", _KEEP
     if new.without_constructor:
         remedy = f"Add a constructor without parameters to {new.without_constructor}."
-        return f"Java cannot create objects, because {new.without_constructor} has no constructor without parameters", remedy
+        return (
+            f"Java cannot create objects, because {new.without_constructor} has no constructor without parameters",
+            remedy,
+        )
     return None
 
 

@@ -23,7 +23,10 @@ def has_class(types: TypeContext, name: str) -> bool:
     """Return True unless the jar of a job is known and does not have a class."""
     name = element_class(name)
     return (
-        is_provided(name) or types.source is None or types.source.has(name) or any(c.name == name for c in types.classes)
+        is_provided(name)
+        or types.source is None
+        or types.source.has(name)
+        or any(c.name == name for c in types.classes)
     )
 
 

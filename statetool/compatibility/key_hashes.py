@@ -53,7 +53,9 @@ def _resolutions(
         if not has_class(new_types, name):
             if new_types.renewed or (old.types.source is not None and has_class(old.types, name)):
                 continue  # That the class is missing is a finding of its own.
-            yield Resolution.note(f"hashCode() of {name} was not compared: the jar of the new job does not have it.", _ADD)
+            yield Resolution.note(
+                f"hashCode() of {name} was not compared: the jar of the new job does not have it.", _ADD
+            )
         elif reason and is_same is None:
             yield Resolution.note(f"hashCode() of {name} was not compared: {reason}.", _COMPARE)
         elif reason:

@@ -129,7 +129,11 @@ def test_java_serialization_needs_the_same_uid(snapshots: Path, old_jar: str, ne
             assert check[name].verdict == "not", name
             assert reason in check[name].states[0].reason, (name, check[name].states[0].reason)
         assert "private static final long serialVersionUID = 1L." in check["UidChanged"].states[0].remedy
-        warned = {name: [w.message for w in o.states[0].warnings] for name, o in check.items() if o.verdict == "fully" and o.states}
+        warned = {
+            name: [w.message for w in o.states[0].warnings]
+            for name, o in check.items()
+            if o.verdict == "fully" and o.states
+        }
         assert warned["Same"] == []
         assert "drops b and sets c to 0 or null" in warned["FieldsChanged"][0]
         assert "sets the fields of evolved.Serialized$Base to 0 or null" in warned["NewBase"][0]

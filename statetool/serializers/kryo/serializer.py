@@ -326,7 +326,10 @@ def _defaults(maps: tuple[tuple[OptionalEntry, ...], ...]) -> tuple[tuple[str, s
 
 
 def _class_in_stream(c: Cursor) -> str:
+    """Return the class of a serializer object. Flink wraps it into a ``SerializableSerializer``."""
     serializer = read_java_stream(c)
+    if isinstance(serializer, JavaObject) and serializer.cls.name.endswith("SerializableSerializer"):
+        serializer = serializer.fields.get("serializer")
     return serializer.cls.name if isinstance(serializer, JavaObject) else "a serializer object"
 
 
