@@ -17,7 +17,7 @@ _EXTERNALIZABLE: Final = 0x04
 _ENUM: Final = 0x10
 _OBJECTS: Final = "[L"
 _OBJECT: Final = "Ljava/lang/Object;"
-_KEEP: Final = "Keep the class as it was, or write a copy of the snapshot in which the values have another type."
+_KEEP: Final = "Keep the former class, or write a copy of the snapshot in which the values have another type."
 TRY: Final = "Restore a copy of the job from this snapshot to find out."
 
 
@@ -85,7 +85,7 @@ def _values(stream: JavaClass, new: SerializableClass, *, is_same: bool) -> Iter
     elif is_same:
         return
     if new.has_own_code or stream.flags & _EXTERNALIZABLE:
-        yield _unknown(stream, "its methods decide what is read")
+        yield _unknown(stream, "its methods read the values")
     types = _types(stream)
     # A field of type Object takes every object.
     retyped = [name for name, (_, now) in _common(stream, new).items() if now not in (types[name], _OBJECT)]
