@@ -19,8 +19,8 @@ from statetool.errors import (
 )
 from statetool.saving.composition import OperatorChange
 from statetool.saving.remaining_copies import RemainingCopy, remaining_copies
-from statetool.saving.streams.filtered import filtered_streams
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
+from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.predicates import PredicateFilter, is_key_predicate
 from statetool.saving.streams.row_predicates import RowFilter, row_filter
 from statetool.saving.tally import Map, Tally, tally
@@ -28,7 +28,7 @@ from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.option_text import Key
-from statetool.tables.scan import encode_keys, key_forms
+from statetool.tables.scan import key_forms, place_keys
 from statetool.types.operators import OperatorRecord
 
 Form = Literal["unchanged", "in place", "canonical"]
@@ -175,8 +175,7 @@ class KeyChoice:
         for key in self.keys:
             if not _fits(operator, key):
                 raise EncodeError(f"keys are of type {serializer.type_name}, and {key!r} is not")
-        encoded, groups = encode_keys(operator, serializer, self.keys)
-        return KeyFilter(keys=frozenset(encoded), groups=groups, keep=self.keep)
+        return KeyFilter.of(place_keys(operator, serializer, self.keys), operator.state.max_parallelism, keep=self.keep)
 
     def fitting(self, operator: OperatorInventory) -> KeyChoice:
         """Return the choice without the keys that no operator of this key type can have, and the same choice if none is left."""
@@ -298,7 +297,7 @@ def form_of(operator: OperatorInventory, entry_filter: EntryFilter) -> Form:
     """Return how the keyed state of an operator is written."""
     if operator.keyed.raw_timer_states:
         return "canonical"
-    return "canonical" if filtered_streams(operator, entry_filter, 0) is None else "in place"
+    return "canonical" if streams_in_place(operator, entry_filter, 0) is None else "in place"
 
 
 def _narrow(entry_filter: EntryFilter, removed: Tally) -> EntryFilter:
