@@ -1,7 +1,8 @@
 """Plan to remove all state of some keys, or of all other keys, and prove that it is gone.
 
 The entries that would be removed are counted before anything is written, key group by key group. Operators without such entries are not
-changed at all. In the others, only the key groups with such entries are written again.
+changed at all. In the others, only the key groups with such entries are written again. Files of RocksDB and ForSt may have versions of keys
+that the job has deleted or replaced. For a list of keys, these are removed from all files, even if no entry of the keys is left to count.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from statetool.errors import (
 )
 from statetool.saving.composition import OperatorChange
 from statetool.saving.remaining_copies import RemainingCopy, remaining_copies
+from statetool.saving.streams.databases import has_databases
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
 from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.predicates import PredicateFilter, is_key_predicate
@@ -59,8 +61,9 @@ class ErasedOperator(OperatorRecord):
     key_groups
         Number of key groups that change.
     form
-        ``unchanged``: all bytes stay. ``in place``: key groups without removed entries keep their bytes. ``canonical``: the keyed state is
-        written as canonical savepoint, because its form does not allow the removal of entries.
+        ``unchanged``: all bytes stay. ``in place``: key groups without removed entries keep their bytes, and so do blocks of table files of
+        RocksDB and ForSt. ``canonical``: the keyed state is written as canonical savepoint, because its form does not allow the removal of
+        entries.
     skipped
         The reason why the keys cannot be keys of this operator, empty if they can.
     """
@@ -77,7 +80,7 @@ class ErasedOperator(OperatorRecord):
 class Proof:
     """The result of reading the written snapshot again.
 
-    ``entries`` were read in all key groups that can hold the keys, and ``entries_of_keys`` of them belong to a removed key: always 0.
+    ``entries`` were read where the keys would be, and ``entries_of_keys`` of them belong to a removed key: always 0.
     """
 
     operators: int
@@ -245,10 +248,15 @@ def plan_erase(
         filters[operator_id] = entry_filter
         removed = tally(operator, entry_filter, in_tasks)
         form: Form = "unchanged"
-        if removed.entries:
-            narrowed = _narrow(entry_filter, removed)
-            changes[operator_id] = OperatorChange(filter=narrowed)
+        # Table files may have versions of the keys that the job has deleted or replaced.
+        old_versions = isinstance(entry_filter, KeyFilter) and has_databases(operator) and not choice.keep
+        if removed.entries or old_versions:
+            narrowed = entry_filter if old_versions else _narrow(entry_filter, removed)
             form = form_of(operator, narrowed)
+            if removed.entries or form == "in place":
+                changes[operator_id] = OperatorChange(filter=narrowed)
+            else:
+                form = "unchanged"
         rows += _rows(operator, removed)
         searched.append(_searched(operator, removed, form))
     if not filters:

@@ -67,7 +67,7 @@ def content(folder: Path, *, compacted: bool = False) -> dict[tuple[str, bytes],
     options.set_disable_auto_compactions(True)
     families = dict.fromkeys(rocksdict.Rdict.list_cf(str(folder)), options)
     db = rocksdict.Rdict(str(folder), options, column_families=families)
-    found = {}
+    found: dict[tuple[str, bytes], bytes] = {}
     for name in families:
         family = db.get_column_family(name)
         if compacted:
@@ -77,6 +77,7 @@ def content(folder: Path, *, compacted: bool = False) -> dict[tuple[str, bytes],
         read = rocksdict.ReadOptions()
         read.set_verify_checksums(True)
         for key, value in family.items(read_opt=read):
+            assert isinstance(key, bytes)
             found[name, key] = value
             assert family[key] == value  # by the filter, too
         del family

@@ -185,6 +185,11 @@ def _prefixes(entry_filter: ByKey, source: DatabaseSource, *, timers: bool) -> P
     return key_prefixes(places, prefix, timers=timers) if places else None
 
 
+def has_databases(operator: OperatorInventory) -> bool:
+    """Return True if keyed state of an operator is stored in databases."""
+    return any(isinstance(state, StoredDatabase) for state in operator.keyed.managed)
+
+
 def database_streams(
     operator: OperatorInventory, entry_filter: EntryFilter, inline_bytes: int
 ) -> DatabaseStreams | None:
