@@ -141,9 +141,8 @@ def test_databases_keep_their_form_and_lose_all_versions_of_a_key(
     for state in after.keyed.managed:
         assert isinstance(state, StoredDatabase)
         assert all(Path(local_path(stream.file)).parent == tmp_path / "new" for _, stream in state.files.files)
-    assert not list((tmp_path / "new").glob(".statetool*"))
-    names = {p.name for p in (tmp_path / "new").iterdir()}
-    assert len(names) == len(after.keyed.managed[0].files.files) + 1
+        assert not list((tmp_path / "new").glob(".statetool*"))
+        assert len(list((tmp_path / "new").iterdir())) == len(state.files.files) + 1
 
 
 def test_keys_that_only_old_versions_have_are_removed_from_databases(tmp_path: Path) -> None:
@@ -264,6 +263,22 @@ def test_what_cannot_be_decided_is_refused(corpus: Path, tmp_path: Path) -> None
     with pytest.raises(OptionError, match="new values"):
         edits.write(target)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        ("random() < 0.5", "random"),
+        ("key IN (SELECT uuid())", "uuid"),
+        ("registered < epoch_ms(now())", "now"),
+        ("current_timestamp > '2026-01-01'", "current_timestamp"),
+        ("list_filter([1], x -> x > random()) = []", "random"),
+    ],
+)
+def test_conditions_whose_result_changes_are_refused_at_once(tmp_path: Path, where: str, name: str) -> None:
+    for verb in (statetool.erase, statetool.keep):
+        with pytest.raises(OptionError, match=f"calls {name}, whose result changes"):
+            verb(SAVEPOINT, str(tmp_path / "new"), where=where)
 
 
 @pytest.mark.parametrize("name", quick(KINDS, "v2_3_0-rocksdb-canonical"))
