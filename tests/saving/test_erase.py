@@ -16,11 +16,13 @@ from statetool.demo import SAVEPOINT
 from statetool.entries.database import StoredDatabase
 from statetool.errors import EncodeError, OptionError
 from statetool.formats.key_groups import range_for
+from statetool.formats.keyed.table_edit import write_changed
 from statetool.formats.keyed.table_runs import read_runs
 from statetool.formats.keyed.tables import Tables
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.io.files import local_path
 from statetool.saving.sample import SampleSize
+from statetool.saving.streams import databases
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from tests.support.checks.corpus_check import Case
@@ -143,6 +145,23 @@ def test_databases_keep_their_form_and_lose_all_versions_of_a_key(
         assert all(Path(local_path(stream.file)).parent == tmp_path / "new" for _, stream in state.files.files)
         assert not list((tmp_path / "new").glob(".statetool*"))
         assert len(list((tmp_path / "new").iterdir())) == len(state.files.files) + 1
+
+
+def test_a_failed_copy_of_a_database_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_old_versions(tmp_path / "checkpoints")
+    written: list[object] = []
+
+    def fail(*given: Any) -> object:
+        written.append(write_changed(*given))
+        if len(written) == 2:
+            raise OSError("no space left")
+        return written[-1]
+
+    monkeypatch.setattr(databases, "write_changed", fail)
+    with pytest.raises(OSError, match="no space left"):
+        statetool.erase(str(tmp_path / "checkpoints/chk-2"), str(tmp_path / "new"), [7])
+    assert len(written) == 2
+    assert not (tmp_path / "new").exists()
 
 
 def test_keys_that_only_old_versions_have_are_removed_from_databases(tmp_path: Path) -> None:
