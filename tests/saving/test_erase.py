@@ -176,6 +176,23 @@ def test_keys_that_only_old_versions_have_are_removed_from_databases(tmp_path: P
     assert sorted(entries_of(before)) == sorted(entries_of(after))
 
 
+def test_keys_that_only_the_history_of_a_manifest_has_are_removed_from_it(tmp_path: Path) -> None:
+    with Job(tmp_path / "checkpoints") as job:
+        job.put("a", 9000, b"alone in its file")
+        job.flush()
+        job.put("a", 1, b"another")
+        job.delete("a", 9000)
+        job.flush()
+        job.compact()
+        job.checkpoint()
+    place = group_of(LONG_KEY, 9000, 128).to_bytes(1, "big") + (9000).to_bytes(8, "big")
+    source, new = tmp_path / "checkpoints/chk-1", tmp_path / "new"
+    assert any(place in p.read_bytes() for p in source.iterdir())
+    assert statetool.erase(str(source), str(new), [9000]).plan.entries == 0
+    assert not any(place in p.read_bytes() for p in new.iterdir())
+    assert not damage(new)
+
+
 def test_databases_with_keys_of_other_subtasks_lose_them_too(tmp_path: Path) -> None:
     """After rescaling, a database has key groups of other subtasks, whose entries belong to no one."""
     entries = [

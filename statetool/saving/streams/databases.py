@@ -104,7 +104,7 @@ class _NewDatabase:
         for family, files in self._tables.families.items():
             for file in files:
                 self._change(file, ids[family])
-        inline = self._write_manifest(inline_bytes) if self._changed else {}
+        inline = self._write_manifest(inline_bytes) if self._changed or self._is_in_history() else {}
         used = {file.name for file in self._table_files() if self._changed.get(file.number, file) is not None}
         # A table file that the manifest does not name may have any entries.
         gone = {name for name, _ in self._source.files.files if name.endswith(".sst")} - used
@@ -128,6 +128,14 @@ class _NewDatabase:
             checkpointed_size=old.checkpointed_size and sum(f.size_bytes for f in self._files.values()),
         )
         return NewStream(subtask=subtask, handle=handle, files=tuple(self._files.values()))
+
+    def _is_in_history(self) -> bool:
+        """Return True if the manifest names one of the keys, such as the first key of a file that no longer exists."""
+        places = self._filter.places if isinstance(self._filter, KeyFilter) else None
+        with dict(self._source.files.files)[self._tables.manifest_name].open() as f:
+            data = bytes(f.read_at(0, f.stream.size_bytes))
+        prefix = self._source.context.prefix
+        return any(group.to_bytes(prefix, "big") + key in data for group, key in places or ())
 
     def _write_manifest(self, inline_bytes: int) -> dict[str, ByteStreamHandle]:
         """Write the manifest, and return its handle by name if it is stored in the metadata."""
