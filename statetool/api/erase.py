@@ -93,7 +93,7 @@ def erase(
     where
         Instead of keys, a SQL condition on the columns of ``keyed_state``, which DuckDB evaluates (extra ``sql``): ``key``, and the states
         without a namespace. States that a key does not have are null. A condition that is null is not fulfilled: :func:`erase` leaves the
-        key, and :func:`keep` removes it. It must have the same result each time: ``random()`` fails.
+        key, and :func:`keep` removes it. Functions whose result changes, such as ``random()`` and ``now()``, are errors.
     operators
         Uids or operator ids. By default all operators with keyed state whose key type fits.
     root

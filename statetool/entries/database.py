@@ -108,16 +108,21 @@ class StoredDatabase(StoredState):
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
     ) -> Iterator[KeyGroupReader]:
         wanted = [g for g in self.own_groups if groups is None or g in groups]
+        source = self.source(context)
         group_bytes = self.files.size_bytes / max(1, len(self.own_groups))
         for run in cut_evenly(wanted, group_bytes * len(wanted), target_bytes):
-            yield DatabaseSource(
-                context=context,
-                subtask=self.place.subtask,
-                meta=self.meta,
-                files=self.files,
-                key_groups=run,
-                group_bytes=int(group_bytes),
-            )
+            yield replace(source, key_groups=run)
+
+    def source(self, context: KeyedContext) -> DatabaseSource:
+        """Return the reader of all key groups."""
+        return DatabaseSource(
+            context=context,
+            subtask=self.place.subtask,
+            meta=self.meta,
+            files=self.files,
+            key_groups=tuple(self.own_groups),
+            group_bytes=int(self.files.size_bytes / max(1, len(self.own_groups))),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +176,17 @@ class DatabaseSource:
                 keys=request.keys,
                 batch_bytes=_LARGER * request.batch_bytes,
             )
+
+    def batches_of_keys(self, keys: Collection[tuple[int, bytes]]) -> Iterator[EntryBatch]:
+        """Return the entries of keys, given by key group and encoded key, and the timers in their key groups.
+
+        Entries of other keys may be missing, or returned although they were replaced. Errors are those of :meth:`batches`.
+        """
+        from statetool.formats.keyed.native import read_keys
+
+        own = [(group, key) for group, key in keys if group in self.key_groups]
+        with error_context(self):
+            yield from read_keys(self.files, self.header(), own, prefix=self.context.prefix)
 
     def checksum_errors(self) -> Iterator[StatetoolError]:
         """Yield nothing: reading already verifies the checksum of each block."""

@@ -1,4 +1,4 @@
-"""Entries of blocks in RocksDB table files.
+"""Entries of blocks in RocksDB table files, read and written.
 
 A block consists of entries, u32 (little-endian) restart points, and the number of restart points. If bit 31 of that number is set, a hash
 index (u8 buckets and their u16 count) is stored before it. An entry is varint shared key bytes, varint further key bytes, varint value
@@ -268,3 +268,115 @@ def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, si
             return BAD_DELTA, n
         n += 1
     return OK, n
+
+
+@inlined
+def _put_varint(value, out, o):  # type: ignore[no-untyped-def]
+    """Write a varint at ``o``, and return the position after it."""
+    while value >= 0x80:
+        out[o] = value & 0x7F | 0x80
+        value >>= 7
+        o += 1
+    out[o] = value
+    return o + 1
+
+
+@inlined
+def _put_u4(value, out, o):  # type: ignore[no-untyped-def]
+    """Write a little-endian unsigned 32-bit number at ``o``, and return the position after it."""
+    for k in range(4):
+        out[o + k] = value >> 8 * k & 0xFF
+    return o + 4
+
+
+@inlined
+def _varint_size(value):  # type: ignore[no-untyped-def]
+    """Return the number of bytes of a varint."""
+    n = np.int64(1)
+    while value >= 0x80:
+        value >>= 7
+        n += 1
+    return n
+
+
+@jit
+def encode_block(keys, key, key_end, data, value, value_end, interval, restarts, out):  # type: ignore[no-untyped-def]
+    """Write a data block.
+
+    Parameters
+    ----------
+    keys, key, key_end, data, value, value_end
+        Entries in order, as from :func:`decode_blocks`: each key is followed by its tag.
+    interval
+        Number of entries from one restart point to the next.
+    restarts
+        int64[entries], scratch.
+    out
+        uint8[:] out, with room for all keys with their tags and values, 34 more bytes per entry, and 8 more.
+
+    Returns
+    -------
+    int
+        Size of the block.
+    """
+    n = key.shape[0]
+    o = np.int64(0)
+    count = np.int64(0)
+    for i in range(n):
+        size = key_end[i] + 8 - key[i]
+        shared = np.int64(0)
+        if i % interval == 0:
+            restarts[count] = o
+            count += 1
+        else:
+            most = min(size, key_end[i - 1] + 8 - key[i - 1])
+            while shared < most and keys[key[i] + shared] == keys[key[i - 1] + shared]:
+                shared += 1
+        o = _put_varint(shared, out, o)
+        o = _put_varint(size - shared, out, o)
+        o = _put_varint(value_end[i] - value[i], out, o)
+        copy_bytes(keys, key[i] + shared, size - shared, out, o)
+        o += size - shared
+        copy_bytes(data, value[i], value_end[i] - value[i], out, o)
+        o += value_end[i] - value[i]
+    for i in range(count):
+        o = _put_u4(restarts[i], out, o)
+    return _put_u4(count, out, o)
+
+
+@jit
+def encode_index(keys, key, key_end, tail, delta, offset, size, restarts, out):  # type: ignore[no-untyped-def]
+    """Write an index block in which each entry is a restart point, so that no key or location depends on another.
+
+    Parameters
+    ----------
+    keys, key, key_end
+        For each block, a key that does not sort before its last one; ``tail`` bytes of its tag follow it.
+    delta
+        1 if the size of a value is not stored, as in indexes with delta-encoded values.
+    offset, size
+        Locations of the blocks.
+    restarts
+        int64[blocks], scratch.
+    out
+        uint8[:] out, with room for all keys with their tags, 44 more bytes per block, and 8 more.
+
+    Returns
+    -------
+    int
+        Size of the block.
+    """
+    n = key.shape[0]
+    o = np.int64(0)
+    for i in range(n):
+        restarts[i] = o
+        length = key_end[i] + tail - key[i]
+        o = _put_varint(np.int64(0), out, o)
+        o = _put_varint(length, out, o)
+        if delta == 0:
+            o = _put_varint(_varint_size(offset[i]) + _varint_size(size[i]), out, o)
+        copy_bytes(keys, key[i], length, out, o)
+        o = _put_varint(size[i], out, _put_varint(offset[i], out, o + length))
+    for i in range(n):
+        o = _put_u4(restarts[i], out, o)
+    return _put_u4(np.int64(n), out, o)

@@ -219,14 +219,17 @@ def xxh3(data, start, end, secret, acc):  # type: ignore[no-untyped-def]
 
 
 @jit
+def _of_block(data, start, end, kind, tables, secret, acc):  # type: ignore[no-untyped-def]
+    """Compute the checksum of a block and its compression byte, which follows it at ``end``."""
+    if kind == CRC32C:
+        return crc32c(data, start, end + 1, tables)
+    return (xxh3(data, start, end, secret, acc) ^ np.uint64(data[end]) * _LAST_BYTE_PRIME) & _LOW
+
+
+@jit
 def _first_bad(data, starts, ends, kind, tables, secret, acc):  # type: ignore[no-untyped-def]
     for i in range(starts.shape[0]):
-        stored = _u4(data, ends[i] + 1)
-        if kind == CRC32C:
-            checksum = crc32c(data, starts[i], ends[i] + 1, tables)
-        else:
-            checksum = xxh3(data, starts[i], ends[i], secret, acc) ^ np.uint64(data[ends[i]]) * _LAST_BYTE_PRIME
-        if checksum & _LOW != stored:
+        if _of_block(data, starts[i], ends[i], kind, tables, secret, acc) & _LOW != _u4(data, ends[i] + 1):
             return i
     return -1
 
@@ -240,6 +243,12 @@ def first_bad_block(
     ``kind`` is :data:`CRC32C` or :data:`XXH3`.
     """
     return int(_first_bad(data, starts, ends, kind, _TABLES, _SECRET, np.empty(8, dtype=np.uint64)))
+
+
+def checksum_of_block(block: bytes, kind: int) -> int:
+    """Return the checksum of a block that is followed by its compression byte; ``kind`` as for :func:`first_bad_block`."""
+    data = np.frombuffer(block, dtype=np.uint8)
+    return int(_of_block(data, 0, len(data) - 1, kind, _TABLES, _SECRET, np.empty(8, dtype=np.uint64)))
 
 
 def masked_crc32c(data: bytes) -> int:

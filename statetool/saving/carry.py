@@ -98,10 +98,16 @@ class FileCarrier:
     def _moved(self, old: StreamHandle) -> StreamHandle:
         if not isinstance(old, FileHandle | RelativeFileHandle | SegmentHandle):
             return old
-        name = self.staged[self._streams[old]].name
-        if is_absolute(old):
-            return FileHandle(path=files.join(flink_uri(self.target), name), size_bytes=old.size_bytes)
-        return RelativeFileHandle(path=name, size_bytes=old.size_bytes)
+        copy = self.staged[self._streams[old]]
+        return replace(carried_handle(old, copy, self.target), size_bytes=old.size_bytes)
+
+
+def carried_handle(old: StreamHandle, copy: StagedFile, target: str) -> FileHandle | RelativeFileHandle:
+    """Return the handle of a copy of a file, in place of the handle ``old``."""
+    assert isinstance(old, FileHandle | RelativeFileHandle | SegmentHandle)
+    if is_absolute(old):
+        return FileHandle(path=files.join(flink_uri(target), copy.name), size_bytes=copy.size_bytes)
+    return RelativeFileHandle(path=copy.name, size_bytes=copy.size_bytes)
 
 
 def is_absolute(old: InFile) -> bool:

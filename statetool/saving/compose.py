@@ -13,7 +13,7 @@ from functools import partial
 from statetool.errors import OptionError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
-from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle
+from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle, OperatorStreamHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.saving.available import check_available
@@ -67,7 +67,7 @@ def write_composition(
             # Finished subtasks hold no state: they have neither keys nor tables.
             finished = {s.index for s in p.old.subtasks if s.finished} if p.old is not None else set()
             streams = [stream for _ in p.jobs for stream in next(results) if stream.subtask not in finished]
-            staged += [s.file for s in streams if s.file is not None]
+            staged += [file for s in streams for file in s.files]
             written = _write(p, None if p.old is None else carried[p.old.operator_id], streams)
             carried[written.operator_id] = written
         operators = list(carried.values())
@@ -190,10 +190,10 @@ def _write(planned: PlannedOperator, old: OperatorState | None, streams: Sequenc
         subtasks = {i: SubtaskState(index=i) for i in range(planned.parallelism)}
     for stream in streams:
         subtask = subtasks.get(stream.subtask, SubtaskState(index=stream.subtask))
-        if isinstance(stream.handle, KeyGroupsHandle):
-            subtask = replace(subtask, managed_keyed=stream.handle)
-        else:
+        if isinstance(stream.handle, OperatorStreamHandle):
             subtask = replace(subtask, managed_operator=stream.handle)
+        else:
+            subtask = replace(subtask, managed_keyed=stream.handle)
         subtasks[stream.subtask] = subtask
     new_subtasks = tuple(subtasks[i] for i in sorted(subtasks))
     if old is not None:

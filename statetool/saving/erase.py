@@ -1,7 +1,8 @@
 """Plan to remove all state of some keys, or of all other keys, and prove that it is gone.
 
 The entries that would be removed are counted before anything is written, key group by key group. Operators without such entries are not
-changed at all. In the others, only the key groups with such entries are written again.
+changed at all. In the others, only the key groups with such entries are written again. Files of RocksDB and ForSt may have versions of keys
+that the job has deleted or replaced. For a list of keys, these are removed from all files, even if no entry of the keys is left to count.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from statetool.errors import (
 )
 from statetool.saving.composition import OperatorChange
 from statetool.saving.remaining_copies import RemainingCopy, remaining_copies
-from statetool.saving.streams.filtered import filtered_streams
+from statetool.saving.streams.databases import has_databases
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
-from statetool.saving.streams.predicates import PredicateFilter, is_key_predicate
+from statetool.saving.streams.in_place import streams_in_place
+from statetool.saving.streams.predicates import PredicateFilter, check_repeatable, is_key_predicate
 from statetool.saving.streams.row_predicates import RowFilter, row_filter
 from statetool.saving.tally import Map, Tally, tally
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.option_text import Key
-from statetool.tables.scan import encode_keys, key_forms
+from statetool.tables.scan import key_forms, place_keys
 from statetool.types.operators import OperatorRecord
 
 Form = Literal["unchanged", "in place", "canonical"]
@@ -59,8 +61,9 @@ class ErasedOperator(OperatorRecord):
     key_groups
         Number of key groups that change.
     form
-        ``unchanged``: all bytes stay. ``in place``: key groups without removed entries keep their bytes. ``canonical``: the keyed state is
-        written as canonical savepoint, because its form does not allow the removal of entries.
+        ``unchanged``: all bytes stay. ``in place``: key groups without removed entries keep their bytes, and so do blocks of table files of
+        RocksDB and ForSt. ``canonical``: the keyed state is written as canonical savepoint, because its form does not allow the removal of
+        entries.
     skipped
         The reason why the keys cannot be keys of this operator, empty if they can.
     """
@@ -77,7 +80,7 @@ class ErasedOperator(OperatorRecord):
 class Proof:
     """The result of reading the written snapshot again.
 
-    ``entries`` were read in all key groups that can hold the keys, and ``entries_of_keys`` of them belong to a removed key: always 0.
+    ``entries`` were read where the keys would be, and ``entries_of_keys`` of them belong to a removed key: always 0.
     """
 
     operators: int
@@ -138,7 +141,7 @@ class KeyChoice:
         Raises
         ------
         OptionError
-            Neither or both were given, or the list of keys is empty.
+            Neither or both were given, the list of keys is empty, or the result of the condition changes with each evaluation.
         """
         if isinstance(keys, str | bytes):
             raise OptionError(f"keys= takes a list of keys, not one: keys=[{keys!r}]")
@@ -147,6 +150,8 @@ class KeyChoice:
             raise OptionError("pass either keys or a condition", hint="pass --keys, --keys-from or --where")
         if listed is not None and not listed:
             raise OptionError("the list of keys is empty", hint="pass at least one key")
+        if where is not None:
+            check_repeatable(where)
         return cls(keys=listed, where=where, keep=keep)
 
     def filter(self, operator: OperatorInventory) -> EntryFilter:
@@ -175,8 +180,7 @@ class KeyChoice:
         for key in self.keys:
             if not _fits(operator, key):
                 raise EncodeError(f"keys are of type {serializer.type_name}, and {key!r} is not")
-        encoded, groups = encode_keys(operator, serializer, self.keys)
-        return KeyFilter(keys=frozenset(encoded), groups=groups, keep=self.keep)
+        return KeyFilter.of(place_keys(operator, serializer, self.keys), operator.state.max_parallelism, keep=self.keep)
 
     def fitting(self, operator: OperatorInventory) -> KeyChoice:
         """Return the choice without the keys that no operator of this key type can have, and the same choice if none is left."""
@@ -246,10 +250,15 @@ def plan_erase(
         filters[operator_id] = entry_filter
         removed = tally(operator, entry_filter, in_tasks)
         form: Form = "unchanged"
-        if removed.entries:
-            narrowed = _narrow(entry_filter, removed)
-            changes[operator_id] = OperatorChange(filter=narrowed)
+        # Table files may have versions of the keys that the job has deleted or replaced.
+        old_versions = isinstance(entry_filter, KeyFilter) and has_databases(operator) and not choice.keep
+        if removed.entries or old_versions:
+            narrowed = entry_filter if old_versions else _narrow(entry_filter, removed)
             form = form_of(operator, narrowed)
+            if removed.entries or form == "in place":
+                changes[operator_id] = OperatorChange(filter=narrowed)
+            else:
+                form = "unchanged"
         rows += _rows(operator, removed)
         searched.append(_searched(operator, removed, form))
     if not filters:
@@ -298,7 +307,7 @@ def form_of(operator: OperatorInventory, entry_filter: EntryFilter) -> Form:
     """Return how the keyed state of an operator is written."""
     if operator.keyed.raw_timer_states:
         return "canonical"
-    return "canonical" if filtered_streams(operator, entry_filter, 0) is None else "in place"
+    return "canonical" if streams_in_place(operator, entry_filter, 0) is None else "in place"
 
 
 def _narrow(entry_filter: EntryFilter, removed: Tally) -> EntryFilter:

@@ -32,7 +32,7 @@ from statetool.saving.composition import (
 from statetool.saving.grafts import check_added, check_source, grafted_state, max_parallelism_of
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
-from statetool.saving.streams.filtered import filtered_streams
+from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
@@ -399,7 +399,7 @@ class _KeyedPlan:
         """Plan to filter the keyed state in place; ``None`` if there is no filter, or the form of the state does not allow it."""
         if self.layout.change.filter is None:
             return None
-        streams = filtered_streams(operator, self.layout.change.filter, self.layout.inline_bytes)
+        streams = streams_in_place(operator, self.layout.change.filter, self.layout.inline_bytes)
         return None if streams is None else StreamWriteTask(streams=streams)
 
 

@@ -7,17 +7,18 @@ driver adds numbers: its memory does not depend on the number of keys.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from statetool.entries.database import DatabaseSource
 from statetool.entries.form import KeyGroupReader, error_context
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.saving.streams.filters import EntryFilter, hash_keys_of, key_bounds
+from statetool.saving.streams.filters import EntryFilter, KeyFilter, hash_keys_of, key_bounds
 from statetool.snapshot.operator import OperatorInventory
 
 #: Calls a function for each item of a list, in threads or tasks, and returns the results in order.
@@ -171,9 +172,17 @@ def tally_removed(entry_filter: EntryFilter, readers: Iterable[KeyGroupReader]) 
     for reader in readers:
         with error_context(reader):
             header = reader.header()
-            for batch in reader.batches():
+            for batch in _batches(reader, entry_filter):
                 total = total + _difference(header, batch, entry_filter.apply(header, batch), keys)
     return replace(total, keys=len(keys.sorted()))
+
+
+def _batches(reader: KeyGroupReader, entry_filter: EntryFilter) -> Iterator[EntryBatch]:
+    """Return the entries that a filter may remove, and others."""
+    places = entry_filter.places if isinstance(entry_filter, KeyFilter) and not entry_filter.keep else None
+    if places is None or not isinstance(reader, DatabaseSource):
+        return iter(reader.batches())
+    return reader.batches_of_keys(places)
 
 
 def _difference(header: KeyedHeader, before: EntryBatch, after: EntryBatch, keys: DistinctHashes) -> Tally:

@@ -22,14 +22,11 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.types import ListType, LogicalType, MapType, StructType
 
 
-def equal_keys(
-    operator: OperatorInventory, key: Serializer, wanted: Collection[bytes]
-) -> tuple[tuple[bytes, ...], frozenset[int]]:
-    """Return the bytes and key groups of an operator's keys that equal one of the given encoded keys."""
+def equal_keys(operator: OperatorInventory, key: Serializer, wanted: Collection[bytes]) -> list[tuple[bytes, int]]:
+    """Return the bytes and key group of each of an operator's keys that equals one of the given encoded keys."""
     values = {_comparable(_decode(key, raw), key.logical) for raw in wanted}
     hasher = KeyHasher(key)
-    found: dict[bytes, None] = {}
-    groups: set[int] = set()
+    found: dict[tuple[bytes, int], None] = {}
     for source in operator.keyed.sources(raw=True):
         header = source.header()
         for batch in source.batches():
@@ -39,9 +36,8 @@ def equal_keys(
             for i in first.tolist():
                 value = decode_key(key, batch.data, int(start[i]), int(end[i]))
                 if _comparable(value, key.logical) in values:
-                    found[bytes(batch.data[start[i] : end[i]])] = None
-                    groups.add(int(batch.group[i]))
-    return tuple(found), frozenset(groups)
+                    found[bytes(batch.data[start[i] : end[i]]), int(batch.group[i])] = None
+    return list(found)
 
 
 def _decode(key: Serializer, raw: bytes) -> Any:

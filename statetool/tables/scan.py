@@ -317,17 +317,25 @@ def encode_keys(
     """
     if serializer is None:
         return (), frozenset()
-    encoded: list[bytes] = []
-    groups: set[int] = set()
-    for value in keys:
-        for raw, hash_code in key_forms(operator, serializer, value):
-            encoded.append(raw)
-            # If ``hashCode()`` is user code, the key may be in any key group.
-            groups |= (
-                set(range(operator.state.max_parallelism))
-                if hash_code is None
-                else {key_group_for(hash_code, operator.state.max_parallelism)}
-            )
-    if encoded and (has_scales(serializer.logical) or has_map(serializer.logical)):
-        return equal_keys(operator, serializer, encoded)
-    return tuple(encoded), frozenset(groups)
+    places = place_keys(operator, serializer, keys)
+    groups = {group for _, group in places}
+    if None in groups:
+        groups = set(range(operator.state.max_parallelism))
+    return tuple(key for key, _ in places), frozenset(group for group in groups if group is not None)
+
+
+def place_keys(
+    operator: OperatorInventory, serializer: Serializer, keys: Sequence[Any]
+) -> list[tuple[bytes, int | None]]:
+    """Return the bytes of each key, and its key group. Equality is that of :func:`encode_keys`.
+
+    The key group is ``None`` if ``hashCode()`` is user code: the key may be in any key group.
+    """
+    places = [
+        (raw, None if hash_code is None else key_group_for(hash_code, operator.state.max_parallelism))
+        for value in keys
+        for raw, hash_code in key_forms(operator, serializer, value)
+    ]
+    if places and (has_scales(serializer.logical) or has_map(serializer.logical)):
+        return [*equal_keys(operator, serializer, [raw for raw, _ in places])]
+    return places

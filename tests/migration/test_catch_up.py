@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.main import cli
 from statetool.errors import FormatError, OptionError, UnsupportedError
+from statetool.formats.stream import OpenStream, Stream
 from statetool.migration.conversion import TypeConversion
 from statetool.saving.streams import catch_up
 from statetool.snapshot.inventory import Inventory
@@ -99,8 +100,18 @@ def test_nothing_is_converted_if_nothing_changed(tmp_path: Path, monkeypatch: py
     statetool.migrate(a, str(tmp_path / "migrated"), to=job)
     statetool.migrate(b, str(tmp_path / "whole"), to=job)
     converted = count_conversions(monkeypatch)
+    opened: list[str] = []
+    open_stream = Stream.open
+
+    def count_opened(self: Stream) -> OpenStream:
+        opened.append(self.file)
+        return open_stream(self)
+
+    monkeypatch.setattr(Stream, "open", count_opened)
     statetool.catch_up(str(tmp_path / "migrated"), a, b, str(tmp_path / "caught-up"), to=job)
     assert converted == []
+    # Each stream is opened once for all of its key groups, and a few times for headers.
+    assert 0 < sum("/migrated/" in file for file in opened) < 20
     assert_same(tmp_path / "caught-up", tmp_path / "whole")
 
 

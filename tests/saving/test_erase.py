@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import statetool
 from statetool.demo import SAVEPOINT
+from statetool.entries.database import StoredDatabase
 from statetool.errors import EncodeError, OptionError
+from statetool.formats.key_groups import range_for
+from statetool.formats.keyed.table_edit import write_changed
+from statetool.formats.keyed.table_runs import read_runs
+from statetool.formats.keyed.tables import Tables
 from statetool.formats.metadata.handles import KeyGroupsHandle
+from statetool.io.files import local_path
 from statetool.saving.sample import SampleSize
+from statetool.saving.streams import databases
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
+from tests.support.snapshots.build import LONG
+from tests.support.snapshots.canonical import Subtask, encoded, group_of, keyed, serializer
 from tests.support.snapshots.entries import damage, entries_of, readable
+from tests.support.snapshots.incremental import BYTES, Job
+from tests.support.snapshots.native import native_savepoint
 from tests.support.snapshots.stored import records, stream_bytes
 
 KINDS = (
@@ -32,6 +45,7 @@ KINDS = (
     "v2_3_0-rocksdb-full",
     "v2_3_0-rocksdb-heap-timers",
 )
+LONG_KEY = serializer(LONG)
 KEYS = ("timer-3", "w1", "order-1", 4, 8)
 
 
@@ -75,6 +89,135 @@ def test_key_groups_without_the_keys_keep_their_stored_bytes(corpus: Path, tmp_p
     before, after = set(key_groups_of(old)), set(key_groups_of(new))
     assert len(before - after) == 1
     assert {(s, g) for s, g, _ in after - before} <= {(s, g) for s, g, _ in before - after}
+
+
+def stored_keys(operator: OperatorInventory) -> set[bytes]:
+    """Return the keys (with key groups) of all versions of all entries in the table files of an operator."""
+    found = set()
+    for state in operator.keyed.managed:
+        assert isinstance(state, StoredDatabase)
+        tables = Tables(state.files)
+        for file in chain.from_iterable(tables.families.values()):
+            table = tables.open_file(file)
+            for run in read_runs([(table, np.arange(len(table.blocks.size)))]):
+                ends = zip(run.key.tolist(), run.key_end.tolist(), strict=True)
+                found |= {bytes(run.keys[start:end]) for start, end in ends}
+    return found
+
+
+def with_old_versions(root: Path) -> None:
+    """Take two checkpoints of a database in which key 7 was replaced, key 8 deleted, and key 3 replaced; others are far from these."""
+    with Job(root, ("a", "b")) as job:
+        for key in range(4000):
+            job.put("a", key, b"old value of %06d" % key + bytes(40))
+        job.flush()
+        for key in (3, 7, 8, *range(5000, 5100)):
+            job.put("b", key, b"value of %06d" % key)
+            job.put("a", key, b"new value of %06d" % key)
+        job.checkpoint()
+        job.delete("a", 8)
+        job.delete("b", 8)
+        job.checkpoint()
+
+
+@pytest.mark.parametrize("on_spark", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_databases_keep_their_form_and_lose_all_versions_of_a_key(
+    tmp_path: Path, on_spark: bool, request: pytest.FixtureRequest
+) -> None:
+    with_old_versions(tmp_path / "checkpoints")
+    source = str(tmp_path / "checkpoints/chk-2")
+    spark = request.getfixturevalue("spark") if on_spark else None
+    done = statetool.erase(source, str(tmp_path / "new"), [7, 8, 9], spark=spark)
+    assert [(o.form, o.keys) for o in done.plan.operators] == [("in place", 2)]
+    assert {r.state: r.entries for r in done.plan.erased} == {"a": 2, "b": 1}
+    (before,) = Inventory(source).operators.values()
+    (after,) = Inventory(str(tmp_path / "new")).operators.values()
+    gone = {group_of(LONG_KEY, key, 128).to_bytes(1, "big") + key.to_bytes(8, "big") for key in (7, 8, 9)}
+    assert {key[:9] for key in stored_keys(before) - stored_keys(after)} == gone
+    assert not any(key[:9] in gone for key in stored_keys(after))
+    removed = [r for r in entries_of(before) if r not in set(entries_of(after))]
+    assert len(removed) == 3
+    assert len(entries_of(before)) - 3 == len(entries_of(after))
+    assert not damage(tmp_path / "new")
+    # A self-contained snapshot: its files are its own, and those without the keys have the same bytes.
+    for state in after.keyed.managed:
+        assert isinstance(state, StoredDatabase)
+        assert all(Path(local_path(stream.file)).parent == tmp_path / "new" for _, stream in state.files.files)
+        assert not list((tmp_path / "new").glob(".statetool*"))
+        assert len(list((tmp_path / "new").iterdir())) == len(state.files.files) + 1
+
+
+def test_a_failed_copy_of_a_database_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_old_versions(tmp_path / "checkpoints")
+    written: list[object] = []
+
+    def fail(*given: Any) -> object:
+        written.append(write_changed(*given))
+        if len(written) == 2:
+            raise OSError("no space left")
+        return written[-1]
+
+    monkeypatch.setattr(databases, "write_changed", fail)
+    with pytest.raises(OSError, match="no space left"):
+        statetool.erase(str(tmp_path / "checkpoints/chk-2"), str(tmp_path / "new"), [7])
+    assert len(written) == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_keys_that_only_old_versions_have_are_removed_from_databases(tmp_path: Path) -> None:
+    with_old_versions(tmp_path / "checkpoints")
+    source = str(tmp_path / "checkpoints/chk-2")
+    done = statetool.erase(source, str(tmp_path / "new"), [8])
+    assert done.plan.entries == 0
+    (before,), (after,) = (Inventory(p).operators.values() for p in (source, str(tmp_path / "new")))
+    place = group_of(LONG_KEY, 8, 128).to_bytes(1, "big") + (8).to_bytes(8, "big")
+    assert any(key.startswith(place) for key in stored_keys(before))
+    assert not any(key.startswith(place) for key in stored_keys(after))
+    assert sorted(entries_of(before)) == sorted(entries_of(after))
+
+
+def test_keys_that_only_the_history_of_a_manifest_has_are_removed_from_it(tmp_path: Path) -> None:
+    with Job(tmp_path / "checkpoints") as job:
+        job.put("a", 9000, b"alone in its file")
+        job.flush()
+        job.put("a", 1, b"another")
+        job.delete("a", 9000)
+        job.flush()
+        job.compact()
+        job.checkpoint()
+    place = group_of(LONG_KEY, 9000, 128).to_bytes(1, "big") + (9000).to_bytes(8, "big")
+    source, new = tmp_path / "checkpoints/chk-1", tmp_path / "new"
+    assert any(place in p.read_bytes() for p in source.iterdir())
+    assert statetool.erase(str(source), str(new), [9000]).plan.entries == 0
+    assert not any(place in p.read_bytes() for p in new.iterdir())
+    assert not damage(new)
+
+
+def test_databases_with_keys_of_other_subtasks_lose_them_too(tmp_path: Path) -> None:
+    """After rescaling, a database has key groups of other subtasks, whose entries belong to no one."""
+    entries = [
+        ("a", group_of(LONG_KEY, key, 128), encoded(LONG_KEY, key) + b"\0", b"\0\0\0\5value") for key in range(3000)
+    ]
+    halves = [[e for e in entries if e[1] in range_for(i, 2, 128)] for i in (0, 1)]
+    subtasks = [Subtask(key=LONG, states=[keyed("a", "value", BYTES)], entries=half) for half in halves]
+    (tmp_path / "old").mkdir()
+    native_savepoint(tmp_path / "old", subtasks, outside=entries)
+    done = statetool.erase(str(tmp_path / "old"), str(tmp_path / "new"), [100, 200], operators=["op"], uids=["op"])
+    assert [(o.form, o.keys) for o in done.plan.operators] == [("in place", 2)]
+    (after,) = Inventory(str(tmp_path / "new")).operators.values()
+    keys = stored_keys(after)
+    assert {int.from_bytes(key[1:9], "big") for key in keys} == set(range(3000)) - {100, 200}
+    assert len(keys) == 2998
+
+
+def test_a_condition_on_keys_keeps_the_form_of_databases(tmp_path: Path) -> None:
+    with_old_versions(tmp_path / "checkpoints")
+    source = str(tmp_path / "checkpoints/chk-2")
+    done = statetool.erase(source, str(tmp_path / "new"), where="key % 2 = 1 AND key < 4000")
+    assert [(o.form, o.keys) for o in done.plan.operators] == [("in place", 2000)]
+    (after,) = Inventory(str(tmp_path / "new")).operators.values()
+    assert not damage(tmp_path / "new")
+    assert {int.from_bytes(key[1:9], "big") for key in stored_keys(after)} == {*range(0, 4000, 2), *range(5000, 5100)}
 
 
 def test_operators_without_the_keys_are_not_written_again(tmp_path: Path) -> None:
@@ -156,6 +299,22 @@ def test_what_cannot_be_decided_is_refused(corpus: Path, tmp_path: Path) -> None
     with pytest.raises(OptionError, match="new values"):
         edits.write(target)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        ("random() < 0.5", "random"),
+        ("key IN (SELECT uuid())", "uuid"),
+        ("registered < epoch_ms(now())", "now"),
+        ("current_timestamp > '2026-01-01'", "current_timestamp"),
+        ("list_filter([1], x -> x > random()) = []", "random"),
+    ],
+)
+def test_conditions_whose_result_changes_are_refused_at_once(tmp_path: Path, where: str, name: str) -> None:
+    for verb in (statetool.erase, statetool.keep):
+        with pytest.raises(OptionError, match=f"calls {name}, whose result changes"):
+            verb(SAVEPOINT, str(tmp_path / "new"), where=where)
 
 
 @pytest.mark.parametrize("name", quick(KINDS, "v2_3_0-rocksdb-canonical"))

@@ -57,9 +57,9 @@ def streams(
 
 
 def content(stream: NewStream, staging: Staging) -> tuple[bytes, tuple[int, ...]]:
-    assert stream.file is not None
+    (file,) = stream.files
     assert isinstance(stream.handle, KeyGroupsHandle)
-    return files.read_whole(files.join(staging.target, stream.file.name)), stream.handle.offsets
+    return files.read_whole(files.join(staging.target, file.name)), stream.handle.offsets
 
 
 def cut(table: pa.Table, seed: int) -> list[pa.RecordBatch]:
@@ -98,7 +98,7 @@ def test_a_lost_attempt_leaves_no_file(tmp_path: Path) -> None:
     with Publication(str(tmp_path / "sp")) as publication:
         lost = streams(job, table.to_batches(), publication.staging)
         won = streams(job, table.to_batches(), publication.staging)
-        files_of = [[s.file for s in attempt if s.file is not None] for attempt in (lost, won)]
+        files_of = [[file for s in attempt for file in s.files] for attempt in (lost, won)]
         assert {f.name for f in files_of[0]}.isdisjoint({f.name for f in files_of[1]})
         publication.commit(b"m", files_of[1])
     assert set(targets.list_sizes(str(tmp_path / "sp"))) == {"_metadata", *(f.name for f in files_of[1])}

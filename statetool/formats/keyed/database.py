@@ -17,7 +17,7 @@ from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.rocksdb import RocksDatabase
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.tables import Tables
+from statetool.formats.keyed.tables import Prefixes, Tables
 from statetool.formats.stream import Stream
 from statetool.io import files as io_files
 
@@ -62,8 +62,15 @@ class Database:
                 f"{_listed(expected - stored)}"
             ).at(file=self.name)
 
-    def slices(self, state: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
+    def slices(
+        self, state: str, low: bytes, high: bytes, limit: int, prefixes: Prefixes | None = None
+    ) -> Iterator[Slice]:
         """Return the entries of a state with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time.
+
+        Parameters
+        ----------
+        prefixes
+            Prefixes of the keys to read. Entries of other keys may be missing, or returned although they were replaced.
 
         Raises
         ------
@@ -77,6 +84,8 @@ class Database:
             except UnsupportedManifestError:
                 pass
             else:
+                if prefixes is not None:
+                    tables = [(file, table.restricted(prefixes.wanted(table))) for file, table in tables]
                 return self.tables.slices(tables, low, high, limit)
         return self._by_rocksdb().slices(column_family, low, high, limit)
 

@@ -30,7 +30,6 @@ from statetool.formats.keyed.tables import Tables, merge_slice, range_bounds, ru
 from statetool.formats.stream import Stream
 from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.comparison import hash_spans
-from statetool.kernels.runs import mark_blocks
 from statetool.kernels.words import copy_ranges
 
 _NO_BYTES: Final = frozen(np.empty(0, dtype=np.uint8))
@@ -298,10 +297,10 @@ class _Reader:
         """Read the entries with wanted ids from those blocks of shared files that may contain the given ones."""
 
         def blocks(table: SortedTable) -> Mask:
-            marked = np.zeros(len(table.blocks.size), dtype=np.uint8)
-            for keys, start, end in spans:
-                mark_blocks(table.blocks.keys, table.blocks.key, table.blocks.key_end, keys, start, end, marked)
-            return marked.astype(np.bool_)
+            marked = np.zeros(len(table.blocks.size), dtype=np.bool_)
+            for span in spans:
+                marked |= table.blocks.marked(*span)
+            return marked
 
         spans = [_unique_ids(r) for r in asked] if tables else []
         return _select(self._read(state, tables, low, high, wanted=blocks), wanted) if spans else []

@@ -15,7 +15,7 @@ Follows ``RocksIncrementalSnapshotStrategy`` and ``RocksDBIncrementalRestoreOper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -28,6 +28,7 @@ from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.slices import Slice
+from statetool.formats.keyed.tables import Prefixes
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import frozen
 from statetool.kernels.runs import gather, spans_size
@@ -94,6 +95,35 @@ def read_native(
                         yield batch_of_slices([(i, part)], prefix, database.name)
                 except StatetoolError as error:
                     raise error.at(state=header.states[i].name) from error.__cause__
+
+
+def read_keys(
+    files: DatabaseFiles, header: KeyedHeader, keys: Collection[tuple[int, bytes]], *, prefix: int
+) -> Iterator[EntryBatch]:
+    """Read the entries of keys, given by key group and encoded key, and the timers in their key groups.
+
+    Only blocks that may contain them are read. Entries of other keys may be missing, or returned although they were replaced.
+
+    Raises
+    ------
+    FormatError
+        As for :func:`read_native`.
+    """
+    if not keys:
+        return
+    database = open_database(files)
+    database.check_states(m.name for m in header.states)
+    limit = max(_LEAST_SLICE, BATCH_BYTES // max(1, len(header.states)))
+    for i, meta in enumerate(header.states):
+        prefixes = key_prefixes(keys, prefix, timers=meta.kind == "timers")
+        for low, high in key_ranges({group for group, _ in keys}, None, prefix):
+            for part in database.slices(meta.name, low, high, limit, prefixes):
+                yield batch_of_slices([(i, part)], prefix, database.name)
+
+
+def key_prefixes(keys: Iterable[tuple[int, bytes]], prefix: int, *, timers: bool) -> Prefixes:
+    """Return the prefixes of the entries of keys in a state. Timers start with their time: only their key groups are known."""
+    return Prefixes.of(group.to_bytes(prefix, "big") + (b"" if timers else key) for group, key in keys)
 
 
 def key_ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: int) -> Iterator[tuple[bytes, bytes]]:

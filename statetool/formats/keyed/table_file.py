@@ -11,7 +11,7 @@ Features that only RocksDB itself should read (range deletions, compression dict
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
@@ -25,13 +25,17 @@ from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.stored_blocks import Reader, StoredBlocks, uncompress
 from statetool.formats.stream import OpenStream, ReadAhead, Stream
 from statetool.io.cursor import Cursor
-from statetool.kernels.arrays import Bytes, frozen
+from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.blocks import BAD_SHARED, BLOCK_MESSAGES, TRAILER_BYTES, decode_index, read_varint
 from statetool.kernels.checksums import CRC32C, XXH3
 from statetool.kernels.codes import OK
-from statetool.kernels.runs import first_not_before
+from statetool.kernels.runs import first_not_before, mark_blocks
 
-_FOOTER: Final = 53
+FOOTER_BYTES: Final = 53
+#: Names of the meta block with properties, and of the property that is the type of the index.
+PROPERTIES: Final = b"rocksdb.properties"
+INDEX_TYPE: Final = b"rocksdb.block.based.table.index.type"
+_TAG_BYTES: Final = 8
 _TAIL_BYTES: Final = 128 << 10
 _MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
 _OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
@@ -56,6 +60,19 @@ class Blocks:
         """Return the first block that may contain ``wanted`` or later keys (with ``behind``: only later ones)."""
         raw = np.frombuffer(wanted, dtype=np.uint8)
         return int(first_not_before(self.keys, self.key, self.key_end, raw, int(behind)))
+
+    def take(self, index: Int64s) -> Blocks:
+        """Return the blocks at ascending indexes."""
+        return Blocks(
+            keys=self.keys, key=self.key[index], key_end=self.key_end[index], offset=self.offset[index],
+            size=self.size[index],
+        )  # fmt: skip
+
+    def marked(self, keys: Bytes, key: Int64s, key_end: Int64s) -> Mask:
+        """Return a mask of the blocks that may contain keys starting with one of several prefixes."""
+        marked = np.zeros(len(self.size), dtype=np.uint8)
+        mark_blocks(self.keys, self.key, self.key_end, keys, key, key_end, marked)
+        return marked.astype(np.bool_)
 
     def last_key(self, index: int) -> bytes:
         """Return the index key of a block, which does not sort before its last key."""
@@ -94,8 +111,10 @@ class SortedTable:
         with stream.open() as opened:
             f = _Tail(opened)
             try:
-                self.checksum, metaindex, index = self._footer(f)
-                properties = self._properties(f, metaindex)
+                self.checksum, self._metaindex, index = self._footer(f)
+                properties = numeric_properties(self._meta(f)[1])
+                self._tagged = not properties.get(b"rocksdb.index.key.is.user.key", 0)
+                self._delta = bool(properties.get(b"rocksdb.index.value.is.delta.encoded", 0))
                 self.blocks = self._read_index(f, index, properties)
             except FormatError as error:
                 raise error.at(file=stream.file) from None
@@ -106,9 +125,9 @@ class SortedTable:
 
     def _footer(self, f: Reader) -> tuple[int, tuple[int, int], tuple[int, int]]:
         size = self.stream.size_bytes
-        if size < _FOOTER:
+        if size < FOOTER_BYTES:
             raise FormatError(f"a table file of {size} bytes").at(offset=self.stream.start)
-        raw = bytes(f.read_at(size - _FOOTER, _FOOTER))
+        raw = bytes(f.read_at(size - FOOTER_BYTES, FOOTER_BYTES))
         if raw[-8:] == _OLD_MAGIC:
             raw = bytes([CRC32C]) + raw[5:45] + bytes(4) + _MAGIC
         version = int.from_bytes(raw[41:45], "little")
@@ -116,52 +135,56 @@ class SortedTable:
             raise UnsupportedManifestError(f"a table file of another kind or version: {raw[41:].hex()}")
         if raw[0] not in (CRC32C, XXH3):
             raise UnsupportedManifestError(f"checksums of kind {raw[0]}")
-        c = Cursor(raw, 1, 41, base=self.stream.start + size - _FOOTER)
+        c = Cursor(raw, 1, 41, base=self.stream.start + size - FOOTER_BYTES)
         metaindex = _number(c), _number(c)
         self.version = version
         return raw[0], metaindex, (_number(c), _number(c))
 
     def _block(self, f: Reader, offset: int, size: int) -> Bytes:
         offsets, sizes = np.array([offset]), np.array([size])
-        self._check_places(offsets, sizes, named_at=self.stream.size_bytes - _FOOTER)
+        self._check_places(offsets, sizes, named_at=self.stream.size_bytes - FOOTER_BYTES)
         plain, starts, ends = uncompress([StoredBlocks.read(f, self.stream, offsets, sizes, self.checksum)])
         return frozen(plain[starts[0] : ends[0]])
 
-    def _properties(self, f: Reader, metaindex: tuple[int, int]) -> dict[bytes, int]:
-        """Return the numeric properties."""
-        blocks = {}
-        for name, value in _entries(self._block(f, *metaindex)):
-            blocks[name] = value
+    def _meta(self, f: Reader) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
+        """Return the locations of the meta blocks, and the properties, as stored."""
+        blocks = dict(_entries(self._block(f, *self._metaindex)))
         if unusual := blocks.keys() & _UNUSUAL_BLOCKS:
             raise UnsupportedManifestError(f"blocks {unusual}")
-        handle = blocks.get(b"rocksdb.properties")
+        handle = blocks.get(PROPERTIES)
         if handle is None:
             raise UnsupportedManifestError("a table file without properties")
-        c = Cursor(handle)
-        properties = {}
-        for name, value in _entries(self._block(f, _number(c), _number(c))):
+        properties = dict(_entries(self._block(f, *block_place(handle))))
+        for name, value in properties.items():
             if name in _UNUSUAL_PROPERTIES:
                 raise UnsupportedManifestError(f"an ingested file: {name.decode()}")
             if name == b"rocksdb.compression" and self.version < 2 and value not in _OLD_COMPRESSIONS:
                 raise UnsupportedManifestError(f"compression {value.decode()} of an old version")
-            if name == b"rocksdb.block.based.table.index.type":
-                properties[name] = int.from_bytes(value, "little")
-            elif 0 < len(value) <= 10 and value[-1] < 0x80 and all(b >= 0x80 for b in value[:-1]):
-                properties[name] = _number(Cursor(value))
-        if properties.get(b"rocksdb.num.range-deletions", 0):
-            raise UnsupportedManifestError("range deletions")
-        return properties
+        return blocks, properties
+
+    def meta(self) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
+        """Read the locations of the meta blocks, and the properties, as stored."""
+        with self.stream.open() as f:
+            try:
+                return self._meta(f)
+            except FormatError as error:
+                raise error.at(file=self.stream.file) from None
+
+    @property
+    def index_form(self) -> tuple[int, int]:
+        """Return the bytes of the tag of each key in the index, and 1 if values of the index are delta-encoded."""
+        return _TAG_BYTES if self._tagged else 0, int(self._delta)
 
     def _read_index(self, f: Reader, index: tuple[int, int], properties: dict[bytes, int]) -> Blocks:
-        kind = properties.get(b"rocksdb.block.based.table.index.type", _BINARY_SEARCH)
-        tagged = not properties.get(b"rocksdb.index.key.is.user.key", 0)
-        delta = bool(properties.get(b"rocksdb.index.value.is.delta.encoded", 0))
+        if properties.get(b"rocksdb.num.range-deletions", 0):
+            raise UnsupportedManifestError("range deletions")
+        kind = properties.get(INDEX_TYPE, _BINARY_SEARCH)
         if kind not in (_BINARY_SEARCH, _HASH_SEARCH, _TWO_LEVEL):
             raise UnsupportedManifestError(f"an index of type {kind}")
-        blocks = self._index_block(f, *index, tagged=tagged, delta=delta)
+        blocks = self._index_block(f, *index)
         if kind == _TWO_LEVEL:
             places = zip(blocks.offset.tolist(), blocks.size.tolist(), strict=True)
-            partitions = [self._index_block(f, offset, size, tagged=tagged, delta=delta) for offset, size in places]
+            partitions = [self._index_block(f, offset, size) for offset, size in places]
             blocks = _join(partitions) if partitions else blocks
         self._check_places(blocks.offset, blocks.size, named_at=index[0])
         return blocks
@@ -172,7 +195,7 @@ class SortedTable:
         if ((offsets < 0) | (sizes < 0) | (offsets > last) | (sizes > last - np.minimum(offsets, last))).any():
             raise FormatError("a block beyond the end of the file").at(offset=self.stream.start + named_at)
 
-    def _index_block(self, f: Reader, offset: int, size: int, *, tagged: bool, delta: bool) -> Blocks:
+    def _index_block(self, f: Reader, offset: int, size: int) -> Blocks:
         plain = self._block(f, offset, size)
         capacity = len(plain) // 3 + 1
         key, key_end, where, length = (np.empty(capacity, dtype=np.int64) for _ in range(4))
@@ -180,7 +203,7 @@ class SortedTable:
         while True:
             keys = np.empty(room, dtype=np.uint8)
             code, n = decode_index(
-                plain, 0, len(plain), int(tagged), int(delta), keys, key, key_end, where, length
+                plain, 0, len(plain), int(self._tagged), int(self._delta), keys, key, key_end, where, length
             )  # fmt: skip
             if code != BAD_SHARED or room > len(plain) * len(plain):
                 break
@@ -202,6 +225,12 @@ class SortedTable:
         table._ahead = ReadAhead(self.stream, end, most_bytes)
         return table
 
+    def restricted(self, wanted: Mask) -> SortedTable:
+        """Return the table with some of its blocks."""
+        table = copy(self)
+        table.blocks = self.blocks.take(np.flatnonzero(wanted))
+        return table
+
     def stored(self, numbers: Int64s) -> StoredBlocks:
         """Read data blocks by their ascending indexes.
 
@@ -214,6 +243,23 @@ class SortedTable:
             return StoredBlocks.read(
                 f, self.stream, self.blocks.offset[numbers], self.blocks.size[numbers], self.checksum
             )
+
+
+def numeric_properties(properties: Mapping[bytes, bytes]) -> dict[bytes, int]:
+    """Return the properties that are numbers."""
+    numbers = {}
+    for name, value in properties.items():
+        if name == INDEX_TYPE:
+            numbers[name] = int.from_bytes(value, "little")
+        elif 0 < len(value) <= 10 and value[-1] < 0x80 and all(b >= 0x80 for b in value[:-1]):
+            numbers[name] = _number(Cursor(value))
+    return numbers
+
+
+def block_place(handle: bytes) -> tuple[int, int]:
+    """Return the offset and size of a block, as stored in the metaindex."""
+    c = Cursor(handle)
+    return _number(c), _number(c)
 
 
 def _entries(block: Bytes) -> Iterator[tuple[bytes, bytes]]:

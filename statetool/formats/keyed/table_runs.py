@@ -53,6 +53,17 @@ def read_runs(wanted: Sequence[tuple[SortedTable, Int64s]]) -> list[Run]:
     FormatError
         Damaged; with file and offset of the block.
     """
+    return [run for run, _ in read_blocks(wanted)]
+
+
+def read_blocks(wanted: Sequence[tuple[SortedTable, Int64s]]) -> list[tuple[Run, Int64s]]:
+    """Read blocks as :func:`read_runs`, and return the number of entries of each block too.
+
+    Raises
+    ------
+    FormatError
+        Damaged; with file and offset of the block.
+    """
     if not wanted:
         return []
     files = [table.stored(numbers) for table, numbers in wanted]
@@ -72,10 +83,11 @@ def read_runs(wanted: Sequence[tuple[SortedTable, Int64s]]) -> list[Run]:
         raise files[file].failure(bad - int(edges[file]), BLOCK_MESSAGES[int(code)])
     frozen(keys)
     bounds = np.concatenate([np.zeros(1, dtype=np.int64), stops])[edges].tolist()
-    return [
+    runs = [
         Run(
             keys=keys, key=key[own], key_end=key_end[own], tag=tag[own], data=plain, value=value[own],
             value_end=value_end[own],
         )
         for own in map(slice, bounds[:-1], bounds[1:])
     ]  # fmt: skip
+    return [(run, counts[a:b]) for run, a, b in zip(runs, edges[:-1], edges[1:], strict=True)]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeVar
 
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from statetool.errors import FormatError
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import Int64s
-from statetool.formats.keyed.manifest import TableFile, UnsupportedManifestError, read_manifest
+from statetool.formats.keyed.manifest import Manifest, TableFile, UnsupportedManifestError
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.table_file import SortedTable
 from statetool.formats.keyed.table_runs import Run, read_runs
@@ -35,6 +36,26 @@ _CUTS: Final = 16
 #: Bytes of all remote files of a range that are fetched ahead, and of one file with one request. Requests of 4 to 8 MiB cost least.
 _AHEAD_BYTES: Final = 96 << 20
 _MOST_AHEAD: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """Prefixes of keys, ascending, at least one: int64[n] ranges in ``keys``."""
+
+    keys: Bytes
+    key: Int64s
+    key_end: Int64s
+
+    @classmethod
+    def of(cls, prefixes: Iterable[bytes]) -> Prefixes:
+        """Sort prefixes and remove duplicates."""
+        distinct = sorted(set(prefixes))
+        edges = np.cumsum([0, *map(len, distinct)])
+        return cls(frozen(np.frombuffer(b"".join(distinct), dtype=np.uint8)), edges[:-1].copy(), edges[1:].copy())
+
+    def wanted(self, table: SortedTable) -> Mask:
+        """Return a mask of the blocks that may contain keys with one of the prefixes."""
+        return table.blocks.marked(self.keys, self.key, self.key_end)
 
 
 class Tables:
@@ -60,9 +81,11 @@ class Tables:
             )
         manifest = self._named("CURRENT", current.decode().strip())
         try:
-            self.families = read_manifest(self._whole(manifest))
+            self.manifest = Manifest.read(self._whole(manifest))
         except FormatError as error:
             raise error.at(file=self._streams[manifest].file) from None
+        self.manifest_name = manifest
+        self.families = self.manifest.files()
         for family in self.families.values():
             for file in family:
                 stream = self._streams[self._named(manifest, file.name)]
@@ -91,6 +114,15 @@ class Tables:
             if len(self._tables) > _MOST_TABLES:
                 self._tables.popitem(last=False)
             return table
+
+    def open_file(self, file: TableFile) -> SortedTable:
+        """Open one file.
+
+        Raises
+        ------
+        FormatError, UnsupportedManifestError
+        """
+        return self._table(file)
 
     def open_range(self, column_family: str, low: bytes, high: bytes) -> list[tuple[TableFile, SortedTable]]:
         """Open the files that may contain keys from ``low`` (inclusive) to ``high`` (exclusive).

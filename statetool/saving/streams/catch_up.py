@@ -8,6 +8,7 @@ all entries of the later snapshot were converted. Memory: the hashes of a key gr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -90,16 +91,18 @@ class CatchUpStreams(UnshuffledStreams):
             for number, size in entries.source.group_sizes().items():
                 sizes[number] += size
         ranges = [KeyGroupRange(number, 0, size) for number, size in sizes.items() if size or number in stored]
-        for run in batches_of(ranges, limit=_RUN_BYTES):
-            numbers = [r.number for r in run]
-            with _Changes(self.streams, list(_within(before, numbers)), list(_within(after, numbers))) as changes:
-                for number in numbers:
-                    of_migrated, group = stored.get(number, (None, None))
-                    if of_migrated is None or group is None or len(changes.of(number)):
-                        write_pieces(writer, number, changes.apply(number, of_migrated), self.streams.prefix)
-                        continue
-                    with of_migrated.stream.open() as f, writer.stored_group(number) as append:
-                        copy_group(f.read_at, group, append)
+        with ExitStack() as stack:
+            opened = {s: stack.enter_context(s.open()) for s in {m.stream for m, _ in stored.values()}}
+            for run in batches_of(ranges, limit=_RUN_BYTES):
+                numbers = [r.number for r in run]
+                with _Changes(self.streams, list(_within(before, numbers)), list(_within(after, numbers))) as changes:
+                    for number in numbers:
+                        of_migrated, group = stored.get(number, (None, None))
+                        if of_migrated is None or group is None or len(changes.of(number)):
+                            write_pieces(writer, number, changes.apply(number, of_migrated), self.streams.prefix)
+                            continue
+                        with writer.stored_group(number) as append:
+                            copy_group(opened[of_migrated.stream].read_at, group, append)
 
 
 def _within(entries: Iterable[CarriedEntries], groups: Sequence[int]) -> Iterator[CarriedEntries]:

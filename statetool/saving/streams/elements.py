@@ -129,7 +129,7 @@ class ElementStreams:
             for m, at in zip(header.states, writer.offsets, strict=True)
         )
         return NewStream(
-            subtask=subtask, handle=OperatorStreamHandle(states=states, stream=out.handle()), file=out.file
+            subtask=subtask, handle=OperatorStreamHandle(states=states, stream=out.handle()), files=out.files
         )
 
     def _add(self, writer: _Writer, header: OperatorHeader, batches: Iterator[EntryBatch]) -> None:

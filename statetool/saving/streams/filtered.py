@@ -81,7 +81,7 @@ class FilteredStreams(UnshuffledStreams):
                         with writer.stored_group(group.number) as append:
                             copy_group(f.read_at, group, append)
         handle = replace(stored.handle, offsets=tuple(writer.offsets.tolist()), stream=out.handle())
-        return NewStream(subtask=subtask, handle=handle, file=out.file)
+        return NewStream(subtask=subtask, handle=handle, files=out.files)
 
     def _new_groups(self, stored: KeyGroupBytes) -> list[KeyGroupRange]:
         """Return the key groups of the subtask that have only added entries."""

@@ -125,11 +125,24 @@ class KeyFilter(MaskFilter):
         The key groups that can hold them.
     keep
         Whether these keys stay and all others are removed, instead of the opposite.
+    places
+        Each key with its key group; ``None`` if a key may be in any key group.
     """
 
     keys: frozenset[bytes]
     groups: frozenset[int]
     keep: bool = False
+    places: tuple[tuple[int, bytes], ...] | None = None
+
+    @classmethod
+    def of(cls, places: Sequence[tuple[bytes, int | None]], max_parallelism: int, *, keep: bool = False) -> KeyFilter:
+        """Return the filter of encoded keys with their key groups, ``None`` if a key may be in any of them."""
+        known = tuple((group, key) for key, group in places if group is not None)
+        groups = {group for group, _ in known} if len(known) == len(places) else range(max_parallelism)
+        return cls(
+            keys=frozenset(key for key, _ in places), groups=frozenset(groups), keep=keep,
+            places=known if len(known) == len(places) else None,
+        )  # fmt: skip
 
     def may_change(self, key_group: int) -> bool:
         return self.keep or key_group in self.groups

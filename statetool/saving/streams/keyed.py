@@ -268,7 +268,7 @@ class KeyedStreams:
             raise error.at(operator=self.operator) from error.__cause__
         offsets = tuple(writer.offsets.tolist())
         handle = KeyGroupsHandle(tag=CANONICAL_TAG, start=groups.start, offsets=offsets, stream=out.handle())
-        return NewStream(subtask=subtask, handle=handle, file=out.file)
+        return NewStream(subtask=subtask, handle=handle, files=out.files)
 
     def duplicate(self, group: int, state: int, key: bytes) -> StatetoolError:
         """Return the error for two entries with the same key."""

@@ -20,6 +20,7 @@ from statetool.formats.compression import FrameWriter
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.metadata.handles import (
     ByteStreamHandle,
+    IncrementalHandle,
     KeyGroupsHandle,
     OperatorStreamHandle,
     RelativeFileHandle,
@@ -39,11 +40,11 @@ _LENGTH_BYTES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStream:
-    """The new stream of one subtask: the handle for the metadata, and the file that it refers to, if any."""
+    """The new stream or database of one subtask: the handle for the metadata, and the files that it refers to."""
 
     subtask: int
-    handle: KeyGroupsHandle | OperatorStreamHandle
-    file: StagedFile | None
+    handle: KeyGroupsHandle | IncrementalHandle | OperatorStreamHandle
+    files: tuple[StagedFile, ...]
 
 
 class UnshuffledStreams(ABC):
@@ -128,14 +129,14 @@ class StreamOutput:
         self._buffer = bytearray()
 
     @property
-    def file(self) -> StagedFile | None:
-        """The file, after the block; ``None`` if the bytes are stored in the metadata."""
-        return None if self._file is None else self._file.staged
+    def files(self) -> tuple[StagedFile, ...]:
+        """The file, after the block; empty if the bytes are stored in the metadata."""
+        return () if self._file is None else (self._file.staged,)
 
     def handle(self) -> ByteStreamHandle | RelativeFileHandle:
         """Return the handle of the bytes, after the block."""
-        if self.file is not None:
-            return RelativeFileHandle(path=self.file.name, size_bytes=self.file.size_bytes)
+        for file in self.files:
+            return RelativeFileHandle(path=file.name, size_bytes=file.size_bytes)
         # When Flink redistributes operator state, it treats two handles with the same name as one.
         return ByteStreamHandle(name=f"{self._label}-{uuid.uuid4()}", data=bytes(self._buffer))
 

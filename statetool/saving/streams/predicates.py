@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -22,6 +24,10 @@ from statetool.types.options import ReadOptions
 _ROW: Final = "__statetool_row"
 #: How a condition sees values.
 OPTIONS: Final = ReadOptions(decimals="plain")
+#: Functions whose result changes with each evaluation: of chance, and without parameters, of time.
+_CHANGING: Final = """SELECT DISTINCT function_name FROM duckdb_functions()
+WHERE stability = 'VOLATILE' OR stability = 'CONSISTENT_WITHIN_QUERY' AND len(parameters) = 0"""
+_TIME_KEYWORDS: Final = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 _local = threading.local()
 
 
@@ -70,6 +76,38 @@ def is_key_predicate(where: str, key: Serializer) -> bool:
     except OptionError:
         return False
     return True
+
+
+def check_repeatable(where: str) -> None:
+    """Refuse a condition whose result changes with each evaluation: entries are counted, written and proved one after another.
+
+    Raises
+    ------
+    OptionError
+        The condition calls a function such as ``random()`` or ``now()``.
+    MissingDependencyError
+        DuckDB is not installed.
+    """
+    connection, _ = _connection()
+    # A condition that cannot be parsed has no names. Its error is that of the evaluation.
+    (tree,) = connection.execute("SELECT json_serialize_sql(?)", [f"SELECT 1 FROM keys WHERE (\n{where}\n)"]).fetchone()
+    changing = {name for (name,) in connection.execute(_CHANGING).fetchall()} | _TIME_KEYWORDS
+    for name in sorted(set(_names(json.loads(tree))) & changing):
+        raise OptionError(
+            f"the condition calls {name}, whose result changes with each evaluation",
+            hint="use constants, such as TIMESTAMP '2026-01-31 12:00:00'",
+        )
+
+
+def _names(tree: Any) -> Iterator[str]:
+    """Yield the names of all functions in a parsed condition, and of columns, which keywords such as ``current_date`` look like."""
+    if isinstance(tree, dict):
+        if tree.get("class") == "FUNCTION":
+            yield tree["function_name"].lower()
+        if tree.get("class") == "COLUMN_REF" and len(tree["column_names"]) == 1:
+            yield tree["column_names"][0].lower()
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _names(part)
 
 
 def matching_rows(table: pa.Table, where: str) -> np.ndarray[Any, np.dtype[np.int64]]:
