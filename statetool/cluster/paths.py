@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeVar
 
 from statetool.cluster.address import JobAddress
-from statetool.errors import ConnectionFailedError, OptionError
+from statetool.errors import CheckpointDeletedError, ConnectionFailedError, OptionError
 from statetool.io import files
+from statetool.io.deletion import noticing_deletion
+from statetool.snapshot.locate import METADATA_NAME
+
+Opened = TypeVar("Opened")
+#: Maximum number of checkpoints that Flink may delete before they are open.
+_MOST_DELETED: Final = 5
 
 
 def is_job(path: str) -> bool:
@@ -73,6 +80,32 @@ def resolve_path(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
         if address.certain:
             raise
         return path
+
+
+def open_path(path: str, rebase: Sequence[tuple[str, str]], open: Callable[[str], Opened]) -> Opened:
+    """Return what a function opens at the path of :func:`resolve_path`.
+
+    If Flink deletes the newest checkpoint of a job before it is open, the next one is opened.
+
+    Raises
+    ------
+    CheckpointDeletedError
+        The checkpoint was deleted, and the URL names it by its id, or the next ones were deleted, too.
+    StatetoolError
+        As :func:`resolve_path` and ``open``.
+    """
+    for remaining in reversed(range(_MOST_DELETED)):
+        found = resolve_path(path, rebase)
+        if found == path:
+            break
+        try:
+            with noticing_deletion(files.join(found, METADATA_NAME)):
+                return open(found)
+        except CheckpointDeletedError:
+            address = JobAddress.parse(path)
+            if not remaining or (address is not None and not address.is_newest):
+                raise
+    return open(path)
 
 
 def resolve_directory(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:

@@ -74,12 +74,15 @@ def _of_server(url: str, rebase: Sequence[tuple[str, str]]) -> list[Target]:
     parsed = JobAddress.parse(url)
     assert parsed is not None
     client, address = open_server(parsed)
-    return [
-        _target(job.job_id, job.name, found, partial(read_operator_names, client, job))
-        if isinstance(found, str)
-        else Target(job_id=job.job_id, job_name=job.name, error=found)
-        for job, found in find_snapshots(client, address, rebase)
-    ]
+    targets = []
+    for job, found in find_snapshots(client, address, rebase):
+        try:
+            if not isinstance(found, str):
+                raise found
+            targets.append(_target(job.job_id, job.name, found, partial(read_operator_names, client, job)))
+        except StatetoolError as error:
+            targets.append(Target(job_id=job.job_id, job_name=job.name, error=error))
+    return targets
 
 
 def _target(job_id: str, job_name: str, path: str, read_names: ReadNames | None = None) -> Target:
