@@ -101,9 +101,7 @@ def load(
     inventory = open_path(
         path,
         moved,
-        partial(
-            Inventory, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan
-        ),
+        partial(Inventory, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan),
     )
     inventory = inventory.with_uids_in(name_list("jars", jars))
     limit = driver_read_limit if local_bytes is None else local_bytes
@@ -122,8 +120,8 @@ def name_operators(savepoint: Savepoint[SavepointWriter], url: str) -> Savepoint
     """
     if savepoint.inventory.stores_names:
         return savepoint
-    names = operator_names(url, {operator.operator_id for operator in savepoint.operators.values()})
-    return savepoint.with_names(names) if names else savepoint
+    found = operator_names(url, {o.operator_id: o.parallelism for o in savepoint.inventory.metadata.operators})
+    return savepoint if found is None else savepoint.with_names(found.names, found.possible)
 
 
 def classes_of(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource | None:

@@ -17,7 +17,14 @@ from statetool.cluster.jobs import (
     read_checkpoint,
     read_history,
 )
-from statetool.errors import CheckpointDeletedError, FormatError, SnapshotNotFoundError, StatetoolError, UnknownNameError, several
+from statetool.errors import (
+    CheckpointDeletedError,
+    FormatError,
+    SnapshotNotFoundError,
+    StatetoolError,
+    UnknownNameError,
+    several,
+)
 from statetool.io import files
 from statetool.io.deletion import find_replacement, newer_checkpoints
 from statetool.snapshot.locate import METADATA_NAME, has_complete_metadata, rebase_path

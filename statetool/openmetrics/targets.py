@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from statetool.cluster.address import JobAddress
 from statetool.cluster.paths import is_job
@@ -16,7 +16,10 @@ from statetool.io import files
 from statetool.io.listing import FoundFile, stat
 from statetool.snapshot.locate import METADATA_NAME, find_metadata
 
-ReadNames: TypeAlias = Callable[[Collection[str]], Mapping[str, str]]
+if TYPE_CHECKING:
+    from statetool.cluster.job_graph import OperatorNames
+
+ReadNames: TypeAlias = "Callable[[Mapping[str, int]], OperatorNames]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

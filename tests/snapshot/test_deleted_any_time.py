@@ -233,7 +233,11 @@ def load_from_catalog(store: Store, _: str) -> dict[int, bytes]:
 def head(path: str, *options: str) -> dict[int, bytes]:
     done = CliRunner().invoke(cli, ["head", path, "op", "a", "--name-uid", "op", "-o", "json", *options])
     assert done.exit_code == 0, done.output
-    rows = [json.loads(line) for line in done.stdout.splitlines()] if done.stdout.startswith("{") else json.loads(done.stdout)
+    rows = (
+        [json.loads(line) for line in done.stdout.splitlines()]
+        if done.stdout.startswith("{")
+        else json.loads(done.stdout)
+    )
     return {row["key"]: bytes.fromhex(row["value"].removeprefix("0x")) for row in rows}
 
 
