@@ -251,7 +251,8 @@ def follow(store: Store, _: str) -> dict[int, bytes]:
     streaming = pytest.importorskip("statetool.spark.streaming")
     options = {"path": store.uri, "operatorUid": "op", "table": "a", "mode": "full", "failOnDataLoss": "false"}
     table = streaming.CheckpointTable.of(options)
-    schema, rows = table.schema, {}
+    schema = table.schema
+    rows: dict[int, bytes] = {}
     for partition in table.partitions([head.checkpoint_id for head in table.completed()][-1:], schema):
         for batch in streaming._read(partition):
             rows |= {row["key"]: row["value"] for row in batch.to_pylist()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -188,7 +189,7 @@ def test_the_number_of_checkpoints_to_retain_is_said_once(job: Path) -> None:
 
 def test_a_slow_stream_is_told_before_anything_is_deleted(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(streaming.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
 
     def complete(number: int) -> None:
         """Take a checkpoint, two seconds after the one before, and delete all but the newest three."""
