@@ -40,12 +40,11 @@ def info(options: CommonOptions, path: str) -> None:
       statetool info s3://bucket/savepoint-1a2b
       statetool info s3://bucket/checkpoints/1a2b --latest --json
     """
-    print_info(path, options)
+    print_info(open_snapshot(path, options), options)
 
 
-def print_info(path: str, options: CommonOptions) -> None:
+def print_info(savepoint: statetool.Savepoint, options: CommonOptions) -> None:
     """Print a snapshot's id, format version, operators and sources that were behind."""
-    savepoint = open_snapshot(path, options)
     operators = savepoint.metadata_rows("operators")
     backlogs = _backlogs(savepoint) if any(o.coordinator_bytes for o in operators) else []
     output = options.output

@@ -114,6 +114,8 @@ def test_a_savepoint_is_taken_and_opened(cluster: StandaloneCluster, orders: str
         request += ["--format", format]
     else:  # it has one format
         assert "needs 1.15. remove --format" in run(*request, "--format", format, code=3).stderr
+    shown = json.loads(run(*request, "--open", "--json").stdout)["operators"]
+    assert "Counts" in {operator["name"] for operator in shown}
     path = run(*request).stdout.strip()
     before = counts(path)
     assert len(before) == 500
