@@ -34,8 +34,9 @@ def newest_checkpoints(root: str) -> list[NewestCheckpoint]:
     SnapshotNotFoundError
         The directory does not exist or has no complete checkpoint.
     """
-    jobs = [uri for uri in _folders(root) if JOB.fullmatch(_name(uri))]
-    found = [newest for folder in (root, *jobs) if (newest := _newest(folder)) is not None]
+    listed = _folders(root)
+    jobs = [uri for uri in listed if JOB.fullmatch(_name(uri))]
+    found = [newest for newest in (_newest(root, listed), *map(_newest, jobs)) if newest is not None]
     if not found:
         raise SnapshotNotFoundError(
             f"{root} has no complete checkpoint chk-N",
@@ -53,13 +54,20 @@ def _name(uri: str) -> str:
     return uri.rstrip("/").rpartition("/")[2]
 
 
-def _newest(folder: str) -> NewestCheckpoint | None:
-    """Return the newest complete checkpoint in a directory, ``None`` if there is none or the directory was deleted."""
+def _newest(folder: str, listed: list[str] | None = None) -> NewestCheckpoint | None:
+    """Return the newest complete checkpoint in a directory, ``None`` if there is none or the directory was deleted.
+
+    Parameters
+    ----------
+    listed
+        The directories in it, if it was just listed.
+    """
     for _ in range(MOST_EMPTY_LISTINGS):
         try:
-            checkpoints = [uri for uri in _folders(folder) if CHECKPOINT.fullmatch(_name(uri))]
+            checkpoints = [uri for uri in listed or _folders(folder) if CHECKPOINT.fullmatch(_name(uri))]
         except FileNotFoundError:
             return None
+        listed = None
         for path in sorted(checkpoints, key=lambda uri: -int(_name(uri).removeprefix("chk-"))):
             file = stat(files.join(path, METADATA_NAME))
             if file is not None:
