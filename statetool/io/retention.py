@@ -13,6 +13,8 @@ from statetool.errors import several
 
 #: No job takes checkpoints in a shorter period. Copied ones may have been written at the same time.
 _LEAST_PERIOD_MS: Final = 50
+#: Part of a period in which it is unlikely that a checkpoint completes.
+_NEGLIGIBLE: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ class BatchTimes:
         if self.retained is None or not steps or median(steps) < _LEAST_PERIOD_MS:
             return None
         retention = Retention(retained=self.retained, period_s=median(steps) / 1000)
-        needed = newer + retention.needed(now_s - start_s)
+        needed = newer + retention.needed(now_s - start_s - _NEGLIGIBLE * retention.period_s)
         if needed <= self.retained:
             return None
         return (

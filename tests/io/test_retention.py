@@ -32,6 +32,13 @@ def test_the_number_of_checkpoints_to_keep(seconds: float, oldest: int, needed: 
     assert found.end_batch(1000.0) is None  # no batch since
 
 
+def test_short_reads_beside_a_job_that_keeps_one_checkpoint() -> None:
+    found = times(range(1, 2), range(2, 3))
+    for seconds, warns in ((0.01, False), (0.03, True)):
+        found.start_batch(0.0, 2)
+        assert (found.end_batch(seconds) is not None) == warns
+
+
 def test_too_little_is_known() -> None:
     for found in (
         times(range(4, 7)),
