@@ -254,7 +254,7 @@ def test_operators_with_a_uid_have_the_names_that_remain(cluster: StandaloneClus
     names = {label.operator_id: label.name for label in savepoint.inventory.labels}
     release, possible = release_of(cluster.version), savepoint.inventory.possible_names
     # Before 1.15, the plan has no trees. Since 2.0, the metadata stores names.
-    expected = {"slow": release >= (1, 15), "keyed": True, "one": release >= (2, 0), "other": release >= (2, 0)}
+    expected = {"slow": release >= (1, 15), "one": release >= (2, 0), "other": release >= (2, 0)}
     assert {name: names[ids[name]] for name in expected} == {
         name: name if has else "" for name, has in expected.items()
     }
