@@ -147,7 +147,7 @@ class SnapshotNotFoundError(StatetoolError, FileNotFoundError):
 
 
 class CheckpointDeletedError(SnapshotNotFoundError):
-    """A snapshot that was deleted while it was read. Flink deletes checkpoints that it no longer retains."""
+    """A snapshot that was deleted before or while it was read. Flink deletes checkpoints that it no longer retains."""
 
 
 class StorageError(StatetoolError, OSError):

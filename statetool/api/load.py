@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from statetool.api.execution import Execution
 from statetool.api.operator import Access, Operator
 from statetool.api.savepoint import Savepoint
-from statetool.cluster.paths import operator_names, resolve_path
+from statetool.cluster.paths import open_path, operator_names
 from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
 from statetool.snapshot.inventory import Inventory
 from statetool.types.declared import ClassSource, TypeContext
@@ -97,13 +98,10 @@ def load(
         source=classes_of(name_list("jars", jars)),
     )
     names, moved = name_list("uids", uids), tuple((rebase or {}).items())
-    inventory = Inventory(
-        resolve_path(path, moved),
-        rebase=moved,
-        uids=names,
-        key_types=keys,
-        types=types,
-        columns_from_plan=columns_from_plan,
+    inventory = open_path(
+        path,
+        moved,
+        partial(Inventory, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan),
     )
     inventory = inventory.with_uids_in(name_list("jars", jars))
     limit = driver_read_limit if local_bytes is None else local_bytes
@@ -122,8 +120,8 @@ def name_operators(savepoint: Savepoint[SavepointWriter], url: str) -> Savepoint
     """
     if savepoint.inventory.stores_names:
         return savepoint
-    names = operator_names(url, {operator.operator_id for operator in savepoint.operators.values()})
-    return savepoint.with_names(names) if names else savepoint
+    found = operator_names(url, {o.operator_id: o.parallelism for o in savepoint.inventory.metadata.operators})
+    return savepoint if found is None else savepoint.with_names(found.names, found.possible)
 
 
 def classes_of(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource | None:

@@ -123,9 +123,17 @@ class Savepoint(Generic[Writer]):
         """
         return Savepoint(self._inventory.with_uids(uids), self._access)
 
-    def with_names(self, names: Mapping[str, str]) -> Savepoint[Writer]:
-        """Return the savepoint with names for operators whose name it does not store, by operator id."""
-        return Savepoint(self._inventory.with_names(names), self._access)
+    def with_names(
+        self, names: Mapping[str, str], possible: Mapping[str, tuple[str, ...]] | None = None
+    ) -> Savepoint[Writer]:
+        """Return the savepoint with names for operators whose name it does not store, by operator id.
+
+        Parameters
+        ----------
+        possible
+            The names that other operators may have, for messages.
+        """
+        return Savepoint(self._inventory.with_names(names, possible), self._access)
 
     def with_session(self, spark: SparkSession) -> Savepoint[Writer]:
         """Return the savepoint with a session for its DataFrame methods.

@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import unquote
 
 import statetool
+from statetool.cluster.paths import resolve_directory
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
@@ -27,15 +28,18 @@ class OutsideError(OptionError):
 
 
 class Root:
-    """A directory of snapshots: a local path, or any URI that fsspec can list.
+    """A directory of snapshots: a local path, any URI that fsspec can list, or the URL of a job for the directory of its checkpoints.
 
     Raises
     ------
     SnapshotNotFoundError
         The directory does not exist.
+    StatetoolError
+        The URL of a job cannot be resolved, as :func:`statetool.cluster.paths.resolve_directory`.
     """
 
     def __init__(self, root: str) -> None:
+        root = resolve_directory(root)
         self._local = files.is_local(root)
         if not files.is_dir(root):
             raise SnapshotNotFoundError(f"{root} is not a directory")

@@ -40,12 +40,11 @@ def info(options: CommonOptions, path: str) -> None:
       statetool info s3://bucket/savepoint-1a2b
       statetool info s3://bucket/checkpoints/1a2b --latest --json
     """
-    print_info(path, options)
+    print_info(open_snapshot(path, options), options)
 
 
-def print_info(path: str, options: CommonOptions) -> None:
+def print_info(savepoint: statetool.Savepoint, options: CommonOptions) -> None:
     """Print a snapshot's id, format version, operators and sources that were behind."""
-    savepoint = open_snapshot(path, options)
     operators = savepoint.metadata_rows("operators")
     backlogs = _backlogs(savepoint) if any(o.coordinator_bytes for o in operators) else []
     output = options.output
@@ -81,7 +80,14 @@ def _print_unnamed(savepoint: statetool.Savepoint, unnamed: Sequence[OperatorRow
     """Show operators without a uid with their states, which distinguish them. The headers of other operators are not read."""
     inventories = {o.state.operator_id: o for o in savepoint.inventory.operators.values()}
     names = {o.operator_id: ", ".join(s.name for s in inventories[o.operator_id].states) for o in unnamed}
-    output.rows([{"without_uid": o.operator, "states": names[o.operator_id] or None} for o in unnamed])
+    possible = savepoint.inventory.possible_names
+    output.rows(
+        [
+            {"without_uid": o.operator, "states": names[o.operator_id] or None}
+            | ({"name_is_one_of": ", ".join(possible.get(o.operator_id, ())) or None} if possible else {})
+            for o in unnamed
+        ]
+    )
     echo_err("name an operator with --name-uid UID, or pass a job jar, its source or a compiled plan with --uids FILE")
 
 

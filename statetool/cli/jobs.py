@@ -11,7 +11,7 @@ import click
 from statetool.cli.group import Command
 from statetool.cli.info import print_info
 from statetool.cli.job_list import print_jobs
-from statetool.cli.options import OUTPUT, CommonOptions, common_options
+from statetool.cli.options import OUTPUT, CommonOptions, common_options, open_snapshot
 from statetool.cli.output import echo_err
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def checkpoint(options: CommonOptions, url: str, opens: bool) -> None:
 def _trigger(
     url: str, options: CommonOptions, request_for: Callable[[RestClient, Job], TriggerRequest], *, opens: bool
 ) -> None:
+    from statetool.api.load import name_operators
     from statetool.cluster.jobs import find_job
     from statetool.cluster.overview import connect
     from statetool.cluster.snapshots import existing_path
@@ -123,7 +124,8 @@ def _trigger(
         ) from None
     if opens:
         echo_err(f"{request.what} of {job.name!r}: {path}")
-        print_info(existing_path(path, tuple(options.rebase.items()), "Flink"), options)
+        savepoint = open_snapshot(existing_path(path, tuple(options.rebase.items()), "Flink"), options)
+        print_info(name_operators(savepoint, url), options)
     elif output.is_json:
         output.record({"job_id": job.job_id, "name": job.name, "path": path})
     else:

@@ -18,11 +18,13 @@ def mcp(options: CommonOptions, root: str) -> None:
 
     Runs a Model Context Protocol server on stdin and stdout with five read-only tools: list_snapshots, describe,
     read_rows, stats and check. They read only files below ROOT. An assistant sends the results to its provider.
+    The URL of a job stands for the directory of its checkpoints.
 
     Needs the extra statetool[mcp].
 
     Examples:
       statetool mcp /checkpoints
+      statetool mcp flink://jobmanager:8081/orders
     """
     try:
         from statetool.assistants.server import server

@@ -63,6 +63,11 @@ class JobAddress:
         namespace, _, name = rest.partition("/")
         return (namespace, name) if scheme == _KUBERNETES else None
 
+    @property
+    def is_newest(self) -> bool:
+        """Whether the newest checkpoint or savepoint is meant, not one by its id."""
+        return (self.checkpoint or self.savepoint or _LATEST) == _LATEST
+
     @classmethod
     def parse(cls, url: str) -> JobAddress | None:
         """Return the address in a URL, ``None`` for a path or URI of files.

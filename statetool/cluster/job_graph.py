@@ -2,15 +2,17 @@
 
 A vertex is a chain of operators: its id is that of the first one, and its name consists of all names, as in ``A -> (B -> C, D)``. Since Flink
 1.15, the plan shows the chain as a tree. The ids of the other operators are not in the answers of the REST API. An operator without a uid has
-an id that follows from the one before it, so a name is given to the operator of a snapshot that has this id.
+an id that follows from the one before it, so a name is given to the operator of a snapshot that has this id. Operators with a uid get the names
+that remain, if only one is possible.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any, Final
@@ -43,6 +45,20 @@ class Node:
         """The number of operators from here on."""
         return 1 + sum(node.size for node in self.outputs)
 
+    def names(self) -> Iterator[str]:
+        """Yield the names of the operators from here on, each before those after it."""
+        yield self.name
+        for node in self.outputs:
+            yield from node.names()
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNames:
+    """Names of operators by operator id, and the possible names of those whose name cannot be told."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    possible: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vertex:
@@ -58,12 +74,15 @@ class Vertex:
         Its operators. ``None`` if the plan shows no tree, so that only ids confirm where a name ends.
     inputs
         Ids of the vertices before it.
+    parallelism
+        Its parallelism when Flink answered.
     """
 
     vertex_id: str
     name: str
     chain: Node | None
     inputs: tuple[str, ...] = ()
+    parallelism: int = 1
 
     @property
     def first_name(self) -> str:
@@ -89,11 +108,11 @@ def read_vertices(client: RestClient, job: Job) -> list[Vertex]:
     try:
         plan = {str(node["id"]): node for node in tree["plan"]["nodes"]}
         return [_vertex(vertex, plan.get(str(vertex["id"]), {})) for vertex in tree["vertices"]]
-    except (LookupError, TypeError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise malformed(f"{client.server}{path}", error) from None
 
 
-def read_operator_names(client: RestClient, job: Job, operator_ids: Collection[str]) -> dict[str, str]:
+def read_operator_names(client: RestClient, job: Job, operators: Mapping[str, int]) -> OperatorNames:
     """Return the names of the operators of a job as :func:`operator_names`, none if the server does not answer.
 
     Raises
@@ -104,15 +123,16 @@ def read_operator_names(client: RestClient, job: Job, operator_ids: Collection[s
     try:
         vertices = read_vertices(client, job)
     except ConnectionFailedError:
-        return {}
-    return operator_names(vertices, operator_ids)
+        return OperatorNames()
+    return operator_names(vertices, operators)
 
 
 def _vertex(tree: Any, plan: Any) -> Vertex:
     name = str(tree["name"])
     chain = parse_chain(name, str(plan.get("description", "")))
     inputs = tuple(str(given["id"]) for given in plan.get("inputs", ()))
-    return Vertex(vertex_id=str(tree["id"]), name=name, chain=chain, inputs=inputs)
+    parallelism = int(tree["parallelism"])
+    return Vertex(vertex_id=str(tree["id"]), name=name, chain=chain, inputs=inputs, parallelism=parallelism)
 
 
 def parse_chain(name: str, description: str) -> Node | None:
@@ -166,22 +186,23 @@ def _node(below: Sequence[tuple[int, str]], names: Sequence[str]) -> Node:
     return Node(name=names[0], outputs=tuple(_node(below[part], names[part]) for part in _children(below)))
 
 
-def operator_names(vertices: Sequence[Vertex], operator_ids: Collection[str]) -> dict[str, str]:
+def operator_names(vertices: Sequence[Vertex], operators: Mapping[str, int]) -> OperatorNames:
     """Return the names of operators by operator id.
 
     The first operator of each vertex has the id of the vertex. Others are named if they have no uid, and only if no other operator can be
-    meant.
+    meant. Then each remaining operator has one of the remaining names of the vertices with its parallelism.
 
     Parameters
     ----------
-    operator_ids
-        The operators of a snapshot of the job.
+    operators
+        Parallelism of each operator of a snapshot of the job, by operator id.
     """
     found = {vertex.vertex_id: vertex.first_name for vertex in vertices}
-    unnamed = set(operator_ids) - found.keys()
+    unnamed = set(operators) - found.keys()
     sizes = {v.vertex_id: v.name.count(_ARROW) + 1 if v.chain is None else v.chain.size for v in vertices}
-    search = _Search(unnamed=unnamed, most=sum(sizes.values()) + len(operator_ids))
+    search = _Search(unnamed=unnamed, most=sum(sizes.values()) + len(operators))
     complete = set[str]()
+    remaining: list[tuple[int, str]] = []
     for vertex in _inputs_first(vertices):
         inputs_named = complete.issuperset(vertex.inputs)
         if vertex.chain is None:
@@ -189,9 +210,31 @@ def operator_names(vertices: Sequence[Vertex], operator_ids: Collection[str]) ->
         else:
             names = dict(_outputs(vertex.vertex_id, vertex.chain, search, inputs_named=inputs_named))
         found.update(names)
+        own = Counter(() if vertex.chain is None else vertex.chain.names())
+        own -= Counter([vertex.first_name, *names.values()])
+        remaining += [(vertex.parallelism, name) for name in own.elements()]
         if len(names.keys() | {vertex.vertex_id}) == sizes[vertex.vertex_id]:
             complete.add(vertex.vertex_id)
-    return found
+    # A snapshot has all operators of a job, also those without state.
+    rest = {operator_id: p for operator_id, p in operators.items() if operator_id not in found}
+    if any(v.chain is None for v in vertices) or len(rest) != len(remaining):
+        return OperatorNames(found)
+    possible = _possible_names(remaining, rest)
+    found.update({operator_id: names[0] for operator_id, names in possible.items() if len(names) == 1})
+    return OperatorNames(found, {operator_id: names for operator_id, names in possible.items() if len(names) > 1})
+
+
+def _possible_names(nodes: Sequence[tuple[int, str]], operators: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Return the names that each operator may have, of as many nodes with parallelism and name as there are operators."""
+    # The parallelism may have changed since the snapshot.
+    by_parallelism = Counter(p for p, _ in nodes) == Counter(operators.values())
+    names = dict[int, list[str]]()
+    for parallelism, name in nodes:
+        names.setdefault(parallelism if by_parallelism else 0, []).append(name)
+    return {
+        operator_id: tuple(dict.fromkeys(names[parallelism if by_parallelism else 0]))
+        for operator_id, parallelism in operators.items()
+    }
 
 
 def _inputs_first(vertices: Sequence[Vertex]) -> list[Vertex]:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from statetool.cluster.address import JobAddress
-from statetool.errors import ConnectionFailedError, OptionError
+from statetool.errors import CheckpointDeletedError, ConnectionFailedError, OptionError
 from statetool.io import files
+from statetool.io.deletion import noticing_deletion
+from statetool.snapshot.locate import METADATA_NAME
+
+if TYPE_CHECKING:
+    from statetool.cluster.job_graph import OperatorNames
+
+Opened = TypeVar("Opened")
+#: Maximum number of checkpoints that Flink may delete before they are open.
+_MOST_DELETED: Final = 5
 
 
 def is_job(path: str) -> bool:
@@ -75,6 +85,32 @@ def resolve_path(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
         return path
 
 
+def open_path(path: str, rebase: Sequence[tuple[str, str]], open: Callable[[str], Opened]) -> Opened:
+    """Return what a function opens at the path of :func:`resolve_path`.
+
+    If Flink deletes the newest checkpoint of a job before it is open, the next one is opened.
+
+    Raises
+    ------
+    CheckpointDeletedError
+        The checkpoint was deleted, and the URL names it by its id, or the next ones were deleted, too.
+    StatetoolError
+        As :func:`resolve_path` and ``open``.
+    """
+    for remaining in reversed(range(_MOST_DELETED)):
+        found = resolve_path(path, rebase)
+        if found == path:
+            break
+        try:
+            with noticing_deletion(files.join(found, METADATA_NAME)):
+                return open(found)
+        except CheckpointDeletedError:
+            address = JobAddress.parse(path)
+            if not remaining or (address is not None and not address.is_newest):
+                raise
+    return open(path)
+
+
 def resolve_directory(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
     """Return the directory of a job's checkpoints for the URL of a job. Return other paths unchanged.
 
@@ -97,12 +133,12 @@ def resolve_directory(path: str, rebase: Sequence[tuple[str, str]] = ()) -> str:
     return path if found == path else files.parent(found)
 
 
-def operator_names(path: str, operator_ids: Collection[str]) -> dict[str, str]:
-    """Return the names of operators of a job by operator id, for the URL of a job. Empty for other paths, and without a JobManager.
+def operator_names(path: str, operators: Mapping[str, int]) -> OperatorNames | None:
+    """Return the names of the operators of a job, for the URL of a job. ``None`` for other paths, and without a JobManager.
 
     Parameters
     ----------
-    operator_ids
+    operators
         As for :func:`statetool.cluster.job_graph.operator_names`.
 
     Raises
@@ -112,7 +148,7 @@ def operator_names(path: str, operator_ids: Collection[str]) -> dict[str, str]:
     """
     address = JobAddress.parse(path)
     if address is None:
-        return {}
+        return None
     from statetool.cluster.job_graph import read_operator_names
     from statetool.cluster.jobs import find_job
     from statetool.cluster.overview import connect
@@ -120,5 +156,5 @@ def operator_names(path: str, operator_ids: Collection[str]) -> dict[str, str]:
     try:
         client, jobs, address = connect(path)
     except ConnectionFailedError:
-        return {}
-    return read_operator_names(client, find_job(jobs, address.job, address.server), operator_ids)
+        return None
+    return read_operator_names(client, find_job(jobs, address.job, address.server), operators)

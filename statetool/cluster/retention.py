@@ -1,45 +1,13 @@
-"""How long a job keeps a checkpoint, as its history shows, compared with the time that a read took."""
+"""How long a running job keeps a checkpoint, as its history shows."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 from statetool.cluster.jobs import CheckpointHistory, find_job, read_history
 from statetool.cluster.overview import connect
-from statetool.errors import several
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
-    """The number of checkpoints that a job keeps, and the seconds between two of them."""
-
-    retained: int
-    period_s: float
-
-    @property
-    def lifetime_s(self) -> float:
-        """Seconds after which Flink deletes a checkpoint."""
-        return self.retained * self.period_s
-
-    def advice(self, read_s: float) -> str | None:
-        """Return a warning for a read that took longer than Flink keeps a checkpoint, ``None`` for a shorter one.
-
-        Parameters
-        ----------
-        read_s
-            Seconds that the read took.
-        """
-        if read_s <= self.lifetime_s:
-            return None
-        needed = math.ceil(read_s / self.period_s) + 1
-        return (
-            f"the read took {read_s:.1f} s, but the job deletes a checkpoint after about {self.lifetime_s:.1f} s "
-            f"(it keeps {several(self.retained, 'checkpoint')}, and takes one each {self.period_s:.1f} s). "
-            f"set execution.checkpointing.num-retained: {needed}"
-        )
+from statetool.io.retention import Retention
 
 
 def observed_retention(history: CheckpointHistory) -> Retention | None:

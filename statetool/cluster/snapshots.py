@@ -17,9 +17,16 @@ from statetool.cluster.jobs import (
     read_checkpoint,
     read_history,
 )
-from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError, UnknownNameError, several
+from statetool.errors import (
+    CheckpointDeletedError,
+    FormatError,
+    SnapshotNotFoundError,
+    StatetoolError,
+    UnknownNameError,
+    several,
+)
 from statetool.io import files
-from statetool.io.deletion import newer_checkpoints
+from statetool.io.deletion import find_replacement, newer_checkpoints
 from statetool.snapshot.locate import METADATA_NAME, has_complete_metadata, rebase_path
 
 _LATEST: Final = "latest"
@@ -73,11 +80,11 @@ def _find(client: RestClient, job: Job, address: JobAddress, rebase: Sequence[tu
         found = _existing(chosen, rebase)
         if found is not None:
             return found
-        fixed = (address.checkpoint or address.savepoint or _LATEST) != _LATEST
-        if not fixed and not job.has_ended and (later := _later_checkpoint(chosen, job, rebase)) is not None:
+        waits = address.is_newest and not job.has_ended
+        if waits and (later := _later_checkpoint(chosen, job, rebase)) is not None:
             return later
-        if fixed or job.has_ended or not _may_be_replaced(chosen, rebase) or time.monotonic() > end:
-            raise _missing(chosen, job, read_history(client, job), address)
+        if not waits or not _may_be_replaced(chosen, rebase) or time.monotonic() > end:
+            raise _missing(chosen, job, read_history(client, job), address, rebase)
         time.sleep(_STEP_S)
 
 
@@ -144,10 +151,16 @@ def _may_be_replaced(checkpoint: Checkpoint, rebase: Sequence[tuple[str, str]]) 
 
 
 def _missing(
-    checkpoint: Checkpoint, job: Job, history: CheckpointHistory, address: JobAddress
+    checkpoint: Checkpoint,
+    job: Job,
+    history: CheckpointHistory,
+    address: JobAddress,
+    rebase: Sequence[tuple[str, str]],
 ) -> SnapshotNotFoundError:
-    if checkpoint.deleted:
-        return SnapshotNotFoundError(
+    places = [files.join(candidate, METADATA_NAME) for candidate in _candidates(checkpoint.path, rebase)]
+    # Flink's answer may be older than the deletion.
+    if checkpoint.deleted or any(find_replacement(place) is not None for place in places):
+        return CheckpointDeletedError(
             f"{checkpoint.kind} {checkpoint.checkpoint_id} of {job} was deleted by Flink",
             hint=_newer_hint(history, checkpoint),
         )

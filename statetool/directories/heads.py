@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,6 +16,7 @@ from statetool.directories.survey import CHECKPOINT, job_of, kind_by_name
 from statetool.errors import StatetoolError, StorageError
 from statetool.formats.metadata.model import MAGIC, VERSIONS
 from statetool.io import files
+from statetool.io.deletion import MOST_EMPTY_LISTINGS
 from statetool.io.listing import FoundFile, find_directories, list_files, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.locate import METADATA_NAME
@@ -57,7 +58,9 @@ def snapshot_heads(root: str) -> list[SnapshotHead]:
     StorageError
         The storage fails.
     """
-    heads = read_heads([f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME])
+    heads: list[SnapshotHead] = []
+    for _ in range(MOST_EMPTY_LISTINGS):
+        heads = heads or read_heads([f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME])
     return _with_unique_names(sorted(heads, key=_order))
 
 
@@ -71,12 +74,18 @@ def checkpoint_heads(root: str, known: dict[str, SnapshotHead]) -> list[Snapshot
     known
         Readable heads of earlier calls by directory, which is brought up to date.
     """
-    directories = list(find_directories(root, lambda name: CHECKPOINT.fullmatch(name) is not None, _OF_FILES))
-    found = in_threads(stat, [files.join(d, METADATA_NAME) for d in directories if d not in known], threads=_THREADS)
-    heads = [*(known[d] for d in directories if d in known), *read_heads([f for f in found if f is not None])]
+    heads: list[SnapshotHead] = []
+    for _ in range(MOST_EMPTY_LISTINGS):
+        heads = heads or _checkpoint_heads(root, known)
     known.clear()
     known.update((head.path, head) for head in heads if not head.problem)
     return _with_unique_names(sorted(heads, key=_order))
+
+
+def _checkpoint_heads(root: str, known: Mapping[str, SnapshotHead]) -> list[SnapshotHead]:
+    directories = list(find_directories(root, lambda name: CHECKPOINT.fullmatch(name) is not None, _OF_FILES))
+    found = in_threads(stat, [files.join(d, METADATA_NAME) for d in directories if d not in known], threads=_THREADS)
+    return [*(known[d] for d in directories if d in known), *read_heads([f for f in found if f is not None])]
 
 
 def read_heads(metadata_files: Sequence[FoundFile]) -> list[SnapshotHead]:

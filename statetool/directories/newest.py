@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from statetool.directories.survey import CHECKPOINT, JOB, job_of
 from statetool.errors import SnapshotNotFoundError
 from statetool.io import files
+from statetool.io.deletion import MOST_EMPTY_LISTINGS
 from statetool.io.listing import FoundFile, stat
 from statetool.snapshot.locate import METADATA_NAME
 
@@ -34,9 +34,9 @@ def newest_checkpoints(root: str) -> list[NewestCheckpoint]:
     SnapshotNotFoundError
         The directory does not exist or has no complete checkpoint.
     """
-    folders = _folders(root)
-    jobs = [uri for uri in folders if JOB.fullmatch(_name(uri))]
-    found = [newest for own in (folders, *map(_folders, jobs)) if (newest := _newest(own)) is not None]
+    listed = _folders(root)
+    jobs = [uri for uri in listed if JOB.fullmatch(_name(uri))]
+    found = [newest for newest in (_newest(root, listed), *map(_newest, jobs)) if newest is not None]
     if not found:
         raise SnapshotNotFoundError(
             f"{root} has no complete checkpoint chk-N",
@@ -54,10 +54,24 @@ def _name(uri: str) -> str:
     return uri.rstrip("/").rpartition("/")[2]
 
 
-def _newest(folders: Iterable[str]) -> NewestCheckpoint | None:
-    checkpoints = [uri for uri in folders if CHECKPOINT.fullmatch(_name(uri))]
-    for path in sorted(checkpoints, key=lambda uri: -int(_name(uri).removeprefix("chk-"))):
-        file = stat(files.join(path, METADATA_NAME))
-        if file is not None:
-            return NewestCheckpoint(job=job_of(files.canonical(path)), path=path, metadata_file=file)
+def _newest(folder: str, listed: list[str] | None = None) -> NewestCheckpoint | None:
+    """Return the newest complete checkpoint in a directory, ``None`` if there is none or the directory was deleted.
+
+    Parameters
+    ----------
+    listed
+        The directories in it, if it was just listed.
+    """
+    for _ in range(MOST_EMPTY_LISTINGS):
+        try:
+            checkpoints = [uri for uri in listed or _folders(folder) if CHECKPOINT.fullmatch(_name(uri))]
+        except FileNotFoundError:
+            return None
+        listed = None
+        for path in sorted(checkpoints, key=lambda uri: -int(_name(uri).removeprefix("chk-"))):
+            file = stat(files.join(path, METADATA_NAME))
+            if file is not None:
+                return NewestCheckpoint(job=job_of(files.canonical(path)), path=path, metadata_file=file)
+        if not checkpoints:
+            return None
     return None

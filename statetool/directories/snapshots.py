@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from statetool.directories.heads import SnapshotHead, read_heads
@@ -82,9 +82,11 @@ def newest_snapshot(root: str, *, rebase: Mapping[str, str] | None = None) -> st
     rules = tuple((rebase or {}).items())
     for _ in range(MOST_LISTINGS):
         tree = list_tree([root])
-        jobs = _heads_by_job(tree)
+        listed = sorted(tree.metadata_files(), key=lambda file: file.uri)
+        all_heads = read_heads(listed)
+        jobs = _by_job(all_heads, tree)
         newest: SnapshotHead | None = None
-        deleted = False
+        deleted = len(all_heads) < len(listed)
         while jobs and not deleted:
             heads = max(jobs, key=lambda heads: max(map(_written, heads)))
             if newest is not None and max(map(_written, heads)) <= _written(newest):
@@ -101,14 +103,14 @@ def newest_snapshot(root: str, *, rebase: Mapping[str, str] | None = None) -> st
     return None if newest is None else newest.path
 
 
-def _heads_by_job(tree: Survey) -> list[list[SnapshotHead]]:
-    """Return the heads of each job's snapshots, from the newest on."""
+def _by_job(heads: Sequence[SnapshotHead], tree: Survey) -> list[list[SnapshotHead]]:
+    """Return the readable heads of each job's snapshots, from the newest on."""
     job_ids = {job for d in tree.directories() if len(job := job_of(d)) == 32}
     by_job: dict[str, list[SnapshotHead]] = {}
-    for head in read_heads(sorted(tree.metadata_files(), key=lambda file: file.uri)):
+    for head in heads:
         if not head.problem:
             by_job.setdefault(_job_of(head, job_ids), []).append(head)
-    return [sorted(heads, key=_age, reverse=True) for heads in by_job.values()]
+    return [sorted(of_job, key=_age, reverse=True) for of_job in by_job.values()]
 
 
 def _written(head: SnapshotRow | SnapshotHead) -> tuple[int, int]:

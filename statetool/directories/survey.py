@@ -15,7 +15,7 @@ from statetool.formats.metadata import SnapshotMetadata
 from statetool.formats.metadata.handles import FileHandle, RelativeFileHandle, SegmentHandle
 from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.io import files
-from statetool.io.deletion import grace_end, is_deleted
+from statetool.io.deletion import MOST_EMPTY_LISTINGS, grace_end, is_deleted
 from statetool.io.listing import FoundFile, list_files, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.locate import METADATA_NAME, Locator
@@ -155,6 +155,15 @@ class Survey:
                     snapshots.add(files.join(root, "/".join(names[: i + 1])))
         return snapshots
 
+    def may_have_missed(self) -> bool:
+        """Return True if the complete checkpoints of a job may be missing: its checkpoints were completed and deleted during the listing."""
+        complete = {files.parent(file.uri) for file in self.metadata_files()}
+        jobs = {files.parent(directory) for directory in complete}
+        return not complete or any(
+            CHECKPOINT.fullmatch(_name(directory)) and files.parent(directory) not in jobs
+            for directory in self.directories() - complete
+        )
+
     def _look(self, place: str) -> FoundFile | None:
         if place in self.files or self.is_listed(place):
             return self.files.get(place)
@@ -199,11 +208,15 @@ def list_tree(roots: Iterable[str]) -> Survey:
     """List directories without reading their snapshots; errors as for :func:`survey`."""
     roots = [r.rstrip("/") or "/" for r in roots]
     for root in roots:
-        if files.exists(root) and not files.is_dir(root):
+        if not files.is_dir(root) and files.exists(root):
             raise SnapshotNotFoundError(
                 f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
             )
-    return Survey(tuple(files.canonical(r) for r in roots), {f.uri: f for root in roots for f in list_files(root)})
+    for _ in range(MOST_EMPTY_LISTINGS):
+        tree = Survey(tuple(files.canonical(r) for r in roots), {f.uri: f for root in roots for f in list_files(root)})
+        if not tree.may_have_missed():
+            break
+    return tree
 
 
 def job_of(directory: str) -> str:

@@ -19,6 +19,9 @@ _CHECKPOINT: Final = re.compile(r"chk-([0-9]+)")
 #: Another Flink thread deletes shared files, so one may disappear shortly before ``_metadata`` does.
 _GRACE_SECONDS: Final = 0.5
 _STEP_SECONDS: Final = 0.05
+#: Maximum number of listings that find no complete checkpoint: each may have looked at a new one before, and at an old one after a job has
+#: completed the new one and deleted the old one.
+MOST_EMPTY_LISTINGS: Final = 3
 #: Metadata files that still existed after a wait, so that no later check waits for them.
 _STAYING: Final[set[str]] = set()
 
@@ -86,6 +89,36 @@ def newer_checkpoints(folder: str) -> list[tuple[int, str]]:
     return [(n, files.join(directory, f"chk-{n}")) for n in newer]
 
 
+def find_replacement(metadata_file: str) -> str | None:
+    """Return the newest complete checkpoint next to a missing one that is newer, ``None`` if there is none."""
+    folder, _, name = metadata_file.rpartition("/")
+    for _ in range(MOST_EMPTY_LISTINGS):
+        try:
+            newer = newer_checkpoints(folder)
+            found = next((path for _, path in newer if files.is_stored(files.join(path, name))), None)
+        except (SnapshotNotFoundError, StorageError, OSError):
+            return None
+        if found is not None or not newer:
+            return found
+    return None
+
+
+def check_replacement(metadata_file: str) -> None:
+    """Raise an error if a checkpoint whose ``_metadata`` does not exist has a newer complete one next to it.
+
+    Raises
+    ------
+    CheckpointDeletedError
+        There is a newer one.
+    """
+    newest = find_replacement(metadata_file)
+    if newest is not None:
+        raise CheckpointDeletedError(
+            f"Flink deleted this checkpoint, or did not complete it: {files.parent(metadata_file)}",
+            hint=f"read a newer one, such as {newest}, or {_retention_hint(metadata_file)}",
+        )
+
+
 def needed_retention(metadata_file: str) -> str:
     """Return how many checkpoints Flink must keep, so that a deleted one would still exist: ``more than 3``. Without newer ones: ``more``."""
     folder, _, name = metadata_file.rpartition("/")
@@ -109,6 +142,12 @@ def _is_deleted(metadata_file: str) -> CheckpointDeletedError:
         return CheckpointDeletedError(f"{folder} was deleted while it was read", hint="read another snapshot")
     return CheckpointDeletedError(
         f"Flink deleted this checkpoint while it was read: {folder}",
-        hint=f"read the newest with --latest, or let Flink keep {needed_retention(metadata_file)}: "
-        "execution.checkpointing.num-retained (before Flink 1.20 state.checkpoints.num-retained)",
+        hint=f"read the newest with --latest, or {_retention_hint(metadata_file)}",
+    )
+
+
+def _retention_hint(metadata_file: str) -> str:
+    return (
+        f"let Flink keep {needed_retention(metadata_file)}: execution.checkpointing.num-retained "
+        "(before Flink 1.20 state.checkpoints.num-retained)"
     )

@@ -104,8 +104,8 @@ class Exporter:
             with noticing_deletion(files.join(target.path, METADATA_NAME)):
                 inventory = self._open(target.path)
                 if target.read_names is not None and not inventory.stores_names:
-                    ids = {label.operator_id for label in inventory.labels}
-                    inventory = inventory.with_names(target.read_names(ids))
+                    found = target.read_names({o.operator_id: o.parallelism for o in inventory.metadata.operators})
+                    inventory = inventory.with_names(found.names, found.possible)
                 known.collected = collect(inventory, target, self._read, self._each)
             known.target = target
         if self._ends is not None:

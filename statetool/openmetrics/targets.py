@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from statetool.cluster.address import JobAddress
 from statetool.cluster.paths import is_job
@@ -16,7 +16,10 @@ from statetool.io import files
 from statetool.io.listing import FoundFile, stat
 from statetool.snapshot.locate import METADATA_NAME, find_metadata
 
-ReadNames: TypeAlias = Callable[[Collection[str]], Mapping[str, str]]
+if TYPE_CHECKING:
+    from statetool.cluster.job_graph import OperatorNames
+
+ReadNames: TypeAlias = "Callable[[Mapping[str, int]], OperatorNames]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +77,15 @@ def _of_server(url: str, rebase: Sequence[tuple[str, str]]) -> list[Target]:
     parsed = JobAddress.parse(url)
     assert parsed is not None
     client, address = open_server(parsed)
-    return [
-        _target(job.job_id, job.name, found, partial(read_operator_names, client, job))
-        if isinstance(found, str)
-        else Target(job_id=job.job_id, job_name=job.name, error=found)
-        for job, found in find_snapshots(client, address, rebase)
-    ]
+    targets = []
+    for job, found in find_snapshots(client, address, rebase):
+        try:
+            if not isinstance(found, str):
+                raise found
+            targets.append(_target(job.job_id, job.name, found, partial(read_operator_names, client, job)))
+        except StatetoolError as error:
+            targets.append(Target(job_id=job.job_id, job_name=job.name, error=error))
+    return targets
 
 
 def _target(job_id: str, job_name: str, path: str, read_names: ReadNames | None = None) -> Target:

@@ -41,6 +41,8 @@ class Inventory:
     ----------
     names
         Names by operator id, for operators whose name the metadata does not store.
+    possible_names
+        Names that other operators may have, by operator id.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Inventory:
         types: TypeContext | None = None,
         columns_from_plan: str | None = None,
         names: Mapping[str, str] | None = None,
+        possible_names: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         small_files.forget()
         self.path = path
@@ -64,6 +67,7 @@ class Inventory:
         self.metadata: SnapshotMetadata = parse_metadata(raw, file=self.metadata_file)
         self.given_uids = uids
         self._names = names or {}
+        self.possible_names = possible_names or {}
         self.columns_from_plan = None if columns_from_plan is None else files.canonical(columns_from_plan)
         self._plan: CompiledPlan | None = None
         if columns_from_plan is not None:
@@ -146,9 +150,17 @@ class Inventory:
         """Whether the metadata stores names and uids of operators: since Flink 2.0."""
         return self.metadata.version >= _NAMES_SINCE
 
-    def with_names(self, names: Mapping[str, str]) -> Inventory:
-        """Return the inventory with names, by operator id, for operators whose name the metadata does not store."""
-        return self._opener(self.path)(columns_from_plan=self.columns_from_plan, names=names)
+    def with_names(self, names: Mapping[str, str], possible: Mapping[str, tuple[str, ...]] | None = None) -> Inventory:
+        """Return the inventory with names, by operator id, for operators whose name the metadata does not store.
+
+        Parameters
+        ----------
+        possible
+            As ``possible_names`` of the class.
+        """
+        return self._opener(self.path)(
+            columns_from_plan=self.columns_from_plan, names=names, possible_names=possible or {}
+        )
 
     def opener(self) -> Callable[[], Inventory]:
         """Return a picklable function that opens the snapshot in another process, without its compiled plan."""
@@ -163,6 +175,7 @@ class Inventory:
             key_types=self.key_types,
             types=self.types,
             names=self._names,
+            possible_names=self.possible_names,
         )
 
     def at(self, path: str) -> Inventory:
@@ -174,6 +187,7 @@ class Inventory:
             types=self.types,
             columns_from_plan=self.columns_from_plan,
             names=self._names,
+            possible_names=self.possible_names,
         )
 
     def with_uids_in(self, paths: Iterable[str | os.PathLike[str]]) -> Inventory:
@@ -229,7 +243,11 @@ class Inventory:
             return self.operators[name]
         try:
             return self.operators[find_operator(self.labels, name)]
-        except (UnknownNameError, OptionError) as error:
+        except UnknownNameError as error:
+            if ids := [operator_id for operator_id, names in self.possible_names.items() if name in names]:
+                error.hint = f"it is one of {', '.join(ids)}: pass an id, or the uids with --uids FILE, uids=[...]"
+            raise error.at(file=self.metadata_file) from None
+        except OptionError as error:
             raise error.at(file=self.metadata_file) from None
 
     def existing_name(self, name: str) -> str:

@@ -17,7 +17,7 @@ from statetool.formats.metadata.handles import (
 from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.formats.stream import Stream
 from statetool.io import files, small_files
-from statetool.io.deletion import check_deletion
+from statetool.io.deletion import check_deletion, check_replacement
 
 METADATA_NAME = "_metadata"
 _TAIL_PARTS = 4
@@ -30,15 +30,19 @@ def find_metadata(path: str) -> str:
     ------
     SnapshotNotFoundError
         Neither exists. The error names the snapshots directly below a directory, if any.
+    CheckpointDeletedError
+        Neither exists, and the path is that of a checkpoint with a newer one next to it.
     """
     metadata_file = files.join(path, METADATA_NAME)
     if files.exists(metadata_file):  # checked first: whether a remote directory exists takes more than one request
         return metadata_file
-    if not files.exists(path):
-        files.check_links(path)
-        raise SnapshotNotFoundError(f"{path} does not exist")
-    if not files.is_dir(path):
+    is_directory = files.is_dir(path)
+    if not is_directory and files.exists(path):
         return path
+    files.check_links(path)
+    check_replacement(metadata_file if is_directory or not path.endswith(f"/{METADATA_NAME}") else path)
+    if not is_directory:
+        raise SnapshotNotFoundError(f"{path} does not exist")
     below = [uri for uri, is_dir in files.list_dir(path) if is_dir and files.exists(files.join(uri, METADATA_NAME))]
     hint = f"did you mean one of: {', '.join(below[:5])}" if below else "point to a savepoint-... or chk-N directory"
     raise SnapshotNotFoundError(f"{path} has no {METADATA_NAME} file", hint=hint)

@@ -10,6 +10,7 @@ A checkpoint after an empty one is returned whole: the empty one returned no row
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -37,6 +38,7 @@ from statetool.directories.following import (
 from statetool.directories.heads import SnapshotHead
 from statetool.errors import CheckpointDeletedError, OptionError, SnapshotNotFoundError, UnsupportedError, warn
 from statetool.io import files
+from statetool.io.retention import BatchTimes
 from statetool.snapshot.locate import METADATA_NAME
 from statetool.spark.guard import read_checked, reject_unsupported_rows
 from statetool.spark.source_options import STATE_OPTIONS, SourceOptions
@@ -123,6 +125,7 @@ class CheckpointTable:
     #: Heads of checkpoints by directory, each read once.
     _heads: dict[str, SnapshotHead] = field(default_factory=dict)
     _has_advised: bool = False
+    _times: BatchTimes = field(default_factory=BatchTimes)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CheckpointTable:
@@ -140,7 +143,21 @@ class CheckpointTable:
 
     def completed(self) -> list[SnapshotHead]:
         """Return the completed checkpoints by id."""
-        return completed_checkpoints(self.root, self._heads)
+        heads = completed_checkpoints(self.root, self._heads)
+        self._times.add_listing({head.checkpoint_id or 0: head.modified_ms or 0 for head in heads})
+        return heads
+
+    def start_batch(self, wanted: Sequence[int], before: int | None) -> None:
+        """Note that a batch starts to read checkpoints, and compares them with an earlier one in mode changes."""
+        base = [before] if before is not None and self.follow.changes else []
+        self._times.start_batch(time.monotonic(), min((*wanted, *base)))
+
+    def end_batch(self) -> None:
+        """Warn once if the job may delete checkpoints before a batch that takes as long as the last one has read them."""
+        advice = self._times.end_batch(time.monotonic())
+        if advice is not None and not self._has_advised:
+            warn(advice, stacklevel=3)
+            self._has_advised = True
 
     def scan(self, head: SnapshotHead) -> _CheckpointScan:
         """Plan the table in one checkpoint."""
@@ -350,6 +367,7 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "PySpark before 4.2 does not tell a source the position of its stream", hint="use PySpark 4.2 or later"
             )
         completed = self.table.completed()
+        self.table.end_batch()
         if self.until is not None:
             self._reach_the_newest(completed, int(start["checkpoint"]))
             completed = [h for h in completed if (h.checkpoint_id or 0) <= self.until]
@@ -373,8 +391,10 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         if int(start["checkpoint"]) >= int(end["checkpoint"]):
             return []
-        before = _ids(start)
-        return self.table.partitions(_ids(end), self.columns, before=before[-1] if before else None)
+        earlier, wanted = _ids(start), _ids(end)
+        before = earlier[-1] if earlier else None
+        self.table.start_batch(wanted, before)
+        return self.table.partitions(wanted, self.columns, before=before)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         yield from _read(partition)

@@ -19,6 +19,7 @@ from statetool.assistants import tools
 from statetool.assistants.bounds import OutsideError, Root
 from statetool.assistants.tools import Tools
 from statetool.demo import SAVEPOINT
+from tests.support.servers.flink_rest import RELEASES, flink_rest
 
 ROOT = str(Path(SAVEPOINT).parent)
 
@@ -71,6 +72,17 @@ def test_a_client_asks_everything_and_gets_nothing_from_outside() -> None:
         assert "did you mean timers" in await refusal(client, "read_rows", path="savepoint", operator="timer")
 
     ask(ROOT, steps)
+
+
+def test_the_url_of_a_job_is_the_directory_of_its_checkpoints(tmp_path: Path) -> None:
+    with flink_rest(RELEASES[-1], tmp_path) as rest:
+        newest = rest.checkpoint_path("orders", rest.history("orders")["latest"]["completed"]["id"])
+        shutil.copytree(SAVEPOINT, newest)
+        served = Tools(f"flink://{rest.host}/orders")
+    assert [snapshot["path"] for snapshot in served.list_snapshots()["snapshots"]] == [newest.name]
+    assert served.describe(newest.name)["operators"]
+    with pytest.raises(OutsideError):
+        served.describe(f"flink://{rest.host}/orders")
 
 
 def test_links_that_lead_outside_are_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import statetool
 from statetool.advice.live_job import LiveJob
 from statetool.cli.main import cli
 from statetool.errors import OptionError, SnapshotNotFoundError, UnknownNameError
+from statetool.formats.operator_id import operator_id_for_uid
 from tests.support.flink.standalone.cluster import StandaloneCluster
 from tests.support.flink.versions import flink_versions, release_of
 from tests.support.metrics import Metrics
@@ -113,6 +114,8 @@ def test_a_savepoint_is_taken_and_opened(cluster: StandaloneCluster, orders: str
         request += ["--format", format]
     else:  # it has one format
         assert "needs 1.15. remove --format" in run(*request, "--format", format, code=3).stderr
+    shown = json.loads(run(*request, "--open", "--json").stdout)["operators"]
+    assert "Counts" in {operator["name"] for operator in shown}
     path = run(*request).stdout.strip()
     before = counts(path)
     assert len(before) == 500
@@ -240,6 +243,43 @@ def test_operators_without_a_uid_have_the_names_of_the_plan(cluster: StandaloneC
         found = {operator.inventory.label.name for operator in operators}
         assert {"a sink" if "totals" in name else name for name in found} == names
         cluster.cancel(job)
+
+
+def test_operators_with_a_uid_have_the_names_that_remain(cluster: StandaloneCluster) -> None:
+    job = cluster.submit("uids", "uids", "PlannedJobs", **OFTEN)
+    cluster.wait_until(job, "RUNNING")
+    cluster.wait_for_checkpoint(job)
+    savepoint = statetool.load(f"flink://127.0.0.1:{cluster.port}/uids", uids=["one-uid", "other-uid"])
+    ids = {name: operator_id_for_uid(f"{name}-uid") for name in ("numbers", "slow", "keyed", "one", "other")}
+    names = {label.operator_id: label.name for label in savepoint.inventory.labels}
+    release, possible = release_of(cluster.version), savepoint.inventory.possible_names
+    # Before 1.15, the plan has no trees. Since 2.0, the metadata stores names.
+    expected = {"slow": release >= (1, 15), "one": release >= (2, 0), "other": release >= (2, 0)}
+    assert {name: names[ids[name]] for name in expected} == {
+        name: name if has else "" for name, has in expected.items()
+    }
+    if (1, 15) <= release < (2, 0):
+        assert possible == {ids[name]: ("one", "other") for name in ("one", "other")}
+        with pytest.raises(UnknownNameError, match=f"it is one of .*{ids['other']}"):
+            savepoint["other"]
+    else:
+        assert possible == {}
+    cluster.cancel(job)
+
+
+def test_a_slow_stream_is_told_how_many_checkpoints_to_keep(cluster: StandaloneCluster, orders: str) -> None:
+    streaming = pytest.importorskip("statetool.spark.streaming")
+    options = {"path": str(cluster.checkpoints / orders), "operatorUid": "counts", "uids": "counts"}
+    stream = streaming.CheckpointStream(
+        streaming.CheckpointTable.of({**options, "startingCheckpoint": "latest", "failOnDataLoss": "false"})
+    )
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, None)
+    newest = end["checkpoint"]
+    assert stream.partitions(start, end)
+    cluster.wait("more checkpoints", lambda: cluster.wait_for_checkpoint(orders) > newest + 3)
+    with pytest.warns(UserWarning, match=r"it keeps [34] checkpoints.*set execution.checkpointing.num-retained: \d"):
+        stream.latestOffset(end, None)
 
 
 def _opened(url: str) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
 import pytest
 
 from statetool.cluster.job_graph import Node, Vertex, operator_names, parse_chain
@@ -33,19 +36,21 @@ def vertex(vertex_id: str, name: str, description: str = "", *inputs: str) -> Ve
     return Vertex(vertex_id=vertex_id, name=name, chain=parse_chain(name, description), inputs=inputs)
 
 
+def named(vertices: Sequence[Vertex], ids: Collection[str]) -> Mapping[str, str]:
+    return operator_names(vertices, dict.fromkeys(ids, 1)).names
+
+
 def test_a_chain_that_forks() -> None:
     vertices = [
         vertex(KEYED, "keyed -> nothing", "keyed<br/>+- nothing<br/>", SOURCE),
         vertex(SOURCE, NAME, TREE),
     ]
-    assert operator_names(vertices, IDS) == {
+    assert named(vertices, IDS) == {
         SOURCE: "Source: numbers", ARROW: "a -> b", EVEN: "even (2)", LAST: "last, even", NOWHERE: "nowhere", ODD: "odd",
         KEYED: "keyed", NOTHING: "nothing",
     }  # fmt: skip
     # Without a tree, as before Flink 1.15, the ids confirm only chains that do not fork.
-    names = operator_names(
-        [vertex(KEYED, "keyed -> nothing", "keyed -&gt; nothing", SOURCE), vertex(SOURCE, NAME)], IDS
-    )
+    names = named([vertex(KEYED, "keyed -> nothing", "keyed -&gt; nothing", SOURCE), vertex(SOURCE, NAME)], IDS)
     assert names == {SOURCE: NAME, KEYED: "keyed", NOTHING: "nothing"}
 
 
@@ -54,9 +59,9 @@ def test_sql_operators() -> None:
     name = "GroupAggregate[3] -> Calc[4] -> totals[5]: Writer"
     names = ["GroupAggregate[3]", "Calc[4]", "totals[5]: Writer"]
     expected = {SQL_SOURCE: "Source: orders[1]", **dict(zip(SQL_IDS, names, strict=True))}
-    assert operator_names([vertex(SQL_IDS[0], name, SQL_TREE, SQL_SOURCE), source], (SQL_SOURCE, *SQL_IDS)) == expected
+    assert named([vertex(SQL_IDS[0], name, SQL_TREE, SQL_SOURCE), source], (SQL_SOURCE, *SQL_IDS)) == expected
     name = "GroupAggregate(groupBy=[id], select=[id]) -> Calc(where=[(a <> 7)]) -> Sink: Sink(table=[c.d.totals])"
-    found = operator_names([vertex(SQL_IDS[0], name, "", SQL_SOURCE), source], (SQL_SOURCE, *SQL_IDS))
+    found = named([vertex(SQL_IDS[0], name, "", SQL_SOURCE), source], (SQL_SOURCE, *SQL_IDS))
     assert [found[number] for number in SQL_IDS] == name.split(" -> ")
 
 
@@ -87,7 +92,7 @@ def test_operators_that_could_be_mistaken_have_no_name() -> None:
     head = operator_id_for_position(0, 2, [])
     twins = [operator_id_for_position(index, 0, [head]) for index in (1, 2)]
     fork = vertex(head, "a -> (b, c)", "a<br/>:- b<br/>+- c<br/>")
-    assert operator_names([fork], [head, *twins]) == {head: "a"}
+    assert named([fork], [head, *twins]) == {head: "a"}
     # The operator before a vertex looks as if it were the one after its first operator, which has a uid.
     first = operator_id_for_uid("first")
     last = operator_id_for_position(1, 1, [first])
@@ -95,5 +100,28 @@ def test_operators_that_could_be_mistaken_have_no_name() -> None:
     after = vertex(head, "a -> b -> c", "a<br/>+- b<br/>   +- c<br/>", first)
     ids = [first, last, head, operator_id_for_uid("b"), operator_id_for_uid("c")]
     source = Vertex(vertex_id=first, name="s -> t", chain=None)
-    assert operator_names([source, after], ids)[head] == "a"
-    assert last not in operator_names([source, after], ids)
+    assert named([source, after], ids)[head] == "a"
+    assert last not in named([source, after], ids)
+
+
+def test_operators_with_uids_get_the_names_that_remain() -> None:
+    first, head = operator_id_for_uid("first"), operator_id_for_uid("head")
+    others = [operator_id_for_uid(f"other-{i}") for i in range(3)]
+    source = vertex(first, "s -> t", "s<br/>+- t<br/>")
+    chain = vertex(head, "a -> (b, c)", "a<br/>:- b<br/>+- c<br/>", first)
+    graph = [source, replace(chain, parallelism=2)]
+    found = operator_names(graph, {first: 1, others[0]: 1, head: 2, others[1]: 2, others[2]: 2})
+    assert found.names == {first: "s", head: "a", others[0]: "t"}
+    assert found.possible == {others[1]: ("b", "c"), others[2]: ("b", "c")}
+    # After a rescaling, or without information in it, the parallelism tells nothing.
+    for operators in ({first: 4, head: 4, **dict.fromkeys(others, 4)}, dict.fromkeys((first, head, *others), 1)):
+        found = operator_names(graph, operators)
+        assert found.names == {first: "s", head: "a"}
+        assert found.possible == dict.fromkeys(others, ("t", "b", "c"))
+    twins = [source, vertex(head, "a -> (t, t)", "a<br/>:- t<br/>+- t<br/>", first)]
+    assert named(twins, (first, head, *others)) == {first: "s", head: "a", **dict.fromkeys(others, "t")}
+    # An operator of the snapshot that is not in the graph may have any id.
+    assert operator_names(graph, {first: 1, others[0]: 1, head: 2, others[1]: 2}).possible == {}
+    # Without a tree, it is not known where names end.
+    flat = [Vertex(vertex_id=first, name="s -> t", chain=None), chain]
+    assert operator_names(flat, dict.fromkeys((first, head, *others), 1)).possible == {}

@@ -63,7 +63,8 @@ def test_operators_without_names_get_those_of_the_job_graph(rest: FlinkRest) -> 
     ids = [operator.operator_id for operator in statetool.load(str(path)).operators.values()]
     ids.reverse()  # the stateful one first
     tree = rest.answers[f"GET /jobs/{rest.jobs['orders']}"][-1][1]
-    tree["vertices"] = [{"id": ids[0], "name": "GroupAggregate[4] -> Calc[5]"}, {"id": "0" * 32, "name": "stateless"}]
+    vertices = {ids[0]: "GroupAggregate[4] -> Calc[5]", "0" * 32: "stateless"}
+    tree["vertices"] = [{"id": number, "name": name, "parallelism": 1} for number, name in vertices.items()]
     url = f"flink://{rest.host}/orders"
     savepoint = statetool.load(url)
     names = {operator.operator_id: operator.inventory.label.name for operator in savepoint.operators.values()}

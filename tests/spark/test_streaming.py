@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +185,36 @@ def test_the_number_of_checkpoints_to_retain_is_said_once(job: Path) -> None:
     strict = CheckpointTable.of({"path": str(job), "operatorUid": "timers"})
     with pytest.raises(CheckpointDeletedError, match=r"let Flink keep more than 3 .* or set failOnDataLoss to false"):
         strict.partitions([4], schema)
+
+
+def test_a_slow_stream_is_told_before_anything_is_deleted(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def complete(number: int) -> None:
+        """Take a checkpoint, two seconds after the one before, and delete all but the newest three."""
+        checkpoint(job, number, of=number - 1)
+        os.utime(job / f"chk-{number}" / "_metadata", (2 * number, 2 * number))
+        shutil.rmtree(job / f"chk-{number - 3}", ignore_errors=True)
+
+    for number in (5, 6, 7):
+        complete(number)
+    table = CheckpointTable.of({"path": str(job), "operatorUid": "timers", "startingCheckpoint": "7"})
+    stream = CheckpointStream(table)
+    start, newest = stream.initialOffset(), 7
+    for seconds, completed, warns in ((2.0, 1, False), (4.1, 2, True), (4.1, 1, False)):
+        end = stream.latestOffset(start, None)
+        assert stream.partitions(start, end)
+        clock[0] += seconds
+        for number in range(newest + 1, newest + 1 + completed):
+            complete(number)
+        assert (job / f"chk-{newest}").exists()  # what was read is still there
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            stream.latestOffset(end, None)
+        told = [str(warning.message) for warning in warned]
+        assert [text.rpartition("set ")[2] for text in told] == ["execution.checkpointing.num-retained: 4"] * warns
+        start, newest = end, newest + completed
 
 
 def test_tasks_of_a_deleted_checkpoint_say_so(spark: Any, job: Path) -> None:

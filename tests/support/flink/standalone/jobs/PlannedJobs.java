@@ -8,7 +8,7 @@ import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.TableEnvironment;
 
 /**
- * Jobs whose operators have ids by Flink's hashes of their plan. The arguments are the job's name, its plan (sql, chains), and its options as
+ * Jobs whose operators have ids by Flink's hashes of their plan. The arguments are the job's name, its plan (sql, chains, uids), and its options as
  * KEY=VALUE.
  */
 public final class PlannedJobs {
@@ -23,6 +23,8 @@ public final class PlannedJobs {
         conf.setString("pipeline.name", args[0]);
         if (args[1].equals("sql")) {
             sql(conf);
+        } else if (args[1].equals("uids")) {
+            uids(conf, args[0]);
         } else {
             chains(conf, args[0]);
         }
@@ -51,6 +53,17 @@ public final class PlannedJobs {
         first.filter(value -> value % 2 == 1).name("odd");
         first.keyBy(value -> value % 10).map(value -> value).returns(Types.LONG).name("keyed").uid("keyed-uid").filter(value -> false)
                 .name("nothing");
+        env.execute(name);
+    }
+
+    /** Operators with uids in chains: one of a chain with another parallelism, and two of one chain. */
+    private static void uids(Configuration conf, String name) throws Exception {
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment(conf);
+        env.setMaxParallelism(16);
+        env.fromSequence(0, Long.MAX_VALUE / 2).name("numbers").uid("numbers-uid").setParallelism(1).map(PlannedJobs::slowly).returns(Types.LONG)
+                .name("slow").uid("slow-uid").setParallelism(1).keyBy(value -> value % 10).map(value -> value).returns(Types.LONG).name("keyed")
+                .uid("keyed-uid").setParallelism(2).map(value -> value).returns(Types.LONG).name("one").uid("one-uid").setParallelism(2)
+                .filter(value -> false).name("other").uid("other-uid").setParallelism(2);
         env.execute(name);
     }
 
