@@ -408,8 +408,8 @@ def list_sinks(options: CommonOptions, path: str, only: str | None) -> None:
 def committed(options: CommonOptions, path: str, only: str | None) -> None:
     """Show checkpoint ids of sinks that commit to tables.
 
-    Iceberg and Paimon ignore a commit if the table already has its checkpoint id. A restored job counts on from the id
-    of the snapshot.
+    Iceberg ignores a commit if the table already has its checkpoint id. A restored job counts on from the id of the
+    snapshot.
 
     Exits 1 if the id of the snapshot is lower than that of an uncommitted transaction, or if ids are unknown. In that
     case, write a copy with a higher --checkpoint-id.

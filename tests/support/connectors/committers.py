@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 
 import statetool
+from statetool import flink
 from statetool.api.bootstrap import OperatorState
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
 from tests.support.connectors.layouts import packed
+
+JOB: Final = "0123456789abcdef" * 2
+
+
+def iceberg(*checkpoints: int) -> list[OperatorState]:
+    """Return the state of the committer of ``FlinkSink`` for checkpoints without data."""
+    rows = pa.table({"value": pa.array([[(n, b"") for n in checkpoints]], pa.map_(pa.int64(), pa.binary()))})
+    kind = flink.map_of("BIGINT", "BINARY")
+    return [
+        statetool.bootstrap_list_state("iceberg-files-committer-state", rows, type=kind),
+        statetool.bootstrap_list_state("iceberg-flink-job-id", pa.table({"value": [JOB]}), type="STRING"),
+    ]
 
 
 def paimon(*identifiers: int) -> list[OperatorState]:
