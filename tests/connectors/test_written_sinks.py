@@ -22,7 +22,8 @@ from statetool.connectors.starrocks import read_transactions
 from statetool.connectors.wire import read_version, write_versioned
 from statetool.errors import FormatError, StatetoolError, UnsupportedError
 from tests.support.connectors.commands import run
-from tests.support.connectors.layouts import framed, packed
+from tests.support.connectors.committers import committer
+from tests.support.connectors.layouts import packed
 from tests.support.connectors.written import PROGRAMS, run_program, written_states
 
 STATES = written_states()
@@ -150,14 +151,6 @@ def test_an_empty_buffer_has_nothing_pending(tmp_path: Path) -> None:
     (sink,) = run("sinks", "list", path)
     assert (sink["pending"], sink["undecoded"]) == (0, 0)
     assert run("sinks", "pending", path) == []
-
-
-def committer(*committables: bytes) -> bytes:
-    """Return the state of a committer with committables of checkpoint 7."""
-    requests = [packed(write_versioned(1, data), (4, 0), (4, 0)) for data in committables]
-    writer = packed((4, 1), packed((4, 0), (4, len(requests)), *map(framed, requests)), (4, 1), (4, 0))
-    checkpoint = packed((8, 7), (4, 2), (4, 2), (4, 1), framed(writer))
-    return write_versioned(2, packed(bytes.fromhex("b91f252c"), (4, 1), (4, 1), framed(checkpoint)))
 
 
 def test_transactions_of_doris_have_commands_and_can_be_forgotten(tmp_path: Path) -> None:

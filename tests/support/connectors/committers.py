@@ -11,7 +11,7 @@ from statetool import flink
 from statetool.api.bootstrap import OperatorState
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
-from tests.support.connectors.layouts import packed
+from tests.support.connectors.layouts import framed, packed
 
 JOB: Final = "0123456789abcdef" * 2
 
@@ -39,3 +39,11 @@ def paimon(*identifiers: int) -> list[OperatorState]:
 
 def new(checkpoint_id: int, *states: OperatorState) -> statetool.SavepointWriter:
     return statetool.SavepointWriter.new(checkpoint_id=checkpoint_id).with_operator("table", *states, parallelism=1)
+
+
+def committer(*committables: bytes) -> bytes:
+    """Return the state of a committer with committables of checkpoint 7."""
+    requests = [packed(write_versioned(1, data), (4, 0), (4, 0)) for data in committables]
+    writer = packed((4, 1), packed((4, 0), (4, len(requests)), *map(framed, requests)), (4, 1), (4, 0))
+    checkpoint = packed((8, 7), (4, 2), (4, 2), (4, 1), framed(writer))
+    return write_versioned(2, packed(bytes.fromhex("b91f252c"), (4, 1), (4, 1), framed(checkpoint)))
