@@ -30,6 +30,7 @@ _BUILT_IN: Final = (
     "kafka_dynamic:DynamicKafkaSource",
     "jdbc:JdbcSource",
     "iceberg:IcebergSource",
+    "mongodb:MongoSource",
     "legacy_kafka:KafkaConsumer",
     "legacy_sources:KinesisConsumer",
     "legacy_sources:FileMonitoring",

@@ -1,4 +1,4 @@
-"""Sink states written by connectors' own serializers, with the contents that the writing program names.
+"""States of sources and sinks written by connectors' own serializers, with the contents that the writing program names.
 
 ``python -m tests.support.connectors.written`` compiles and runs the programs below ``java`` and packs what they print.
 """
@@ -16,7 +16,7 @@ from tests.support.corpora.archives import HERE
 from tools.flink_jars import compiled, flink_jars, java_tool
 from tools.maven import maven_jars
 
-PACKED: Final = HERE / "corpus" / "sink-states.jsonl.xz"
+PACKED: Final = HERE / "corpus" / "connector-states.jsonl.xz"
 _JAVA: Final = Path(__file__).parent / "java"
 _FLINK: Final = "1.20.5"
 #: Program and set of jars by folder.
@@ -24,6 +24,11 @@ PROGRAMS: Final = {
     "asyncsinks": ("AsyncSinks", "async-sinks"),
     "doris": ("Doris", "doris"),
     "starrocks": ("StarRocks", "starrocks"),
+    "pulsar": ("Pulsar", "pulsar"),
+    "jdbcs": ("Jdbc", "jdbc"),
+    "dynamickafka": ("DynamicKafka", "kafka-1.20.5"),
+    "icebergs": ("Iceberg", "iceberg-flink-1.10.0"),
+    "mongodb": ("MongoDb", "mongodb"),
 }
 
 
