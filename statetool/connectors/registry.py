@@ -31,6 +31,7 @@ _BUILT_IN: Final = (
     "jdbc:JdbcSource",
     "iceberg:IcebergSource",
     "mongodb:MongoSource",
+    "paimon_source:PaimonSource",
     "legacy_kafka:KafkaConsumer",
     "legacy_sources:KinesisConsumer",
     "legacy_sources:FileMonitoring",
