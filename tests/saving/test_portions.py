@@ -104,7 +104,7 @@ def test_the_bytes_are_the_same(run: Any, make: Any, parallelism: int, tmp_path:
         return SavepointWriter.new().with_operator("o", make(lambda t: pieces(t, seed)), parallelism=parallelism)
 
     whole = stream_bytes(expected(writer(0), tmp_path / "whole").operators["o"])
-    for seed in range(1, 4):
+    for seed in fewer_uncompiled([1, 2, 3], 1):
         assert stream_bytes(run(writer(seed), tmp_path / f"{seed}").operators["o"]) == whole
 
 

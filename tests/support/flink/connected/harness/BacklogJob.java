@@ -14,8 +14,6 @@ import org.apache.flink.util.Collector;
 /** Takes an unaligned checkpoint while attributes of records, and other stream elements, are in flight. */
 public final class BacklogJob {
     static final String HELD = "held";
-    /** How long the barrier may take from the source to the operator that holds it. */
-    private static final long BARRIER_MS = 1_000;
 
     private BacklogJob() {}
 
@@ -60,7 +58,7 @@ public final class BacklogJob {
                 }
             });
             cluster.await(job, "the source's part of the checkpoint", () -> board.records.contains(BacklogSource.SNAPSHOT));
-            Thread.sleep(BARRIER_MS);
+            Thread.sleep(request.get("barrierMs").asLong()); // for the barrier to pass the elements
             board.fire = true;
             return Values.single("path", path.get());
         } finally {
