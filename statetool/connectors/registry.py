@@ -34,6 +34,7 @@ _BUILT_IN: Final = (
     "paimon_source:PaimonSource",
     "legacy_kafka:KafkaConsumer",
     "legacy_sources:KinesisConsumer",
+    "debezium:DebeziumFunction",
     "legacy_sources:FileMonitoring",
     "legacy_sources:FileReader",
     "kafka_sink:KafkaSink",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import statetool
 from statetool.connectors import registry
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.model import HeldSplit, SourceBytes, as_plain
 from statetool.connectors.wire import read_version
-from statetool.errors import StatetoolError
+from statetool.errors import FormatError, StatetoolError
 from tests.support.connectors.written import written_states
 
 STATES = [s for s in written_states() if s["role"] in ("split", "enumerator")]
@@ -83,6 +86,34 @@ def test_nothing_else_escapes_from_changed_bytes(data: st.DataObject) -> None:
         read(state, bytes(changed))
     except (StatetoolError, UnicodeError):
         pass
+
+
+OFFSETS = [s for s in written_states() if s["role"] == "element"]
+
+
+def debezium(folder: Path, *offsets: bytes) -> statetool.Savepoint:
+    values = pa.table({"value": pa.array(offsets, pa.binary())})
+    history = pa.table({"value": ["engine", "{}"]})
+    states = [
+        statetool.bootstrap_union_state("offset-states", values, type="BINARY"),
+        statetool.bootstrap_union_state("history-records-states", history, type="STRING"),
+    ]
+    return statetool.SavepointWriter.new().with_operator("cdc", *states, parallelism=1).write(str(folder))
+
+
+def test_offsets_of_debezium(tmp_path: Path) -> None:
+    savepoint = debezium(tmp_path / "s", *(s["data"] for s in OFFSETS))
+    rows = savepoint.connector_rows("source_splits")
+    assert {r.connector for r in savepoint.connector_rows("sources")} == {"debezium-source-function"}
+    for row, state in zip(rows, OFFSETS, strict=True):
+        assert {name: getattr(row, name) for name in state["expected"]} == state["expected"]
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"{}", b'{"sourcePartition":{},"sourceOffset":1}', b"\xff"])
+def test_other_bytes_are_not_offsets_of_debezium(raw: bytes, tmp_path: Path) -> None:
+    savepoint = debezium(tmp_path / "s", raw)
+    with pytest.raises(FormatError, match="an offset of Debezium"):
+        savepoint.connector_rows("source_splits")
 
 
 def test_splits_and_positions_of_mongodb_and_pulsar_are_only_shown() -> None:

@@ -29,6 +29,7 @@ PROGRAMS: Final = {
     "dynamickafka": ("DynamicKafka", "kafka-1.20.5"),
     "icebergs": ("Iceberg", "iceberg-flink-1.10.0"),
     "mongodb": ("MongoDb", "mongodb"),
+    "debezium": ("Debezium", "debezium"),
     "paimons": ("Paimon", "paimon-0.9.0 paimon-1.3.1"),
 }
 
