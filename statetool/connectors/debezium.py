@@ -65,7 +65,9 @@ def read_offset(data: bytes) -> DebeziumOffset:
         fields = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError):
         raise FormatError("an offset of Debezium is not JSON") from None
-    parts = [fields.get(name) for name in ("sourcePartition", "sourceOffset")] if isinstance(fields, dict) else []
-    if len(parts) != 2 or not all(isinstance(part, dict) for part in parts):
+    partition, offset = (
+        (fields.get("sourcePartition"), fields.get("sourceOffset")) if isinstance(fields, dict) else (None, None)
+    )
+    if not isinstance(partition, dict) or not isinstance(offset, dict):
         raise FormatError("an offset of Debezium lacks sourcePartition or sourceOffset")
-    return DebeziumOffset(partition=parts[0], offset=parts[1])
+    return DebeziumOffset(partition=partition, offset=offset)
