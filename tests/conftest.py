@@ -35,6 +35,7 @@ GIVEN: Final = {
     "browser": "--browser",
     "buildah": "--buildah",
     "avro_flink": "--maven",
+    "avro_records_flink": "--maven",
     "state_processor": "--maven",
     "lombok_classes": "--maven",
     "kotlin_classes": "--maven",

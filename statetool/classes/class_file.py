@@ -20,6 +20,8 @@ from statetool.io.cursor import Cursor
 
 MAGIC: Final = b"\xca\xfe\xba\xbe"
 PUBLIC: Final = 0x0001
+PRIVATE: Final = 0x0002
+PROTECTED: Final = 0x0004
 STATIC: Final = 0x0008
 FINAL: Final = 0x0010
 TRANSIENT: Final = 0x0080
@@ -75,6 +77,8 @@ class Member:
         Annotations that are visible at run time.
     code
         Instructions of a method, empty if it has none.
+    constant
+        Index of the constant value of a static field, 0 if it has none.
     """
 
     access: int
@@ -83,6 +87,7 @@ class Member:
     signature: str = ""
     annotations: tuple[Annotation, ...] = ()
     code: bytes = b""
+    constant: int = 0
 
     @property
     def is_stored(self) -> bool:
@@ -332,7 +337,7 @@ def _attributes(c: Cursor, constants: Constants) -> Iterator[tuple[str, Cursor]]
 
 def _read_member(c: Cursor, constants: Constants) -> Member:
     access, name, descriptor = c.u2(), constants.text(c.u2()), constants.text(c.u2())
-    signature, code = "", b""
+    signature, code, constant = "", b"", 0
     annotations: tuple[Annotation, ...] = ()
     for kind, body in _attributes(c, constants):
         match kind:
@@ -343,8 +348,16 @@ def _read_member(c: Cursor, constants: Constants) -> Member:
             case "Code":
                 body.skip(4)
                 code = body.take(body.i4(), "instructions")
+            case "ConstantValue":
+                constant = body.u2()
     return Member(
-        access=access, name=name, descriptor=descriptor, signature=signature, annotations=annotations, code=code
+        access=access,
+        name=name,
+        descriptor=descriptor,
+        signature=signature,
+        annotations=annotations,
+        code=code,
+        constant=constant,
     )
 
 

@@ -82,14 +82,11 @@ _OPEN: Final = (
 #: Supertypes with custom serialization, and the reason that is shown.
 _OWN_CODE: Final = {
     "com.esotericsoftware.kryo.KryoSerializable": "it writes itself (KryoSerializable)",
-    "java.io.Externalizable": "it writes itself (Externalizable)",
     "org.apache.flink.types.Value": "its method write() decides the order of the fields (Value)",
     "org.apache.hadoop.io.Writable": "its method write() decides the order of the fields (Writable)",
 }
 #: Supertypes of Scala for which Flink 1.x registers serializers with Kryo, if the job has flink-scala.
 _SCALA_OWN: Final = ("scala.collection.", "scala.Enumeration$")
-_AVRO: Final = "org.apache.avro.specific.SpecificRecord"
-_AVRO_BASE: Final = "org.apache.avro.specific.SpecificRecordBase"
 _KRYO: Final = "com.esotericsoftware.kryo."
 _TYPE_INFO: Final = "org.apache.flink.api.common.typeinfo.TypeInfo"
 
@@ -296,9 +293,8 @@ class _ClassReader:
         return levels
 
     def _refuse_own_code(self, levels: list[_Level]) -> None:
-        is_avro = _AVRO in self._supertypes or _AVRO_BASE in self._supertypes
         for supertype, reason in _OWN_CODE.items():
-            if supertype in self._supertypes and not (is_avro and supertype == "java.io.Externalizable"):
+            if supertype in self._supertypes:
                 raise _UndeclarableError(reason)
         if scala := next((s for s in self._supertypes if s.startswith(_SCALA_OWN)), None):
             raise _UndeclarableError(f"it is a {scala}, which Flink 1.x writes with the serializers of chill")

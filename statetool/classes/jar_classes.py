@@ -10,12 +10,14 @@ from statetool.classes.class_file import ABSTRACT
 from statetool.classes.class_path import ClassPath
 from statetool.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar, names_in
 from statetool.classes.hash_codes import find_convention
+from statetool.classes.java_serialization import serializable_class
 from statetool.classes.line_numbers import without_line_numbers
 from statetool.classes.signatures import GenericType, parse_type
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, ClassSource
 from statetool.types.java import PRIMITIVES
+from statetool.types.serializable import SerializableClass
 
 _Found = ClassDeclaration | UndeclaredClass | None
 
@@ -80,6 +82,11 @@ class JarClasses(ClassSource):
 
     def has(self, name: str) -> bool:
         return name in self._opened(name)
+
+    def serializable(self, name: str) -> SerializableClass | None:
+        path = self._opened(name)
+        cls = path.read(name)
+        return None if cls is None else serializable_class(path, cls)
 
     def is_same(self, name: str, other: ClassSource) -> bool:
         if not isinstance(other, JarClasses) or not self.has(name):

@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from statetool.compatibility.java_rules import TRY, resolve_java_class
+from statetool.compatibility.job_classes import element_class, has_class, is_provided
 from statetool.compatibility.key_hashes import resolve_hash_codes
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine, migration_remedy
 from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, sentence
@@ -31,12 +33,6 @@ from statetool.types import ListType, LogicalType, MapType, StructType, TtlType
 from statetool.types.declared import TypeContext
 
 _REMEDY: Final = migration_remedy("Write a copy of the snapshot in which the values have the classes of the new job.")
-#: Packages of classes that no job's jar has to contain.
-_PROVIDED: Final = (
-    *("java.", "javax.", "scala.", "org.apache.flink.", "com.esotericsoftware.kryo.", "com.twitter.chill."),
-    "org.apache.avro.",
-)
-_TRY: Final = "Restore a copy of the job from this snapshot to find out."
 _MAX_SHOWN: Final = 80
 _NULL_FLAG: Final = 1
 
@@ -139,7 +135,7 @@ class NewClasses:
 
     def is_gone(self, name: str) -> bool:
         """Return True if the new job lacks a class that the jar of the old one has."""
-        return not _has(self.new, name) and self.old.source is not None and _has(self.old, name)
+        return not has_class(self.new, name) and self.old.source is not None and has_class(self.old, name)
 
     def resolutions(self, old: OperatorInventory) -> dict[tuple[Scope, str], Resolution]:
         """Return the resolutions of an operator's states, by scope and name. The key has the name ``""``.
@@ -167,7 +163,7 @@ class NewClasses:
             for name in _classes_of(part):
                 if self.is_gone(name):
                     yield _gone(name)
-                elif self.old.source is None and not _has(self.new, name) and self._may_be_gone(part, name):
+                elif self.old.source is None and not has_class(self.new, name) and self._may_be_gone(part, name):
                     text = f"The jar of the new job does not have the class {name}."
                     yield Resolution.because(Level.UNKNOWN, text, "Pass all jars of the new job with --jar-b.")
 
@@ -182,25 +178,26 @@ class NewClasses:
             reason = part.context.reason(part.type_class) or "its fields are not known"
             text = f"Whether the new job reads the values of {part.type_class} is unknown: {reason}."
             warning = CheckWarning(kind="may_change", message=text, in_reason=True)
-            yield Resolution.because(Level.UNKNOWN, text, _TRY, warning)
+            yield Resolution.because(Level.UNKNOWN, text, TRY, warning)
 
     def with_java_classes(self, reader: _Reader) -> Resolution:
         """Return the resolution of values, and of the classes that Java serialization wrote in them."""
-        parts = (p for s in (reader.old, reader.new) for p in all_parts(s) if isinstance(p, KryoSerializer))
-        names = sorted({n.lstrip("[").removeprefix("L").removesuffix(";") for p in parts for n in p.java_classes})
+        parts = [p for s in (reader.old, reader.new) for p in all_parts(s) if isinstance(p, KryoSerializer)]
+        classes = {name: cls for p in parts for name, cls in p.java_classes.items()}
+        constants = {c for p in parts for c in p.java_constants}
         found = [reader.trial.resolution()]
-        for name in names:
+        for name in sorted(classes):
             if self.is_gone(name):
-                found.append(_gone(name))
-            elif _has(self.new, name) and not self._is_same(name):
-                text = f"Java serialization wrote {name}, whose class differs: its values are read only with the same serialVersionUID."
-                warning = CheckWarning(kind="may_change", message=text, in_reason=True)
-                found.append(Resolution.because(Level.UNKNOWN, text, _TRY, warning))
+                found.append(_gone(element_class(name)))
+            elif not is_provided(name) and not name.startswith("["):
+                of_enum = [constant for cls, constant in constants if cls == name]
+                new = None if self.new.source is None else self.new.source.serializable(name)
+                found.append(resolve_java_class(classes[name], of_enum, new, is_same=self._is_same(name)))
         return combine(found)
 
     def _is_same(self, name: str) -> bool:
         """Return True if both jars have the same class, or neither has to."""
-        if name.startswith(_PROVIDED) or len(name) < 2:
+        if is_provided(name):
             return True
         old, new = self.old.source, self.new.source
         return old is not None and new is not None and old.is_same(name, new)
@@ -208,15 +205,6 @@ class NewClasses:
     def _may_be_gone(self, part: Serializer, name: str) -> bool:
         """Return True unless the snapshot of the new job shows that it has a class."""
         return self.new.renewed or (isinstance(part, KryoSerializer) and name != part.type_class)
-
-
-def _has(types: TypeContext, name: str) -> bool:
-    name = name.lstrip("[")
-    if name.endswith(";"):
-        name = name[1:-1]
-    if len(name) < 2 or name.startswith(_PROVIDED):
-        return True
-    return types.source is None or types.source.has(name) or any(c.name == name for c in types.classes)
 
 
 def _gone(name: str) -> Resolution:

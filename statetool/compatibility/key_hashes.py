@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from statetool.compatibility.job_classes import has_class
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine
 from statetool.errors import OptionError, several
 from statetool.formats.key_groups import key_group_for
@@ -16,6 +17,8 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import TypeContext
 
 _KEEP: Final = "Keep the method hashCode() of the key as it was."
+_ADD: Final = "Pass all jars of the new job with --jar-b."
+_COMPARE: Final = "Pass the jar of the old job with --jar-a, to see whether the class is the same."
 
 
 def resolve_hash_codes(
@@ -47,7 +50,15 @@ def _resolutions(
     ]
     for name in unknown:
         reason = new_types.hash_reason(name)
-        if reason and is_same is not None:
+        if not has_class(new_types, name):
+            if new_types.renewed or (old.types.source is not None and has_class(old.types, name)):
+                continue  # That the class is missing is a finding of its own.
+            yield Resolution.note(
+                f"hashCode() of {name} was not compared: the jar of the new job does not have it.", _ADD
+            )
+        elif reason and is_same is None:
+            yield Resolution.note(f"hashCode() of {name} was not compared: {reason}.", _COMPARE)
+        elif reason:
             text = f"Whether the new job finds the keys of {name} is unknown: {reason}."
             warning = CheckWarning(kind="may_change", message=text, in_reason=True)
             yield Resolution.because(Level.UNKNOWN, text, _KEEP, warning)

@@ -65,7 +65,9 @@ def resolve_kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
     parts = [_registrations(old, new)]
     if new.context.tried:
         return combine(parts)
-    if old.context.kryo == new.context.kryo:
+    if old.is_java_serialized:
+        parts.append(_of_java(old.type_class))
+    elif old.context.kryo == new.context.kryo:
         parts.append(_of_fields(old.type_class))
     else:
         parts.append(resolve_releases(old, new.context.kryo))
@@ -108,6 +110,15 @@ def _of_fields(type_class: str) -> Resolution:
         "Nothing needs to be done if the class is unchanged."
         " If the class changed, give the state a type that evolves (POJO, Avro), and write its values with that type."
     )
+    return Resolution.because(
+        Level.UNKNOWN, reason, remedy, CheckWarning(kind="may_change", message=reason, in_reason=True)
+    )
+
+
+def _of_java(type_class: str) -> Resolution:
+    """Return the resolution of values of a class that Java serialization wrote."""
+    reason = f"Java serialization reads the values of {type_class} only if the class still has the same serialVersionUID and types of fields."
+    remedy = "Pass the jar of the new job with --jar-b: the check then compares its classes with the values."
     return Resolution.because(
         Level.UNKNOWN, reason, remedy, CheckWarning(kind="may_change", message=reason, in_reason=True)
     )

@@ -105,12 +105,16 @@ class CheckWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """One reason for a verdict, with the steps inside the type and the remedy."""
+    """One reason for a verdict, with the steps inside the type and the remedy.
+
+    ``is_note``: the cause does not limit the verdict. It names something that the check did not compare.
+    """
 
     level: Level
     reason: str
     remedy: Remedy | None = None
     path: tuple[str, ...] = ()
+    is_note: bool = False
 
     @property
     def text(self) -> str:
@@ -133,6 +137,11 @@ class Resolution:
         """Return a resolution with one cause."""
         action = (Remedy(remedy) if remedy else None) if isinstance(remedy, str) else remedy
         return cls(level, (Cause(level=level, reason=reason, remedy=action),), warnings)
+
+    @classmethod
+    def note(cls, text: str, remedy: str) -> Resolution:
+        """Return a resolution that says what was not compared, and neither limits the verdict nor warns."""
+        return cls(Level.AS_IS, (Cause(level=Level.AS_IS, reason=text, remedy=Remedy(remedy), is_note=True),))
 
     @property
     def reason(self) -> str:

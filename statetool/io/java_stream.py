@@ -118,9 +118,14 @@ class JavaStream:
         return self._parser.content(0)
 
     @property
-    def classes(self) -> set[str]:
-        """Names of the classes that the objects read so far name."""
-        return {cls.name for cls in self._parser.handles if isinstance(cls, JavaClass)}
+    def classes(self) -> dict[str, JavaClass]:
+        """Classes of the objects read so far, by name."""
+        return {cls.name: cls for cls in self._parser.handles if isinstance(cls, JavaClass)}
+
+    @property
+    def constants(self) -> set[tuple[str, str]]:
+        """Enum constants among the objects read so far, as class and name."""
+        return {(value.cls.name, value.name) for value in self._parser.handles if isinstance(value, JavaEnum)}
 
 
 class _Parser:

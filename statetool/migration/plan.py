@@ -331,6 +331,13 @@ def _other_classes(before: StateMetaInfo, after: StateMetaInfo) -> bool:
     return False
 
 
+#: The reason against the conversion of broadcast state.
+_BROADCAST: Final = (
+    "Broadcast state is a map that each subtask stores whole, and Flink divides the elements of lists among the subtasks: "
+    "write the new state with bootstrap_list_state or bootstrap_broadcast_state"
+)
+
+
 def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
     """Yield the differences that cannot be migrated."""
     if old.keyed.key is not None and new.keyed.key is not None:
@@ -343,7 +350,9 @@ def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
 
 def refusals_of_state(name: str, before: StateMetaInfo, after: StateMetaInfo) -> Iterator[str]:
     """Yield the differences between two descriptions of a state that cannot be migrated."""
-    if not can_become(before, after):
+    if "broadcast" in (before.kind, after.kind) and before.kind != after.kind:
+        yield f"{name}: {article(before.kind)} state became {article(after.kind)} state. {_BROADCAST}"
+    elif not can_become(before, after):
         yield f"{name}: {article(before.kind)} state became {article(after.kind)} state, or a state of another API"
     elif before.namespace is not None and after.namespace is not None:
         resolution = resolve(before.namespace, after.namespace)

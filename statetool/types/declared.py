@@ -14,6 +14,7 @@ from statetool.errors import OptionError
 from statetool.types.conventions import Convention, parse_convention
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
+from statetool.types.serializable import SerializableClass
 
 #: Maximum number of fields, constants or steps of a declaration in messages.
 _SHOWN_PARTS: Final = 6
@@ -121,6 +122,10 @@ class ClassSource:
 
     def has(self, name: str) -> bool:
         """Return True if the source has a class, whether or not it can declare it."""
+        raise NotImplementedError
+
+    def serializable(self, name: str) -> SerializableClass | None:
+        """Return a class as Java serialization sees it, ``None`` if the source does not have it."""
         raise NotImplementedError
 
     def is_same(self, name: str, other: ClassSource) -> bool:

@@ -112,10 +112,10 @@ def _of_causes(
     remedies: _Remedies,
 ) -> Iterator[Finding]:
     for cause in causes:
-        if cause.level in _SEVERITIES:
+        if cause.level in _SEVERITIES or cause.is_note:
             remedy, command = remedies.of_cause(cause)
             yield Finding(
-                severity=_SEVERITIES[cause.level],
+                severity=_SEVERITIES.get(cause.level, "note"),
                 where=_within(where, cause.path),
                 what=cause.reason,
                 why=_CONSEQUENCES.get(cause.level, "") if len(where) > 1 else "",

@@ -110,7 +110,6 @@ def test_collections_and_maps_are_declared_by_their_elements(shop: Path) -> None
         ("Tagged", "@TypeInfo(java.lang.String)"),
         ("Itself", "KryoSerializable"),
         ("Steps", "scala.collection.Traversable, which Flink 1.x writes with the serializers of chill"),
-        ("Outside", "Externalizable"),
         ("Shadow", "two fields 'n'"),
         ("Sorted", "java.util."),
         ("Worker", "superclass java.lang.Thread is not in the jar"),

@@ -70,8 +70,8 @@ def test_what_flink_did_with_each_pair_is_what_is_said() -> None:
     table = pairs.table()
     assert _wrong(table) == []
     assert _too_strict(table) == set()
-    # The classes of the other suite decide, and only the jars have them.
-    described = [r for r in table if r.suite != "changed-classes"]
+    # The classes of the other suites decide, and only the jars have them.
+    described = [r for r in table if r.suite not in ("changed-classes", "java-serialized")]
     assert sum(r.verdict == "unknown" for r in described) <= 0.07 * len(described)
 
 
@@ -79,7 +79,7 @@ def test_with_jars_nearly_all_is_known() -> None:
     table = [replace(r, verdict=r.with_jars, warnings=r.warnings_with_jars) for r in pairs.table()]
     assert _wrong(table) == []
     assert _too_strict(table) == set()
-    assert sum(r.verdict == "unknown" for r in table) <= 0.005 * len(table)
+    assert sum(r.verdict == "unknown" for r in table) <= 0.007 * len(table)
     assert sum(map(_is_right, table)) >= 0.985 * len(table)
 
 

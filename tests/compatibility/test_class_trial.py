@@ -111,6 +111,35 @@ def test_a_class_that_writes_itself_is_known_only_if_it_stays_the_same(tmp_path:
     assert "it writes itself (KryoSerializable)" in changed.operators[0].states[0].reason
 
 
+def test_java_serialization_needs_the_same_uid(snapshots: Path, old_jar: str, new_jar: str) -> None:
+    suite = next(s for s in SUITES if s.name == "java-serialized")
+    old = st.load(str(snapshots / "old" / suite.name / "2.3"), uids=suite.states(new=False))
+    for jars in ([], [old_jar]):
+        check = {o.uid.removeprefix("serialized-"): o for o in st.check(old, jars=jars, other_jars=[new_jar]).operators}
+        reasons = {
+            "UidChanged": "the values have serialVersionUID 1, the class of the new job has 2",
+            "Computed": "the values have serialVersionUID ",
+            "Nested": "Java serialization wrote evolved.Serialized$Inner: the values have serialVersionUID ",
+            "Retyped": "the type of a differs in the class of the new job",
+            "NoMore": "the class of the new job is not serializable",
+            "LostConstant": "the new enum does not have BLUE",
+            "WithoutConstructor": "evolved.Serialized$BaseWithoutConstructor has no constructor without parameters",
+        }
+        for name, reason in reasons.items():
+            assert check[name].verdict == "not", name
+            assert reason in check[name].states[0].reason, (name, check[name].states[0].reason)
+        assert "private static final long serialVersionUID = 1L." in check["UidChanged"].states[0].remedy
+        warned = {
+            name: [w.message for w in o.states[0].warnings]
+            for name, o in check.items()
+            if o.verdict == "fully" and o.states
+        }
+        assert warned["Same"] == []
+        assert "drops b and sets c to 0 or null" in warned["FieldsChanged"][0]
+        assert "sets the fields of evolved.Serialized$Base to 0 or null" in warned["NewBase"][0]
+        assert check["Resolved"].verdict == "unknown"
+
+
 def test_without_the_old_jar_values_are_not_compared(snapshots: Path, new_jar: str) -> None:
     check = by_name(st.check(old_savepoint(snapshots), other_jars=[new_jar]))
     assert check["KryoByteAdded"].verdict == "not"

@@ -10,6 +10,7 @@ import pytest
 import statetool as st
 from statetool import flink
 from statetool.compatibility.verdicts import Check
+from statetool.verdicts.check import check_findings
 from tests.support.compile import compile_java
 
 _CLASS = """
@@ -69,3 +70,23 @@ def test_a_method_that_cannot_be_evaluated_is_unknown(old: st.Savepoint, tmp_pat
     checked = check(old, tmp_path, "return new java.util.Random(a).nextInt();")
     assert checked.verdict == "unknown"
     assert "Whether the new job finds the keys of acme.Key is unknown" in checked.operators[0].reason
+
+
+def test_without_the_old_jar_such_a_method_is_a_note(old: st.Savepoint, tmp_path: Path) -> None:
+    checked = check(old, tmp_path, "return new java.util.Random(a).nextInt();", with_old_jar=False)
+    assert (checked.verdict, checked.warnings, checked.ok) == ("fully", (), True)
+    assert "hashCode() of acme.Key was not compared: " in checked.operators[0].reason
+    (finding,) = check_findings(checked).findings
+    assert (finding.severity, finding.where) == ("note", ("operator op",))
+    assert "--jar-a" in finding.remedy
+    assert checked.record()["operators"][0]["reason"] == finding.what
+
+
+@pytest.mark.parametrize("with_old_jar", [True, False])
+def test_a_key_class_that_no_jar_has_is_a_note(old: st.Savepoint, tmp_path: Path, with_old_jar: bool) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    jars = [folder] if with_old_jar else []
+    checked = st.check(old, old, jars=jars, other_jars=[folder])
+    assert (checked.verdict, checked.ok) == ("fully", True)
+    assert "acme.Key was not compared: the jar of the new job does not have it" in checked.operators[0].reason

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.flink import pairs
 from tests.support.flink.corpus_cases import case_folder, case_folders
-from tests.support.flink.machine import JARRED, MESSAGES, FlinkMachine
+from tests.support.flink.machine import AVRO_RECORDS, JARRED, MESSAGES, FlinkMachine
 from tests.support.flink.versions import flink_versions
 from tools.flink_jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
 from tools.maven import maven_jars
@@ -18,7 +18,7 @@ from tools.maven import maven_jars
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test with the fixture of a machine once per release; the quick run only uses the newest."""
-    for machine in {"flink", "avro_flink", "jarred_flink"}.intersection(metafunc.fixturenames):
+    for machine in {"flink", "avro_flink", "avro_records_flink", "jarred_flink"}.intersection(metafunc.fixturenames):
         versions = flink_versions(metafunc, DEFAULT_VERSIONS)
         releases = [pytest.param(v, marks=pytest.mark.full if i else ()) for i, v in enumerate(versions)]
         metafunc.parametrize(machine, releases, indirect=True, scope="session")
@@ -90,6 +90,19 @@ def message_flink(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPath
     with _needed(pytestconfig):
         work = tmp_path_factory.mktemp("messages")
         machine = FlinkMachine(DEFAULT_VERSIONS[1], work, sources=(JARRED, MESSAGES), jars=maven_jars("messages"))
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="session")
+def avro_records_flink(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FlinkMachine]:
+    """Run Flink of one release with flink-avro (``--maven``) and the classes of ``avro_records``."""
+    with _needed(request.config):
+        work = tmp_path_factory.mktemp(f"avro-records-{request.param}")
+        jars = maven_jars(f"flink-avro-{request.param}")
+        machine = FlinkMachine(request.param, work, sources=(JARRED, AVRO_RECORDS), jars=jars)
     yield machine
     machine.close()
 

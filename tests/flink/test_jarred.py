@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import statetool
 from statetool import flink as types
 from statetool.classes.jar_classes import JarClasses
+from statetool.columns.to_plain import arrow_to_plain
+from statetool.columns.values import decode_framed
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -21,9 +25,10 @@ from statetool.serializers.table import snapshot_reader
 from statetool.types import StructType
 from statetool.types.declared import TypeContext
 from statetool.types.java import JavaType
+from statetool.verification.entry_check import EXACT
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.flink import judge
-from tests.support.flink.machine import JARRED, MESSAGES, FlinkMachine
+from tests.support.flink.machine import AVRO_RECORDS, JARRED, MESSAGES, FlinkMachine
 from tools.maven import maven_jars
 
 _SHOPS: list[dict[str, Any]] = [
@@ -218,6 +223,56 @@ def test_messages_are_read_with_the_descriptors_of_their_classes(message_flink: 
     snapshot = serializer_snapshot(JavaType("com.google.protobuf.Timestamp"), context, generic=True)
     unregistered = snapshot_reader(context).snapshot(Cursor(snapshot))
     assert unregistered.missing_declaration_hint
+
+
+_UTILS = "org.apache.flink.formats.avro.utils.AvroKryoSerializerUtils$"
+
+
+def utf8(text: str) -> dict[str, Any]:
+    """Return a text of Avro's class, as Kryo writes its fields."""
+    raw = base64.b64encode(text.encode()).decode()
+    return {"org.apache.avro.util.Utf8": {"bytes": raw, "hash": 0, "length": len(text), "string": text}}
+
+
+@pytest.mark.full
+def test_avro_records_that_kryo_writes_are_read(avro_records_flink: FlinkMachine, tmp_path: Path) -> None:
+    jars = maven_jars(f"flink-avro-{avro_records_flink.version}")
+    libraries = ":".join(map(str, jars))
+    classes = compile_java((AVRO_RECORDS / "avrorecords").rglob("*.java"), tmp_path / "classes", "-cp", libraries)
+    kryo: Literal[2, 5] = 2 if avro_records_flink.version.startswith("1.") else 5
+    context = TypeContext(kryo=kryo, source=JarClasses([classes, *jars]))
+
+    def read(method: str, java_class: str = "", serializer: str = "") -> dict[str, Any]:
+        """Return decoded values. Rows and columns have the same ones."""
+        request = {"class": "JarredValues", "source": "avrorecords.Records", "method": method}
+        given = [(java_class, _UTILS + serializer)] if serializer else []
+        found = {}
+        for name, row in avro_records_flink.call("class", **request, defaults=given).items():
+            reader = snapshot_reader(context).snapshot(Cursor(bytes.fromhex(row["snapshot"])))
+            raw = bytes.fromhex(row["value"])
+            value = reader.decode(Cursor(raw))
+            data, end = np.frombuffer(raw, np.uint8), np.array([len(raw)])
+            column = decode_framed(reader, data, np.array([0]), end, EXACT)
+            assert arrow_to_plain(column, reader.logical) == [value]
+            found[name] = plain(value)
+        return found
+
+    first = [utf8("a"), 1]
+    order = [1 << 40, None, True, 0.25, "BLUE", first, [first, ["b", 2]], [["x", 5]], None, "text"]
+    # Kryo 5 has arrays in Avro's encoding, where all texts are alike.
+    lines = [first, ["b", 2]] if kryo == 2 else [["a", 1], ["b", 2]]
+    assert read("all") == {
+        "Line": ["text", 7],
+        "Utf8": [utf8("utf8"), 8],
+        "Order": order,
+        "Read": [order[0], "n", *order[2:6], lines, *order[7:9], 5],
+    }
+    (schema, values) = read("generic", "org.apache.avro.Schema", "AvroSchemaSerializer")["Generic"]
+    assert json.loads(schema["org.apache.avro.Schema$RecordSchema"])["name"] == "Line"
+    assert values == [utf8("generic"), 9]
+    if kryo == 5:
+        found = read("generic", "org.apache.avro.generic.GenericData$Record", "AvroGenericRecordSerializer")
+        assert found["Generic"] == {"org.apache.avro.generic.GenericData$Record": {"item": "generic", "count": 9}}
 
 
 def plain(value: Any) -> Any:

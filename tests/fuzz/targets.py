@@ -17,6 +17,7 @@ import statetool
 from statetool.classes.class_path import ClassPath
 from statetool.classes.declarations import declare_classes
 from statetool.classes.hash_codes import find_convention
+from statetool.classes.java_serialization import serializable_class
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.header import read_keyed_header
 from statetool.formats.keyed.manifest import UnsupportedManifestError
@@ -197,12 +198,13 @@ def _jar(data: bytes) -> None:
 
 
 def _read_classes(file: Path) -> None:
-    """Read declarations by both versions of Kryo, formulas of ``hashCode()``, and registrations."""
+    """Read declarations by both versions of Kryo, formulas of ``hashCode()``, ``serialVersionUID``, and registrations."""
     path = ClassPath([file])
     for name in path:
         cls = path.read(name)
         assert cls is not None
         find_convention(path, cls)
+        serializable_class(path, cls)
     for kryo in (2, 5):
         declare_classes(path, kryo=kryo)
 

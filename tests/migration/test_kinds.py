@@ -13,7 +13,7 @@ import pytest
 import statetool
 from statetool import flink
 from statetool.demo import SAVEPOINT
-from statetool.errors import EncodeError
+from statetool.errors import EncodeError, UnsupportedError
 from statetool.migration.conversion import can_become
 from tests.support.snapshots.migrations import KEYS, steps, written
 
@@ -117,6 +117,28 @@ def convert(tmp_path: Path, old: Any, values: list[Any], new: Any, empty: list[A
     statetool.migrate(src, str(tmp_path / "new"), to=job, accept=accept)
     rows = statetool.load(str(tmp_path / "new"))["op"].to_arrow("s", nanos="always").sort_by("key").to_pylist()
     return [r["value"] for r in rows]
+
+
+@pytest.mark.parametrize("kinds", [("broadcast", "list"), ("broadcast", "union"), ("list", "broadcast")])
+def test_broadcast_state_does_not_become_another_kind(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    """Each subtask has all of its entries, so elements of a list would multiply."""
+
+    def of_kind(folder: str, kind: str) -> statetool.Savepoint:
+        if kind != "broadcast":
+            return operator_state(tmp_path / folder, kind, [1, 2])
+        state = statetool.bootstrap_broadcast_state("s", pa.table({"key": ["a"], "value": [1]}))
+        writer = statetool.SavepointWriter.new().with_operator("op", state, parallelism=2)
+        return writer.write(str(tmp_path / folder), flink_version="2.3")
+
+    old, job = of_kind("old", kinds[0]), of_kind("job", kinds[1])
+    (reason,) = statetool.plan_migration(old, job).refused
+    assert "a broadcast state became" in reason or "state became a broadcast state" in reason
+    assert "each subtask stores whole" in reason
+    with pytest.raises(UnsupportedError, match="each subtask stores whole"):
+        statetool.migrate(old, str(tmp_path / "new"), to=job)
+    check = statetool.check(old, job)
+    assert (check.verdict, check.ok) == ("fully", False)
+    assert "the new state starts empty" in check.warnings[0]
 
 
 def test_an_instant_becomes_milliseconds(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from statetool.errors import EncodeError, FormatError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import JavaObject, JavaStream
+from statetool.io.java_stream import JavaEnum, JavaObject, JavaStream
 from statetool.io.output import Output
 from statetool.serializers.composite import inside
 from statetool.serializers.kryo import containers, wire
@@ -28,6 +28,7 @@ _SHOWN_FIELDS: Final = 20
 _SHOWN_BYTES: Final = 24
 _MAX_DEPTH: Final = 120
 _JAVA_HEAD: Final = b"\xac\xed\x00\x05"
+_JAVA_ENUM: Final = b"\xac\xed\x00\x05\x7e"
 
 
 class GraphReader:
@@ -73,7 +74,7 @@ class GraphReader:
     def object(self, name: str, args: Args = (), *, nullable: bool = False) -> Obj | None:
         """Read an object of a known class; ``nullable`` if null has a separate marker."""
         start = self.c.pos
-        if not self._has_reference(name):
+        if not self._has_reference(name) or self._is_java_enum(name):
             if nullable and not self._present(start):
                 return None
             return Obj(name, self._body(name, args))
@@ -125,6 +126,11 @@ class GraphReader:
             self.kryo.references[name] = has_reference
         return has_reference
 
+    def _is_java_enum(self, name: str) -> bool:
+        """Return True for an enum that Java serialization wrote in Kryo 5, which has no reference. Its class may not be declared."""
+        c = self.c
+        return self.gen == 5 and self.kryo.by_java(name) and bytes(c.data[c.pos : min(c.pos + 5, c.end)]) == _JAVA_ENUM
+
     def final(self, name: str) -> Any:
         """Read an object of a final class that cannot be null, and return its value."""
         start = self.c.pos
@@ -148,6 +154,7 @@ class GraphReader:
             stream = self._streams[name] = JavaStream(self.c)
         value = stream.read()
         self.kryo.java_classes |= stream.classes
+        self.kryo.java_constants |= stream.constants
         return value
 
     def _body(self, name: str, args: Args) -> Any:
@@ -223,7 +230,7 @@ class GraphReader:
         """Read an object in Java serialization and return its bytes."""
         start = self.c.pos
         obj = self.java(stream)
-        if not isinstance(obj, JavaObject) or obj.cls.name != name:
+        if not isinstance(obj, JavaObject | JavaEnum) or obj.cls.name != name:
             raise self.c.fail(f"not a {name} in a Java stream", pos=start)
         return bytes(self.c.data[start : self.c.pos])
 
@@ -322,7 +329,10 @@ class GraphWriter:
             self.out.append(0)
             return
         declared = self.classes.declared(obj.cls)
-        bare = is_box(obj.cls) or (self.gen == 5 and declared is not None and declared.kind == "enum")
+        is_enum = (declared is not None and declared.kind == "enum") or (
+            isinstance(obj.value, bytes) and obj.value.startswith(_JAVA_ENUM)
+        )
+        bare = is_box(obj.cls) or (self.gen == 5 and is_enum)
         if nullable or not bare:
             self.out.append(1)
         self._body(obj, args)

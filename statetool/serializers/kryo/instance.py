@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from statetool.errors import UnknownSerializerError
+from statetool.io.java_stream import JavaClass
 from statetool.serializers.kryo import libraries, messages, scala
 from statetool.serializers.kryo.classes import ClassTable
 from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE
@@ -54,8 +55,9 @@ class KryoInstance:
         self.readers: dict[str, Callable[[Any, Args], Any]] = {}
         self.fields: dict[tuple[str, Args], list[tuple[str, JavaType]]] = {}
         self.references: dict[str, bool] = {}
-        #: Classes named by the Java streams that were read.
-        self.java_classes: set[str] = set()
+        #: Classes and enum constants (class and name) in the Java streams that were read.
+        self.java_classes: dict[str, JavaClass] = {}
+        self.java_constants: set[tuple[str, str]] = set()
 
     def known(self, name: str) -> bool:
         """Return True if values of a class can be read."""

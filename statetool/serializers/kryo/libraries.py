@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from statetool.errors import EncodeError
-from statetool.serializers.kryo import wire
+from statetool.serializers.kryo import avro, wire
 from statetool.serializers.kryo.model import Obj
 from statetool.serializers.kryo.scalars import INT32, STRING, Body, need_string, put_string
 from statetool.serializers.kryo.values import Args, ValueReader, ValueWriter
@@ -171,6 +171,7 @@ BODIES: Final[dict[str, Body]] = {
         ("Interval", {"start": _MILLIS, "end": _MILLIS, "chronology": STRING}, _read_interval, _write_interval),
     )
 }
+BODIES[f"{avro.UTILS}$AvroSchemaSerializer"] = avro.SCHEMA
 
 
 # ---- collections --------------------------------------------------------------------------------------------------
@@ -226,6 +227,7 @@ def _write_wrapped(g: ValueWriter, obj: Obj, args: Args) -> None:
     g.value(obj.value)
 
 
+_DATUM: Final[tuple[ReadBody, WriteBody]] = avro.read_datum, avro.write_datum
 _COUNTED: Final[tuple[ReadBody, WriteBody]] = _read_counted, _write_counted
 WRAPPED: Final[tuple[ReadBody, WriteBody]] = _read_wrapped, _write_wrapped
 MAP: Final[tuple[ReadBody, WriteBody]] = _read_map, _write_map
@@ -236,6 +238,8 @@ CONTAINERS: Final[dict[str, tuple[ReadBody, WriteBody]]] = {
     f"{_KAFFEE}guava.ImmutableMapSerializer": MAP,
     f"{_KAFFEE}UnmodifiableCollectionsSerializer": WRAPPED,
     f"{_KAFFEE}SynchronizedCollectionsSerializer": WRAPPED,
+    f"{avro.UTILS}$AvroGenericDataArraySerializer": _DATUM,
+    f"{avro.UTILS}$AvroGenericRecordSerializer": _DATUM,
 }
 
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from statetool.errors import EncodeError, StatetoolError
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import JavaObject, read_java_stream
+from statetool.io.java_stream import JavaClass, JavaObject, read_java_stream
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
@@ -114,9 +114,19 @@ class KryoSerializer(Serializer):
         return shown
 
     @property
-    def java_classes(self) -> set[str]:
-        """Classes named by the Java streams inside the values that were read so far."""
-        return set() if self._kryo is None else self._kryo.java_classes
+    def java_classes(self) -> Mapping[str, JavaClass]:
+        """Classes of the Java streams inside the values that were read so far, by name."""
+        return {} if self._kryo is None else self._kryo.java_classes
+
+    @property
+    def java_constants(self) -> frozenset[tuple[str, str]]:
+        """Enum constants in these streams, as class and name."""
+        return frozenset() if self._kryo is None else frozenset(self._kryo.java_constants)
+
+    @property
+    def is_java_serialized(self) -> bool:
+        """Whether the job leaves values of the class to Java serialization."""
+        return self._kryo is not None and self._kryo.by_java(self.type_class)
 
     @property
     def java_type(self) -> JavaType:
@@ -145,7 +155,9 @@ class KryoSerializer(Serializer):
         return self._missing or skeleton(self.type_class)
 
     def declarations(self) -> tuple[ClassDeclaration, ...]:
-        return self.context.within(self.type_class) if self._kryo is not None else ()
+        if self._kryo is None or self.is_java_serialized:
+            return ()
+        return self.context.within(self.type_class)
 
     def decode(self, c: Cursor) -> Any:
         if self._view is None or self._kryo is None:
@@ -314,7 +326,10 @@ def _defaults(maps: tuple[tuple[OptionalEntry, ...], ...]) -> tuple[tuple[str, s
 
 
 def _class_in_stream(c: Cursor) -> str:
+    """Return the class of a serializer object. Flink wraps it into a ``SerializableSerializer``."""
     serializer = read_java_stream(c)
+    if isinstance(serializer, JavaObject) and serializer.cls.name.endswith("SerializableSerializer"):
+        serializer = serializer.fields.get("serializer")
     return serializer.cls.name if isinstance(serializer, JavaObject) else "a serializer object"
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from statetool.errors import DecodeError, EncodeError
 from statetool.serializers.composite import inside, sequence
-from statetool.serializers.kryo import messages, model, text
+from statetool.serializers.kryo import avro, messages, model, text
 from statetool.serializers.kryo.graph import resolve_type
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.model import Headed, Obj, box_class
@@ -36,7 +36,7 @@ class View:
 
 def view_of(kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...] = ()) -> View:
     """Return the conversion of a type's values; a class nested in itself becomes JSON text."""
-    if kind.as_json:
+    if kind.as_json or kind.name == avro.ANY_SCHEMA:
         return _TextView(kryo)
     if kind.name in PRIMITIVES or kryo.registry.body(box_class(kind.name)) is not None:
         return _ScalarView(kind.name, kryo)
@@ -53,13 +53,17 @@ def view_of(kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...] = ())
     declared = kryo.classes.declared(kind.name)
     if kryo.is_message(kind.name):
         return _BytesView(kind.name) if declared is None else _MessageView(declared)
+    if kryo.by_java(kind.name):
+        return _BytesView(kind.name)
+    if kryo.registry.container(kind.name) is not None:
+        return _TextView(kryo)
     subclasses = kryo.context.subclasses(kind.name)
     if kind.name in enclosing or (declared is None and not subclasses):
         return _TextView(kryo)
     if not subclasses and declared is not None:
         return _declared_view(declared, kind, kryo, enclosing)
     classes = ([declared] if declared is not None else []) + list(subclasses)
-    if any(c.kind != "record" for c in classes):
+    if any(c.kind != "record" or kryo.by_java(c.name) for c in classes):
         return _TextView(kryo)
     views = {c.name: RecordView(c, JavaType(c.name), kryo, (*enclosing, kind.name)) for c in classes}
     return HierarchyView(kind.name, views)

@@ -17,6 +17,7 @@ JAVA: Final = Path(__file__).parent / "java"
 #: Sources of classes that tests read from their class files.
 JARRED: Final = Path(__file__).parent / "jarred"
 MESSAGES: Final = Path(__file__).parent / "messages"
+AVRO_RECORDS: Final = Path(__file__).parent / "avro_records"
 _PACKAGES: Final = (
     "java.lang java.util java.lang.invoke java.lang.reflect java.time java.nio java.net java.io java.text java.math"
     " java.util.concurrent java.util.concurrent.atomic sun.nio.ch sun.net.util"

@@ -191,6 +191,24 @@ def _changed_classes() -> Iterator[Pair]:
         yield Pair(f"changed-{name}-in-map", mapped, mapped)
 
 
+#: Classes of ``evolved/Serialized.java``, which Kryo leaves to Java serialization.
+_SERIALIZED: Final = (
+    "Same", "FieldsChanged", "UidChanged", "Computed", "ComputedSame", "Retyped", "Boxed", "NoMore", "ToRecord", "LostConstant",
+    "Widened", "NewBase", "LostBase", "NewPlainBase", "WithoutConstructor", "Nested", "Resolved", "Enum", "Transient",
+)  # fmt: skip
+_JAVA: Final = "org.apache.flink.api.java.typeutils.runtime.kryo.JavaSerializer"
+
+
+def _serialized() -> Suite:
+    """Return states of classes that Java serialization writes."""
+    names = [f"evolved.Serialized${name}" for name in _SERIALIZED]
+    states = [State(element=Type("", f"KRYO<{name}>", ()), fill=name) for name in names]
+    entries = [f"{name}: {{type: kryo, kryo-type: default, class: {_JAVA}}}" for name in names]
+    settings = {"pipeline.serialization-config": f"[{', '.join(entries)}]"}
+    pairs = tuple(Pair(f"serialized-{n}", s, s) for n, s in zip(_SERIALIZED, states, strict=True))
+    return Suite(name="java-serialized", pairs=pairs, before=settings, after=settings)
+
+
 SUITES: Final = (
     Suite(name="states", pairs=PAIRS),
     Suite(name="classes", pairs=tuple(_evolved())),
@@ -199,5 +217,6 @@ SUITES: Final = (
     Suite(name="described-subclasses", pairs=SUBCLASSES),
     Suite(name="hidden-subclasses", pairs=tuple(_hidden())),
     Suite(name="changed-classes", pairs=tuple(_changed_classes())),
+    _serialized(),
     Suite(name="avro", pairs=AVRO_PAIRS, avro=True),
 )

@@ -155,10 +155,11 @@ def restore(
 
 
 def restore_each(
-    flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, again: bool = False
-) -> dict[str, Any]:
+    flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, again: bool = False,
+    config: Mapping[str, str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Restore each state. States in one job are refused or restored together, so halves are tried after a refusal."""
-    rows = restore(flink, snapshot, states, backend, again=again) if states else {}
+    rows = restore(flink, snapshot, states, backend, again=again, config=config) if states else {}
     if rows is not None:
         return dict(rows)
     if len(states) == 1:
@@ -166,7 +167,7 @@ def restore_each(
     names = list(states)
     found: dict[str, Any] = {}
     for half in (names[: len(names) // 2], names[len(names) // 2 :]):
-        found |= restore_each(flink, snapshot, {n: states[n] for n in half}, backend, again=again)
+        found |= restore_each(flink, snapshot, {n: states[n] for n in half}, backend, again=again, config=config)
     return found
 
 
@@ -277,10 +278,11 @@ def _restored(
         words = [word(before[n], rows[n]) for n in states if n in before]
         return {suite.name: next((w for w in ("other", "kept") if w in words), "same")}
     # The heap backend refuses a generic Avro record only when it is written, because it still has its old schema.
-    found = restore_each(flink, old, {n: s for n, s in states.items() if said[n] != "not"}, backend, again=suite.avro)
+    options: dict[str, Any] = {"again": suite.avro, "config": suite.after}
+    found = restore_each(flink, old, {n: s for n, s in states.items() if said[n] != "not"}, backend, **options)
     for name in states:
         if said[name] == "not":
-            found |= restore_each(flink, old, {name: states[name]}, backend, again=suite.avro)
+            found |= restore_each(flink, old, {name: states[name]}, backend, **options)
     return {name: word(before.get(name), found[name]) for name in states}
 
 

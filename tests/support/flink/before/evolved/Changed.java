@@ -481,6 +481,9 @@ public final class Changed {
         int i = 0;
         for (Class<?> c = cls; c != Object.class; c = c.getSuperclass()) {
             for (java.lang.reflect.Field f : c.getDeclaredFields()) {
+                if (java.lang.reflect.Modifier.isStatic(f.getModifiers())) {
+                    continue;
+                }
                 f.setAccessible(true);
                 i++;
                 if (f.get(value) == null || f.getType().isPrimitive()) {

@@ -16,7 +16,7 @@ final class JarredValues {
     @SuppressWarnings("unchecked")
     static Map<String, Object> run(Cluster cluster, JsonNode request) throws Exception {
         Class<?> source = Class.forName(request.get("source").asText());
-        Map<String, Object> objects = (Map<String, Object>) source.getMethod("all").invoke(null);
+        Map<String, Object> objects = (Map<String, Object>) source.getMethod(request.path("method").asText("all")).invoke(null);
         Map<String, Object> out = new HashMap<>();
         for (Map.Entry<String, Object> object : objects.entrySet()) {
             SerializerConfigImpl config = new SerializerConfigImpl();
