@@ -1,5 +1,6 @@
 package harness;
 
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
@@ -16,6 +17,9 @@ import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /** Copies a topic of a real Kafka to another one in transactions, and takes a savepoint after a number of records. */
 public final class KafkaJob {
@@ -67,11 +71,28 @@ public final class KafkaJob {
                 out.put("savepoint", cluster.savepoint(job, request.get("savepoint").asText(), "CANONICAL"));
             } else {
                 cluster.checkpoint(job);
+                // The committer learns of the checkpoint later. An open transaction hides what follows it.
+                TopicPartition written = new TopicPartition(request.get("out").asText(), 0);
+                try (KafkaConsumer<byte[], byte[]> committed = consumer(servers, "read_committed");
+                        KafkaConsumer<byte[], byte[]> all = consumer(servers, "read_uncommitted")) {
+                    cluster.await(job, "commits", () -> end(committed, written) == end(all, written));
+                }
             }
         } finally {
             cluster.cancel(job);
             Board.forget(run);
         }
         return out;
+    }
+
+    private static KafkaConsumer<byte[], byte[]> consumer(String servers, String isolation) {
+        Properties properties = new Properties();
+        properties.setProperty("bootstrap.servers", servers);
+        properties.setProperty("isolation.level", isolation);
+        return new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    private static long end(KafkaConsumer<?, ?> consumer, TopicPartition partition) {
+        return consumer.endOffsets(Collections.singleton(partition)).get(partition);
     }
 }
