@@ -221,30 +221,46 @@ class Savepoint(Generic[Writer]):
         rows = commit_id_rows(self._inventory.operators.values(), self._inventory.metadata.checkpoint_id)
         return self.execution.records_to_frame(CommitIdRow, rows)
 
-    def table_commits(self, *, paimon: str | None = None, iceberg: str | None = None) -> DataFrame | pa.Table:
-        """Compare uncommitted transactions with a table: :class:`statetool.connectors.table_commits.TableCommitRow`.
+    def table_commits(
+        self,
+        *,
+        paimon: str | None = None,
+        iceberg: str | None = None,
+        kafka: str | None = None,
+        kafka_settings: Mapping[str, Any] | None = None,
+    ) -> DataFrame | pa.Table:
+        """Compare uncommitted transactions with a table or with Kafka: :class:`statetool.connectors.table_commits.TableCommitRow`.
 
         Parameters
         ----------
         paimon, iceberg
-            Folder of the table (Iceberg: or its metadata file). Give one of them.
+            Folder of the table (Iceberg: or its metadata file).
+        kafka
+            Brokers of a running Kafka: ``host:port``, separated by commas. Give one of these three.
+        kafka_settings
+            More settings of ``kafka-python``'s admin client, such as ``security_protocol``.
 
         Raises
         ------
         OptionError
-            Both or neither are given, the folder is not such a table, or the snapshot has no committer of this format.
+            Several or none are given, the folder is not such a table, or the snapshot has no such committer.
         FormatError
             Metadata of the table is damaged.
+        ConnectionFailedError
+            Kafka did not answer in time, or refused.
+        MissingDependencyError
+            ``kafka-python`` is not installed.
         """
-        from statetool.connectors.table_commits import TableCommitRow, table_commit_rows
+        from statetool.connectors.commit_checks import commit_check_rows
+        from statetool.connectors.table_commits import TableCommitRow
 
-        operators = self._inventory.operators.values()
-        if paimon is not None and iceberg is None:
-            rows = table_commit_rows(operators, paimon, "paimon")
-        elif iceberg is not None and paimon is None:
-            rows = table_commit_rows(operators, iceberg, "iceberg")
-        else:
-            raise OptionError("sinks are compared with one table", hint="pass paimon= or iceberg=")
+        rows = commit_check_rows(
+            self._inventory.operators.values(),
+            paimon=paimon,
+            iceberg=iceberg,
+            kafka=kafka,
+            kafka_settings=kafka_settings,
+        )
         return self.execution.records_to_frame(TableCommitRow, rows)
 
     def connector_rows(self, table: str) -> list[Any]:

@@ -62,10 +62,9 @@ class SavepointWriter:
         max_parallelism
             Max parallelism of operators without an explicit one.
         checkpoint_id
-            Checkpoint id of the savepoint, 0 by default. The first checkpoint of the job has the next id. A sink of Iceberg or Paimon
-            drops commits with ids that its table already has. Pass at least the highest of these ids (Iceberg:
-            ``flink.max-committed-checkpoint-id`` in the table's newest snapshot; Paimon: ``commit_identifier`` in its system table
-            ``$snapshots``).
+            Checkpoint id of the savepoint, 0 by default. The first checkpoint of the job has the next id. A sink of Iceberg drops
+            commits with ids that its table already has. Pass at least the highest of these ids
+            (``flink.max-committed-checkpoint-id`` in the table's newest snapshot).
 
         Raises
         ------
@@ -165,7 +164,7 @@ class SavepointWriter:
     def with_checkpoint_id(self, checkpoint_id: int) -> SavepointWriter:
         """Set the checkpoint id. Defaults to that of the existing savepoint, or 0 for new ones, as in Flink's ``SavepointWriter``.
 
-        A sink of Iceberg or Paimon drops commits if the id is lower than one it has already committed: see :meth:`new`.
+        A sink of Iceberg drops commits if the id is lower than one it has already committed: see :meth:`new`.
 
         Raises
         ------

@@ -103,7 +103,7 @@ def end_offsets(
             without = "with --ends" if ends is not None else "without --bootstrap-servers"
             raise OptionError(f"--kafka cannot be used {without}", hint="add --bootstrap-servers HOST:PORT")
         return None if ends is None else lambda source: _from_csv(ends)
-    typed = {name: _setting(value) for name, value in pairs(settings, "--kafka NAME=VALUE").items()}
+    typed = _settings(settings, "--kafka")
     return lambda source: kafka_ends(source, bootstrap_servers, typed) if reads_kafka(source) else None
 
 
@@ -249,10 +249,13 @@ def lag(
         echo_err(f"total lag {sum(lags):,} in {several(len(lags), 'split')}, {min(lags):,} to {max(lags):,} per split")
 
 
-def _setting(value: str) -> Any:
-    """Return a setting as kafka-python expects it, with numbers, booleans and None converted from text."""
+def _settings(given: tuple[str, ...], option: str) -> dict[str, Any]:
+    """Return settings as kafka-python expects them, with numbers, booleans and None converted from text."""
     words = {"true": True, "false": False, "none": None}
-    return int(value) if value.isascii() and value.isdigit() else words.get(value.lower(), value)
+    return {
+        name: int(value) if value.isascii() and value.isdigit() else words.get(value.lower(), value)
+        for name, value in pairs(given, f"{option} NAME=VALUE").items()
+    }
 
 
 def _edit_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -408,8 +411,8 @@ def list_sinks(options: CommonOptions, path: str, only: str | None) -> None:
 def committed(options: CommonOptions, path: str, only: str | None) -> None:
     """Show checkpoint ids of sinks that commit to tables.
 
-    Iceberg and Paimon ignore a commit if the table already has its checkpoint id. A restored job counts on from the id
-    of the snapshot.
+    Iceberg ignores a commit if the table already has its checkpoint id. A restored job counts on from the id of the
+    snapshot.
 
     Exits 1 if the id of the snapshot is lower than that of an uncommitted transaction, or if ids are unknown. In that
     case, write a copy with a higher --checkpoint-id.
@@ -427,29 +430,47 @@ def committed(options: CommonOptions, path: str, only: str | None) -> None:
 @_path_argument
 @click.option("--paimon", metavar="TABLE", help="Folder of the Paimon table that the job writes.")
 @click.option("--iceberg", metavar="TABLE", help="Folder or metadata file of the Iceberg table.")
+@click.option("--kafka", metavar="HOST:PORT,...", help="Brokers of Kafka (needs the extra statetool[kafka]).")
+@click.option(
+    "--kafka-setting",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of kafka-python, such as security_protocol=SSL.",
+)
 @_read_options
-def check_sinks(options: CommonOptions, path: str, only: str | None, paimon: str | None, iceberg: str | None) -> None:
-    """Compare uncommitted transactions with a table.
+def check_sinks(
+    options: CommonOptions,
+    path: str,
+    only: str | None,
+    paimon: str | None,
+    iceberg: str | None,
+    kafka: str | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Compare uncommitted transactions with a table or Kafka.
 
-    Shows which ones the table already has, which a restore commits, and which it drops.
+    Shows which ones are already committed, which a restore commits, and which it drops.
 
     Exits 1 if a restore drops a transaction, or if this is unknown.
 
     Examples:
       statetool sinks check savepoint-1a2b --paimon s3://warehouse/shop.db/orders
       statetool sinks check savepoint-1a2b --iceberg s3://warehouse/shop/orders
+      statetool sinks check savepoint-1a2b --kafka broker-1:9092
     """
-    from statetool.connectors.table_commits import table_commit_rows
+    from statetool.connectors.commit_checks import commit_check_rows
 
-    if (paimon is None) == (iceberg is None):
-        raise OptionError("sinks are compared with one table", hint="pass --paimon TABLE or --iceberg TABLE")
     savepoint = _open(path, options, only)
-    operators = _operators(savepoint, only)
-    if paimon is not None:
-        rows = table_commit_rows(operators, paimon, "paimon")
-    else:
-        assert iceberg is not None
-        rows = table_commit_rows(operators, iceberg, "iceberg")
+    rows = commit_check_rows(
+        savepoint.inventory.operators.values(),
+        paimon=paimon,
+        iceberg=iceberg,
+        kafka=kafka,
+        kafka_settings=_settings(settings, "--kafka-setting"),
+    )
+    label = None if only is None else savepoint[only].name
+    rows = [r for r in rows if label in (None, r.operator)]
     options.output.rows(rows, columns=_TABLE_COMMIT_COLUMNS)
     if any(r.is_problem for r in rows):
         sys.exit(1)

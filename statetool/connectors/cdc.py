@@ -110,12 +110,12 @@ class MySqlSource(SplitConnector):
 
     def place(self, split: SnapshotSplit | StreamSplit) -> SplitPosition:
         if isinstance(split, SnapshotSplit):
-            start, end = (None if v is None else _json(v) for v in (split.start, split.end))
+            start, end = (None if v is None else offset_text(v) for v in (split.start, split.end))
             return SplitPosition(source=split.table, start=start, stop=end, finished=split.high_watermark is not None)
         at = split.starting_offset
-        position = None if at is None else _json(at)
+        position = None if at is None else offset_text(at)
         return SplitPosition(
-            source=", ".join(split.table_schemas) or None, position=position, time_ms=_time_ms(at or {})
+            source=", ".join(split.table_schemas) or None, position=position, time_ms=event_time_ms(at or {})
         )
 
     def backlog(self, enumerator: Enumerator | None) -> bool | None:
@@ -365,7 +365,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _time_ms(offset: Mapping[str, str]) -> int | None:
+def event_time_ms(offset: Mapping[str, Any]) -> int | None:
     """Return the time of the last event if offsets store it: in seconds for MySQL, in microseconds for Postgres."""
     for key, factor, divisor in (("ts_sec", 1000, 1), ("ts_usec", 1, 1000)):
         text = str(offset.get(key, ""))
@@ -374,5 +374,6 @@ def _time_ms(offset: Mapping[str, str]) -> int | None:
     return None
 
 
-def _json(value: Any) -> str:
+def offset_text(value: Any) -> str:
+    """Return an offset or key as JSON text."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

@@ -1,8 +1,11 @@
 """Checkpoint ids that sinks of table formats commit under: the ids known to state, and whether the snapshot's id is high enough.
 
-The sinks of Iceberg and Paimon store in the table the id of the checkpoint they commit. They drop later commits whose ids are not higher
-than those in the table. A restored job continues counting from the id of its snapshot. If that id is lower than ids already committed, the
-first commits are dropped without an error. A savepoint created from scratch has id 0.
+Iceberg's sinks store in the table the id of the checkpoint they commit. They drop later commits whose ids are not higher than those in the
+table. A restored job continues counting from the id of its snapshot. If that id is lower than ids already committed, the first commits are
+dropped without an error. A savepoint created from scratch has id 0.
+
+Paimon's sink also stores the id, but compares only the commits of the restored state with the table
+(:mod:`statetool.connectors.table_commits`). It needs no id of a certain height.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class SinkConnector(ABC):
     """
 
     name: ClassVar[str]
-    #: Whether the sink commits to a table under the checkpoint's id and drops commits whose ids the table already has.
+    #: Whether the sink drops each commit, also of later checkpoints, whose checkpoint id is not higher than those of its table.
     commits_by_checkpoint_id: ClassVar[bool] = False
     writer_versions: ClassVar[frozenset[int]] = frozenset()
     committable_versions: ClassVar[frozenset[int]] = frozenset()

@@ -16,7 +16,9 @@ from statetool.connectors.connector import SinkConnector
 from statetool.connectors.model import PendingCommit
 from statetool.io.cursor import Cursor
 
-_OWNERSHIP: Final = ("IMPLICIT_BY_SUBTASK_ID", "EXPLICIT_BY_WRITER_STATE")
+#: Ownership of transactional ids that a writer gives to several transactions in turn.
+EXPLICIT: Final = "EXPLICIT_BY_WRITER_STATE"
+_OWNERSHIP: Final = ("IMPLICIT_BY_SUBTASK_ID", EXPLICIT)
 _TOOL: Final = "kafka-transactions.sh --bootstrap-server BROKERS"
 
 

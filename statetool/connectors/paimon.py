@@ -13,7 +13,8 @@ number of buckets [i4]; three lists of files (new, deleted, changelog); from ver
 i4 length and a ``BinaryRow``. Its columns change with the version, except the first: name, size and row count of a file; type, name and size
 of an index file. Messages of other versions than 3 to 13 stay bytes beside the identifier.
 
-For each user, a table accepts only commits with identifiers higher than those it has: the others count as done.
+After a restore, the committer commits those of its state whose identifiers are higher than that of the user's newest snapshot, and drops the
+others. It does not compare later commits with the table (``RestoreCommittableStateManager``, ``CommitterOperator``).
 """
 
 from __future__ import annotations
@@ -83,7 +84,6 @@ class PaimonSink(StateSink):
     """Paimon's sink: writers and committer."""
 
     name: ClassVar[str] = "paimon-sink"
-    commits_by_checkpoint_id: ClassVar[bool] = True
 
     def recognises(self, operator: OperatorBytes) -> bool:
         return _USER in operator.states

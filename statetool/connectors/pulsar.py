@@ -1,4 +1,4 @@
-"""Pulsar (``org.apache.flink.connector.pulsar``), implemented from its source code without bytes of a real job.
+"""Pulsar (``org.apache.flink.connector.pulsar``). Bytes of the serializers of release 4.1 confirm splits 2, enumerators 3 and committables.
 
 Split, version 2 (``PulsarPartitionSplitSerializer``): utf topic, i4 partition, i4 count of ranges of hashes (i4, i4), i4 length and a Java
 stream of the stop cursor, boolean has the id of the last message read [i4 length, bytes], boolean has a transaction [i8, i8]. Version 1:

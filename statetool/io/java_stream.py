@@ -74,8 +74,13 @@ class JavaArray:
     items: list[Any] | bytes
 
 
-def read_java_stream(c: Cursor) -> Any:
+def read_java_stream(c: Cursor, without_fields: frozenset[str] = frozenset()) -> Any:
     """Read one complete stream and leave ``c`` directly after it.
+
+    Parameters
+    ----------
+    without_fields
+        Names of classes whose ``writeObject`` writes only its own data. A stream does not tell whether the described fields were written.
 
     Returns
     -------
@@ -87,7 +92,7 @@ def read_java_stream(c: Cursor) -> Any:
     FormatError
         Not a Java stream, truncated or damaged.
     """
-    return JavaStream(c).read()
+    return JavaStream(c, without_fields).read()
 
 
 def take_java_stream(c: Cursor) -> bytes:
@@ -98,12 +103,15 @@ def take_java_stream(c: Cursor) -> bytes:
 
 
 class JavaStream:
-    """A stream of several objects, which share its classes and handles; its header is read immediately."""
+    """A stream of several objects, which share its classes and handles; its header is read immediately.
 
-    def __init__(self, c: Cursor) -> None:
+    ``without_fields`` is explained at :func:`read_java_stream`.
+    """
+
+    def __init__(self, c: Cursor, without_fields: frozenset[str] = frozenset()) -> None:
         if c.u2() != _MAGIC or c.u2() != 5:
             raise c.fail("expected a Java serialization stream (AC ED 00 05)", pos=max(c.pos - 4, 0))
-        self._parser = _Parser(c)
+        self._parser = _Parser(c, without_fields)
 
     def read(self) -> Any:
         """Read the next object, as :func:`read_java_stream` does."""
@@ -121,8 +129,9 @@ class JavaStream:
 
 
 class _Parser:
-    def __init__(self, c: Cursor) -> None:
+    def __init__(self, c: Cursor, without_fields: frozenset[str]) -> None:
         self.c = c
+        self.without_fields = without_fields
         self.handles: list[Any] = []
 
     def content(self, depth: int) -> Any:
@@ -249,7 +258,7 @@ class _Parser:
                     raise c.fail(f"{level.name} was written by a protocol whose end cannot be found")
                 value.annotations += self.annotation(depth)
                 continue
-            for code, name in level.fields:
+            for code, name in () if level.name in self.without_fields else level.fields:
                 value.fields[name] = self.value(code, depth)
             if level.flags & _WRITE_METHOD:
                 value.annotations += self.annotation(depth)

@@ -46,8 +46,8 @@ from statetool.snapshot.metadata_tables import METADATA_TABLES
 from statetool.statistics.records import TABLES, GrowthRow
 from statetool.tables.metadata import metadata_schema, record_schema
 from statetool.verification.problems import Problem
+from tests.support.connectors.committers import iceberg
 from tests.support.connectors.committers import new as committing
-from tests.support.connectors.committers import paimon
 from tests.support.connectors.lake_cases import PACKED
 from tests.support.corpora.archives import unpack
 from tests.support.servers.flink_rest import flink_rest
@@ -202,7 +202,7 @@ def connected(cases: Path, name: str) -> list[Any]:
         return list(backlog_rows(savepoint.inventory.operators.values()))
     if name == "commit_ids":
         with tempfile.TemporaryDirectory() as folder:
-            table = committing(7, *paimon(7)).write(f"{folder}/table").inventory
+            table = committing(7, *iceberg(7)).write(f"{folder}/table").inventory
             return list(commit_id_rows(table.operators.values(), 7))
     if name == "table_commits":
         lake = unpack(PACKED, cases / "lakes") / "paimon-1.3.1"

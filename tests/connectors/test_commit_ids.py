@@ -12,24 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 import statetool
-from statetool import flink
-from statetool.api.bootstrap import OperatorState
 from statetool.cli.main import cli
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
-from tests.support.connectors.committers import new, paimon
-
-JOB = "0123456789abcdef" * 2
-
-
-def iceberg(*checkpoints: int) -> list[OperatorState]:
-    """Return the state of the committer of ``FlinkSink`` for checkpoints without data."""
-    rows = pa.table({"value": pa.array([[(n, b"") for n in checkpoints]], pa.map_(pa.int64(), pa.binary()))})
-    kind = flink.map_of("BIGINT", "BINARY")
-    return [
-        statetool.bootstrap_list_state("iceberg-files-committer-state", rows, type=kind),
-        statetool.bootstrap_list_state("iceberg-flink-job-id", pa.table({"value": [JOB]}), type="STRING"),
-    ]
+from tests.support.connectors.committers import JOB, iceberg, new, paimon
 
 
 def rows(*args: str | Path, code: int) -> list[dict[str, Any]]:
@@ -45,16 +31,16 @@ def test_a_new_savepoint_takes_its_id(tmp_path: Path) -> None:
         statetool.SavepointWriter.new(checkpoint_id=-1)
 
 
-@pytest.mark.parametrize(("states", "connector"), [(iceberg, "iceberg-files-committer"), (paimon, "paimon-sink")])
-def test_an_id_below_those_of_the_state_is_warned_of(tmp_path: Path, states: Any, connector: str) -> None:
+def test_an_id_below_those_of_the_state_is_warned_of(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="table: .* commits by checkpoint id.* 17 .*checkpoint_id=17"):
-        new(0, *states(16, 17)).write(str(tmp_path / "low"))
+        new(0, *iceberg(16, 17)).write(str(tmp_path / "low"))
     (row,) = rows("sinks", "committed", tmp_path / "low", code=1)
-    assert (row["connector"], row["checkpoint_id"], row["highest_known"], row["is_problem"]) == (connector, 0, 17, True)
+    assert (row["connector"], row["checkpoint_id"]) == ("iceberg-files-committer", 0)
+    assert (row["highest_known"], row["is_problem"]) == (17, True)
     assert "--checkpoint-id 17" in row["message"]
     listed = CliRunner().invoke(cli, ["sinks", "list", str(tmp_path / "low")])
     assert "commits by checkpoint id" in listed.stderr
-    savepoint = new(17, *states(16, 17)).write(str(tmp_path / "fine"))
+    savepoint = new(17, *iceberg(16, 17)).write(str(tmp_path / "fine"))
     (fine,) = rows("sinks", "committed", tmp_path / "fine", code=0)
     assert (fine["highest_known"], fine["is_problem"]) == (17, False)
     assert [t.checkpoint_id for t in savepoint.connector_rows("transactions")] == [16, 17]
@@ -64,9 +50,20 @@ def test_an_id_below_those_of_the_state_is_warned_of(tmp_path: Path, states: Any
 
 def test_a_new_savepoint_with_id_0_and_no_commits_is_warned_of(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="which ids the table has committed is unknown"):
-        new(0, *paimon()).write(str(tmp_path / "s"))
+        new(0, *iceberg()).write(str(tmp_path / "s"))
     (row,) = rows("sinks", "committed", tmp_path / "s", code=1)
     assert (row["highest_known"], row["is_problem"]) == (None, True)
+
+
+def test_paimon_needs_no_id(tmp_path: Path) -> None:
+    """Only the commits of the state are compared with the table (``tests/flink/test_lakes.py``)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low = new(0, *paimon(16, 17)).write(str(tmp_path / "low"))
+    assert rows("sinks", "committed", tmp_path / "low", code=0) == []
+    assert CliRunner().invoke(cli, ["sinks", "list", str(tmp_path / "low")]).stderr == ""
+    job = new(17, *paimon(17)).write(str(tmp_path / "job"))
+    assert not [w for w in statetool.check(low, job).warnings if "loses" in w]
 
 
 def test_check_says_it(tmp_path: Path) -> None:

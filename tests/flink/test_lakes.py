@@ -38,7 +38,8 @@ def job_with_commits(paimon_flink: FlinkMachine, work: Path) -> tuple[Path, stat
         warehouse = work / f"warehouse-{attempt}"
         taken = CASE.run(paimon_flink, warehouse, savepoint=str(work / f"savepoints-{attempt}"))["savepoint"]
         path = str(work / f"rescaled-{attempt}")
-        statetool.rescale(taken, path, 64)
+        # With a checkpoint id lower than those of the table.
+        statetool.rescale(taken, path, 64, checkpoint_id=0)
         rescaled = statetool.load(path)
         rows = {
             int(t.name): sum(
@@ -77,5 +78,10 @@ def test_a_restore_commits_what_the_table_lacks_once(paimon_flink: FlinkMachine,
     assert committed() == sorted(rows.items())
     assert outcomes() == {"is_committed"}
     # The table has them: another restore skips them.
+    before = {s["id"] for _, s in snapshots(table)}
     CASE.run(paimon_flink, warehouse, snapshot=rescaled.path)
-    assert committed() == sorted(rows.items())
+    new = [s for _, s in snapshots(table) if s["id"] not in before]
+    # Commits of the restored job have lower ids than the table, and all are in it.
+    assert [s["commitIdentifier"] for s in new] == [*range(1, len(new) + 1)]
+    assert sum(s["deltaRecordCount"] for s in new) > 0
+    assert committed()[: len(rows)] == sorted(rows.items())

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 
 import statetool
+from statetool import flink
 from statetool.api.bootstrap import OperatorState
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
-from tests.support.connectors.layouts import packed
+from tests.support.connectors.layouts import framed, packed
+
+JOB: Final = "0123456789abcdef" * 2
+
+
+def iceberg(*checkpoints: int) -> list[OperatorState]:
+    """Return the state of the committer of ``FlinkSink`` for checkpoints without data."""
+    rows = pa.table({"value": pa.array([[(n, b"") for n in checkpoints]], pa.map_(pa.int64(), pa.binary()))})
+    kind = flink.map_of("BIGINT", "BINARY")
+    return [
+        statetool.bootstrap_list_state("iceberg-files-committer-state", rows, type=kind),
+        statetool.bootstrap_list_state("iceberg-flink-job-id", pa.table({"value": [JOB]}), type="STRING"),
+    ]
 
 
 def paimon(*identifiers: int) -> list[OperatorState]:
@@ -24,3 +39,11 @@ def paimon(*identifiers: int) -> list[OperatorState]:
 
 def new(checkpoint_id: int, *states: OperatorState) -> statetool.SavepointWriter:
     return statetool.SavepointWriter.new(checkpoint_id=checkpoint_id).with_operator("table", *states, parallelism=1)
+
+
+def committer(*committables: bytes) -> bytes:
+    """Return the state of a committer with committables of checkpoint 7."""
+    requests = [packed(write_versioned(1, data), (4, 0), (4, 0)) for data in committables]
+    writer = packed((4, 1), packed((4, 0), (4, len(requests)), *map(framed, requests)), (4, 1), (4, 0))
+    checkpoint = packed((8, 7), (4, 2), (4, 2), (4, 1), framed(writer))
+    return write_versioned(2, packed(bytes.fromhex("b91f252c"), (4, 1), (4, 1), framed(checkpoint)))

@@ -1,4 +1,4 @@
-"""Sink states written by connectors' own serializers, with the contents that the writing program names.
+"""States of sources and sinks written by connectors' own serializers, with the contents that the writing program names.
 
 ``python -m tests.support.connectors.written`` compiles and runs the programs below ``java`` and packs what they print.
 """
@@ -16,14 +16,21 @@ from tests.support.corpora.archives import HERE
 from tools.flink_jars import compiled, flink_jars, java_tool
 from tools.maven import maven_jars
 
-PACKED: Final = HERE / "corpus" / "sink-states.jsonl.xz"
+PACKED: Final = HERE / "corpus" / "connector-states.jsonl.xz"
 _JAVA: Final = Path(__file__).parent / "java"
 _FLINK: Final = "1.20.5"
-#: Program and set of jars by folder.
+#: Program by folder, and its sets of jars. A program of several releases receives the set.
 PROGRAMS: Final = {
     "asyncsinks": ("AsyncSinks", "async-sinks"),
     "doris": ("Doris", "doris"),
     "starrocks": ("StarRocks", "starrocks"),
+    "pulsar": ("Pulsar", "pulsar"),
+    "jdbcs": ("Jdbc", "jdbc"),
+    "dynamickafka": ("DynamicKafka", "kafka-1.20.5"),
+    "icebergs": ("Iceberg", "iceberg-flink-1.10.0"),
+    "mongodb": ("MongoDb", "mongodb"),
+    "debezium": ("Debezium", "debezium"),
+    "paimons": ("Paimon", "paimon-0.9.0 paimon-1.3.1"),
 }
 
 
@@ -34,12 +41,17 @@ def written_states() -> list[dict[str, Any]]:
 
 
 def run_program(folder: str) -> list[str]:
-    """Compile and run a program, and return its lines."""
-    program, jar_set = PROGRAMS[folder]
+    """Compile and run a program with each of its sets of jars, and return its lines."""
+    program, jar_sets = PROGRAMS[folder]
+    return [line for jar_set in jar_sets.split() for line in _run(folder, program, jar_set)]
+
+
+def _run(folder: str, program: str, jar_set: str) -> list[str]:
     jars = maven_jars(jar_set)
     classes = compiled(_FLINK, _JAVA / "written", _JAVA / folder, jars=jars)
     path = os.pathsep.join(map(str, [classes, *jars, *flink_jars(_FLINK)]))
-    command = [java_tool("java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", path, f"writing.{program}"]
+    command = [java_tool("java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", path]
+    command += [f"writing.{program}", jar_set]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

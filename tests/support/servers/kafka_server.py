@@ -1,0 +1,79 @@
+"""A real Kafka broker on loopback, from jars that Maven fetches: one node that is broker and controller (KRaft)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from tools.flink_jars import java_tool
+from tools.maven import maven_jars
+
+_CLUSTER: Final = "MkU3OEVBNTcwNTJENDM2Qg"
+_PATIENCE_S: Final = 120
+_SETTINGS: Final = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+log.dirs={folder}/logs
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+group.initial.rebalance.delay.ms=0
+transaction.abort.timed.out.transaction.cleanup.interval.ms=200
+"""
+
+
+@contextmanager
+def kafka_server(folder: Path) -> Iterator[str]:
+    """Run a broker and yield its address."""
+    folder.mkdir(parents=True, exist_ok=True)
+    broker, controller = _free_ports()
+    settings = folder / "server.properties"
+    settings.write_text(_SETTINGS.format(broker=broker, controller=controller, folder=folder))
+    path = os.pathsep.join(map(str, maven_jars("kafka-broker")))
+    java = [java_tool("java"), "-Xmx300m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path]
+    formatted = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)]
+    subprocess.run(formatted, check=True, capture_output=True)
+    log = folder / "log.txt"
+    with log.open("w") as out:
+        process = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
+        try:
+            address = f"127.0.0.1:{broker}"
+            _await_answer(address, process, log)
+            yield address
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _await_answer(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            with closing(KafkaAdminClient(bootstrap_servers=address, bootstrap_timeout_ms=2_000)) as admin:
+                admin.describe_cluster()
+            return
+        except KafkaError:
+            if process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"Kafka does not answer: {log.read_text()[-3000:]}") from None
+            time.sleep(0.1)
+
+
+def _free_ports() -> tuple[int, int]:
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        return first.getsockname()[1], second.getsockname()[1]
