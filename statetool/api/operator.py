@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from statetool.serializers.base import Serializer
     from statetool.spark.frames import SparkTable
     from statetool.sql.source import TableSource
+    from statetool.statistics.estimate import Estimate
     from statetool.statistics.statistics import Statistics
     from statetool.tables.rows import Rows
     from statetool.tables.scan import TableScan
@@ -542,6 +543,12 @@ class Operator(Generic[Writer]):
             latency_ms=latency_ms,
         )
         return statistics_of([self._operator], request, Execution(spark, threads).map)
+
+    def estimate_stats(self, *, spark: SparkSession | None = None, threads: int | None = None) -> Estimate:
+        """Estimate entries and bytes of the operator; parameters, result and errors as for :meth:`Savepoint.estimate_stats`."""
+        from statetool.statistics.estimate import estimate_of
+
+        return estimate_of([self._operator], Execution(spark, threads).map)
 
     def transform(
         self,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from statetool.api.report import Report
+    from statetool.statistics.estimate import Estimate
     from statetool.statistics.statistics import Statistics
     from statetool.tables.rows import Rows
 
@@ -339,6 +340,42 @@ class Savepoint(Generic[Writer]):
         )
         names = list(self) if operators is None else name_list("operators", operators)
         return statistics_of([self._inventory.operator(n) for n in names], request, Execution(spark, threads).map)
+
+    def estimate_stats(
+        self,
+        *,
+        operators: Sequence[str] | None = None,
+        spark: SparkSession | None = None,
+        threads: int | None = None,
+    ) -> Estimate:
+        """Estimate entries and bytes without reading entries: with one small request per file, at most.
+
+        Sources are the metadata, headers, and the manifests and table properties of RocksDB. See :meth:`stats` for exact numbers.
+
+        Parameters
+        ----------
+        operators
+            Names of the operators to estimate; by default all.
+        spark, threads
+            Read in tasks of a cluster. Without a session, this many threads of this process are used, by default one per core.
+
+        Returns
+        -------
+        Estimate
+            Tables of plain rows: ``operators``, ``states`` and ``key_groups``. Each number of entries has a lower and an upper bound. Unknown
+            numbers are ``None``: streams of canonical savepoints and of the heap backend do not store numbers of entries.
+
+        Raises
+        ------
+        OptionError
+            An option is not valid.
+        FormatError
+            Bytes are damaged.
+        """
+        from statetool.statistics.estimate import estimate_of
+
+        names = list(self) if operators is None else name_list("operators", operators)
+        return estimate_of([self._inventory.operator(n) for n in names], Execution(spark, threads).map)
 
     def diff(
         self,

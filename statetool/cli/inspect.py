@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,9 +45,27 @@ _SHOWN = {
     "ages": ("operator", "state", "age_at_least_ms", "age_below_ms", "count", "expired"),
     "timers": ("operator", "state", "domain", "in_at_least_ms", "in_below_ms", "count", "first", "last"),
 }  # fmt: skip
+_ESTIMATED = {
+    "operators": ("operator", "files", "stored_bytes", "entries", "at_least", "at_most", "size_bytes"),
+    "states": ("operator", "scope", "state", "kind", "entries", "at_least", "at_most", "stored_bytes", "basis"),
+}
+_ESTIMATED_TABLES = ("operators", "states", "key_groups")
+#: Options that do not apply to estimates.
+_EXACT_ONLY = ("largest", "parallelism", "ttl_ms", "now_ms", "bandwidth_mib", "latency_ms")
 #: Options that also apply to growth.
 _OF_GROWTH = ("output", "wide", "json", "rebase", "threads")
-_ALL_TABLES = ("operators", "states", "sizes", "largest", "distribution", "skew", "ages", "timers", "restore")
+_ALL_TABLES = (
+    "operators",
+    "states",
+    "sizes",
+    "largest",
+    "distribution",
+    "skew",
+    "ages",
+    "timers",
+    "restore",
+    "key_groups",
+)
 
 
 def largest_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -76,7 +95,13 @@ def largest_options(command: Callable[..., None]) -> Callable[..., None]:
     shell_complete=complete_operator,
     help="Operator to measure, by uid, name or operator id.",
 )
-@click.option("--table", type=click.Choice(_ALL_TABLES), help="Show only this table, with all of its columns.")
+@click.option(
+    "--table",
+    type=click.Choice(_ALL_TABLES),
+    metavar="TABLE",
+    help=f"Show only this table, with all of its columns: {', '.join(_ALL_TABLES[:-1])}, or {_ALL_TABLES[-1]}.",
+)
+@click.option("--estimate", is_flag=True, help="Estimate without reading entries.")
 @largest_options
 @click.option(
     "--bandwidth", "bandwidth_mib", type=float, default=100.0, show_default=True, help="Restore bandwidth in MiB/s."
@@ -85,16 +110,22 @@ def largest_options(command: Callable[..., None]) -> Callable[..., None]:
     "--latency-ms", type=float, default=20.0, show_default=True, help="Latency of one request during a restore."
 )
 @common_options(*SNAPSHOT, "on_spark", "threads", *OUTPUT)
-def stats(options: CommonOptions, path: str, operators: tuple[str, ...], table: str | None, **measure: Any) -> None:
+def stats(
+    options: CommonOptions, path: str, operators: tuple[str, ...], table: str | None, estimate: bool, **measure: Any
+) -> None:
     """Find large states, keys and values, skew, or growth.
 
     For a directory of checkpoints, shows how state grew from checkpoint to checkpoint.
+
+    With --estimate, reads no entries: at most one small request per file. Numbers of entries come from the files of
+    RocksDB, with bounds. Unknown numbers are empty. The tables are operators, states and key_groups.
 
     Exits 1 if some state could not be read. Its bytes are counted, but not its entries.
 
     Examples:
       statetool stats s3://bucket/savepoint-1a2b
       statetool stats s3://bucket/savepoint-1a2b --table largest
+      statetool stats s3://bucket/savepoint-1a2b --estimate
       statetool stats s3://bucket/checkpoints/1a2b
     """
     if not options.latest and not is_snapshot(path):
@@ -106,8 +137,11 @@ def stats(options: CommonOptions, path: str, operators: tuple[str, ...], table: 
                 )
         options.output.rows(statetool.growth(path, rebase=options.rebase, threads=options.threads))
         return
+    columns = _ESTIMATED if estimate else _SHOWN
+    _check_estimate(table, estimate)
     savepoint = open_snapshot(path, options, operators=operators)
-    statistics = savepoint.stats(operators=operators or None, spark=options.spark, threads=options.threads, **measure)
+    run = savepoint.estimate_stats if estimate else partial(savepoint.stats, **measure)
+    statistics = run(operators=operators or None, spark=options.spark, threads=options.threads)
     output = options.output
     if table is not None:
         output.rows(statistics.rows(table))
@@ -115,15 +149,31 @@ def stats(options: CommonOptions, path: str, operators: tuple[str, ...], table: 
         tables = {name: [asdict(r) for r in statistics.rows(name)] for name in statistics.tables}
         output.record({**tables, "unread": list(statistics.unread)})
     else:
-        for name, columns in _SHOWN.items():
+        for name, shown in columns.items():
             if rows := statistics.rows(name):
-                output.text(f"{name}:")
-                output.rows([_add_times(asdict(r)) for r in rows], columns=columns)
+                output.text(f"{name}{' (estimate)' if estimate else ''}:")
+                output.rows([_add_times(asdict(r)) for r in rows], columns=shown)
                 output.text("")
     for reason in statistics.unread:
         echo_err(f"only the bytes are counted: {reason}")
     if statistics.unread:
         sys.exit(1)
+
+
+def _check_estimate(table: str | None, estimate: bool) -> None:
+    """Raise an error for options and tables that only the other form of ``stats`` has."""
+    given = given_options()
+    if not estimate:
+        if table == "key_groups":
+            raise OptionError("--table key_groups is a table of estimates only", hint="add --estimate")
+        return
+    for option in (given[name] for name in _EXACT_ONLY if name in given):
+        raise OptionError(f"{option} cannot be used with --estimate", hint=f"leave out {option}")
+    if table not in (None, *_ESTIMATED_TABLES):
+        raise OptionError(
+            f"--table {table} is not a table of estimates",
+            hint=f"leave out --estimate, or pass one of {', '.join(_ESTIMATED_TABLES)}",
+        )
 
 
 @click.command(cls=Command)

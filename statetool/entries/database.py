@@ -25,7 +25,7 @@ from statetool.entries.form import (
 )
 from statetool.entries.headers import header_bytes, header_of_task
 from statetool.errors import StatetoolError
-from statetool.formats.keyed.database_files import DatabaseFiles
+from statetool.formats.keyed.database_files import DatabaseFiles, OwnedDatabase
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata.handles import IncrementalHandle
 from statetool.formats.stream import Stream
@@ -103,6 +103,9 @@ class StoredDatabase(StoredState):
             return read_keyed_header(Cursor(self._raw, base=self.meta.start), self.around.types, end=len(self._raw))
         except StatetoolError as error:
             raise error.at(file=self.meta.file, operator=self.around.operator) from None
+
+    def owned_database(self) -> OwnedDatabase:
+        return OwnedDatabase(files=self.files, key_groups=self.own_groups, prefix=self.around.context.prefix)
 
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int

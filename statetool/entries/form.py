@@ -27,6 +27,7 @@ from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 if TYPE_CHECKING:
+    from statetool.formats.keyed.database_files import OwnedDatabase
     from statetool.formats.keyed.entries import EntryBatch
 
 
@@ -250,6 +251,10 @@ class StoredState(ABC):
 
     def key_group_bytes(self, context: KeyedContext) -> KeyGroupBytes | None:
         """Return the location of the key groups' bytes, ``None`` unless each is a range in the canonical layout."""
+        return None
+
+    def owned_database(self) -> OwnedDatabase | None:
+        """Return the database, whose files store numbers of entries; ``None`` for other forms."""
         return None
 
     @abstractmethod

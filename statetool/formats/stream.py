@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from statetool.errors import FormatError, SnapshotNotFoundError
 from statetool.io import small_files
 from statetool.io.deletion import check_deletion, noticing_deletion
-from statetool.io.files import BYTES_READ, InputFile, is_local, read_range, size_of
+from statetool.io.files import BYTES_READ, InputFile, is_local, read_range, read_ranges, size_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,45 @@ def prefetch(streams: Iterable[Stream]) -> None:
         small_files.prefetch(far)
 
 
+def read_parts(parts: Sequence[tuple[Stream, int, int]]) -> list[memoryview]:
+    """Read a range of each of many streams, given by offset and length. Requests for remote files are in flight together.
+
+    Raises
+    ------
+    FormatError
+        A stream is shorter.
+    SnapshotNotFoundError
+        A file does not exist.
+    CheckpointDeletedError
+        The snapshot was deleted.
+    """
+    read: dict[int, memoryview] = {}
+    far: dict[str, list[int]] = defaultdict(list)
+    for number, (stream, offset, length) in enumerate(parts):
+        if stream.is_far and length and 0 <= offset <= stream.size_bytes - length:
+            far[stream.metadata_file].append(number)
+            continue
+        with stream.open() as f:
+            read[number] = f.read_at(offset, length)
+    for metadata_file, numbers in far.items():
+        with noticing_deletion(metadata_file):
+            ranges = [(s.file, s.start + offset, length) for s, offset, length in (parts[n] for n in numbers)]
+            for number, data in zip(numbers, read_ranges(ranges), strict=True):
+                stream, offset, length = parts[number]
+                read[number] = _checked(stream, data, stream.start + offset, length)
+    return [read[number] for number in range(len(parts))]
+
+
+def _checked(stream: Stream, data: bytes | memoryview, at: int, length: int) -> memoryview:
+    """Return bytes of a remote file, or raise an error if there are fewer than requested."""
+    if len(data) != length:
+        raise FormatError(
+            f"expected {length} bytes, found {len(data)}",
+            hint="check that the file was copied completely: it is shorter than the metadata says",
+        ).at(file=stream.file, offset=at)
+    return memoryview(data)
+
+
 class OpenStream:
     """An open stream; offsets count from its first byte. A remote file is not requested before the first read."""
 
@@ -109,15 +149,8 @@ class OpenStream:
         if not length:
             return memoryview(b"")
         if s.is_small:
-            data = memoryview(small_files.read_start(s.file))[at : at + length]
-        else:
-            data = memoryview(read_range(s.file, at, length))
-        if len(data) != length:
-            raise FormatError(
-                f"expected {length} bytes, found {len(data)}",
-                hint="check that the file was copied completely: it is shorter than the metadata says",
-            ).at(file=s.file, offset=at)
-        return data
+            return _checked(s, memoryview(small_files.read_start(s.file))[at : at + length], at, length)
+        return _checked(s, read_range(s.file, at, length), at, length)
 
 
 class ReadAhead:

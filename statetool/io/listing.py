@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Final
 
 from statetool.errors import SnapshotNotFoundError, StatetoolError
-from statetool.io.files import NO_FILE, canonical, file_system, forget_listing, is_local, join, list_dir, reading
+from statetool.io.files import (
+    NO_FILE,
+    canonical,
+    file_system,
+    forget_listing,
+    is_local,
+    join,
+    list_dir,
+    parent,
+    reading,
+)
 from statetool.io.storage import storage_error
 
 #: Folder of files that were deleted and can be restored (:mod:`statetool.directories.trash`). Listings leave it out.
@@ -140,6 +150,40 @@ def stat(uri: str) -> FoundFile | None:
             return _from_info(uri, fs.info(path))
     except FileNotFoundError:
         return None
+
+
+@dataclass(slots=True)
+class FileStats:
+    """Size and time of many files, as :func:`stat` returns them.
+
+    Of a remote directory, the first file is requested. For further files the directory is listed, once: a lookup in the listing that a client
+    keeps takes as long as the listing is.
+    """
+
+    _asked: set[str] = field(default_factory=set)
+    _listed: dict[str, dict[str, FoundFile]] = field(default_factory=dict)
+
+    def __call__(self, uri: str) -> FoundFile | None:
+        """Return size and time of a file, ``None`` if it does not exist."""
+        folder = parent(uri)
+        if is_local(uri) or folder not in self._asked:
+            self._asked.add(folder)
+            return stat(uri)
+        if folder not in self._listed:
+            self._listed[folder] = _files_in(folder)
+        return self._listed[folder].get(uri)
+
+
+def _files_in(folder: str) -> dict[str, FoundFile]:
+    """Return the files directly in a remote directory by their URIs, none if it does not exist."""
+    try:
+        with reading(folder):
+            fs, path = file_system(folder)
+            infos: Sequence[Mapping[str, Any]] = fs.ls(path, detail=True)
+    except FileNotFoundError:
+        return {}
+    uris = (join(folder, info["name"].rstrip("/").rpartition("/")[2]) for info in infos)
+    return {uri: _from_info(uri, info) for uri, info in zip(uris, infos, strict=True) if info["type"] != "directory"}
 
 
 def _from_info(uri: str, info: Mapping[str, Any]) -> FoundFile:

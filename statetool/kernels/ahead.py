@@ -26,8 +26,10 @@ SIGNATURES: Final = tuple(
     """\
 blocks.decode_blocks u1r i8 i8 u1 i8 i8 u8 i8 i8
 blocks.decode_index u1r int int int int u1 i8 i8 i8 i8
+blocks.find_values u1 i8 i8 i8 i8 i8 u1r i8 i8:2 i8:2
 blocks.measure_blocks u1r i8 i8 i8
 blocks.plain_sizes u1r i8 i8 u1 i8 i8 i8
+blocks.read_numbers u1r i8 i8 i8:2
 blocks.read_varint u1r int int
 changes.index_changes u1r int int i8 i8 i8 i8
 changes.walk_changes u1r KeyGroups(i8 i8 i8) i8 u1 StatePrograms(i8 int i8:2) i8 u1 Rows(i8 i8 i8 i8 i8 i8)

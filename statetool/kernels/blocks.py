@@ -49,6 +49,61 @@ def read_varint(data, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
+def read_numbers(data, starts, ends, out):  # type: ignore[no-untyped-def]
+    """Read varints one after another, for each row of ``out`` int64[n, numbers] from ``starts[i]`` on.
+
+    Returns
+    -------
+    Index of the first row that goes beyond ``ends[i]`` or has a number above 63 bits, -1 if there is none.
+    """
+    for i in range(out.shape[0]):
+        p = starts[i]
+        for j in range(out.shape[1]):
+            out[i, j], p = read_varint(data, p, ends[i])
+            if p < 0 or out[i, j] < 0:
+                return i
+    return -1
+
+
+@jit
+def find_values(keys, key, key_end, counts, value, value_end, names, edges, starts, ends):  # type: ignore[no-untyped-def]
+    """Find the values of some names among the entries of blocks, given by :func:`decode_blocks`.
+
+    Parameters
+    ----------
+    keys, key, key_end, value, value_end
+        The entries of all blocks.
+    counts
+        int64[blocks]: entries of each block.
+    names, edges
+        uint8[bytes], int64[names + 1]: the names one after another, and the edges between them.
+    starts, ends
+        int64[blocks, names] out: range of each value, unchanged if a block does not have the name.
+
+    Returns
+    -------
+    Number of values found.
+    """
+    found = np.int64(0)
+    n = np.int64(0)
+    for b in range(counts.shape[0]):
+        for _ in range(counts[b]):
+            size = key_end[n] - key[n]
+            for j in range(edges.shape[0] - 1):
+                if edges[j + 1] - edges[j] != size:
+                    continue
+                k = np.int64(0)
+                while k < size and keys[key[n] + k] == names[edges[j] + k]:
+                    k += 1
+                if k == size:
+                    starts[b, j] = value[n]
+                    ends[b, j] = value_end[n]
+                    found += 1
+            n += 1
+    return found
+
+
+@jit
 def plain_sizes(data, starts, ends, kinds, most, sizes, bodies):  # type: ignore[no-untyped-def]
     """Find the uncompressed size of each block and where its compressed bytes start.
 

@@ -19,7 +19,7 @@ from statetool.formats.metadata.model import operator_handles
 from statetool.formats.stream import Stream
 from statetool.io import files
 from statetool.io.deletion import check_deletion
-from statetool.io.listing import stat
+from statetool.io.listing import FileStats
 from statetool.saving.publish import StagedFile
 
 Resolve: TypeAlias = Callable[[StreamHandle], Stream | None]
@@ -46,6 +46,7 @@ class FileCarrier:
     staged: dict[Stream, StagedFile] = field(default_factory=dict)
     _streams: dict[InFile, Stream] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
+    _stat: FileStats = field(default_factory=FileStats)
 
     def plan(self, operators: Iterable[OperatorState]) -> list[Stream]:
         """Return the streams to copy, without repeated file ranges.
@@ -69,7 +70,7 @@ class FileCarrier:
         if place is None:
             raise UnsupportedError(f"a stream handle of kind {type(old).__name__} cannot be copied")
         if place.file not in self._sizes:
-            file = stat(place.file)
+            file = self._stat(place.file)
             if file is None:
                 check_deletion(place.metadata_file)
                 raise SnapshotNotFoundError(f"file {place.file} of the snapshot does not exist")

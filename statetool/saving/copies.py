@@ -9,7 +9,7 @@ from statetool.errors import FormatError
 from statetool.formats.metadata import SnapshotMetadata, write_metadata
 from statetool.formats.stream import Stream
 from statetool.io import files
-from statetool.io.listing import stat
+from statetool.io.listing import FileStats
 from statetool.saving.carry import FileCarrier
 from statetool.saving.publish import Publication
 from statetool.snapshot.locate import METADATA_NAME, Locator
@@ -100,6 +100,7 @@ def _check(metadata: SnapshotMetadata, target: str) -> None:
     """
     files.forget_listing(target)  # other threads wrote the files
     locator = Locator(files.join(target, METADATA_NAME), published=False)
+    stat = FileStats()
     for state, label in zip(metadata.operators, operator_labels(metadata.operators), strict=True):
         operator = OperatorInventory(state, label, locator)
         check = StructureCheck(operator, locator.resolve, stat)

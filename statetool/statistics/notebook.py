@@ -16,7 +16,6 @@ _MOST_ROWS: Final = 20
 
 def statistics_html(tables: Mapping[str, Sequence[Any]], reasons: Iterable[str]) -> Html:
     """Return the reasons for unread state, and the largest operators, states and keys, from the tables of statistics."""
-    unread = (element("p", element("b", "Not read", class_="warn"), f": {reason}") for reason in reasons)
     operators = sorted(tables["operators"], key=lambda o: -o.size_bytes)
     states = sorted(tables["states"], key=lambda s: -s.size_bytes)
     largest = sorted(tables["largest"], key=lambda r: -r.size_bytes)
@@ -34,7 +33,7 @@ def statistics_html(tables: Mapping[str, Sequence[Any]], reasons: Iterable[str])
     )
     about = "Stored: bytes in files, which Flink may compress. Uncompressed: bytes of keys and values."
     return fragment(
-        *unread,
+        *_unread(reasons),
         element("p", about, class_="soft"),
         table(("operator", "stored", "uncompressed", "entries", "keys"), operator_rows, _title("Operators", operators)),
         _collapsed(
@@ -49,7 +48,33 @@ def statistics_html(tables: Mapping[str, Sequence[Any]], reasons: Iterable[str])
     )
 
 
-def _title(name: str, rows: list[object]) -> str:
+def estimate_html(tables: Mapping[str, Sequence[Any]], reasons: Iterable[str]) -> Html:
+    """Return the reasons for unread state, and the largest operators and states, from the tables of estimates."""
+    operators = sorted(tables["operators"], key=lambda o: -o.stored_bytes)
+    operator_rows = (
+        (operator_name(o.operator), count(o.files), size(o.stored_bytes), count(o.entries), count(o.at_least), count(o.at_most))
+        for o in operators[:_MOST_ROWS]
+    )  # fmt: skip
+    state_rows = (
+        (operator_name(s.operator), s.state, s.kind, count(s.entries), count(s.at_least), count(s.at_most), s.basis)
+        for s in tables["states"][:_MOST_ROWS]
+    )
+    numbers = ("entries", "at least", "at most")
+    return fragment(
+        *_unread(reasons),
+        element("p", "Numbers of entries are estimates. An empty cell is unknown.", class_="soft"),
+        table(("operator", "files", "stored", *numbers), operator_rows, _title("Operators", operators)),
+        _collapsed(
+            _title("States", tables["states"]), table(("operator", "state", "kind", *numbers, "basis"), state_rows)
+        ),
+    )
+
+
+def _unread(reasons: Iterable[str]) -> Iterable[Html]:
+    return (element("p", element("b", "Not read", class_="warn"), f": {reason}") for reason in reasons)
+
+
+def _title(name: str, rows: Sequence[object]) -> str:
     return name if len(rows) <= _MOST_ROWS else f"{name}: the largest {_MOST_ROWS} of {len(rows):,}"
 
 

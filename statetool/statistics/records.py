@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from statetool.errors import UnknownNameError, suggest
 from statetool.types.operators import OperatorRecord, operator_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 Scope = Literal["keyed", "operator", ""]
 Part = Literal["entries", "header", "framing", "unread", "raw", "in flight", "coordinator"]
@@ -182,6 +187,69 @@ class GrowthRow:
         object.__setattr__(self, "operator_name", operator_name(self.operator))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedOperatorRow(OperatorRecord):
+    """One operator, by its metadata and the properties of its table files.
+
+    ``stored_bytes`` is exact: the size of its files. ``entries`` and ``size_bytes`` (keys and values before compression) are estimates, and
+    ``None`` if they are unknown for some state. ``at_least`` and ``at_most`` are bounds of the entries; ``at_most`` is ``None`` if it is unknown.
+    """
+
+    parallelism: int
+    max_parallelism: int
+    files: int
+    stored_bytes: int
+    entries: int | None
+    at_least: int
+    at_most: int | None
+    size_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedStateRow(OperatorRecord):
+    """One state over all subtasks; numbers as in :class:`EstimatedOperatorRow`.
+
+    ``stored_bytes`` is ``None`` if the state shares its files with others. ``basis`` is the origin of the number of entries: ``metadata``
+    (exact), ``table properties`` (estimate with bounds), or the reason why it is unknown.
+    """
+
+    scope: str
+    state: str
+    kind: str
+    entries: int | None
+    at_least: int
+    at_most: int | None
+    key_bytes: int | None
+    value_bytes: int | None
+    size_bytes: int | None
+    stored_bytes: int | None
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedRangeRow(OperatorRecord):
+    """A range of key groups of one subtask: one state of a database, or one key group of a stream.
+
+    ``state`` is ``None`` for all states of a stream together. Other numbers as in :class:`EstimatedStateRow`.
+    """
+
+    state: str | None
+    subtask: int
+    first_key_group: int
+    last_key_group: int
+    entries: int | None
+    at_least: int
+    at_most: int | None
+    stored_bytes: int
+
+
+#: Tables of estimates by name.
+ESTIMATES: Final[Mapping[str, type[Any]]] = {
+    "operators": EstimatedOperatorRow,
+    "states": EstimatedStateRow,
+    "key_groups": EstimatedRangeRow,
+}
+
 #: Tables of statistics by name.
 TABLES: Final[Mapping[str, type[Any]]] = {
     "operators": OperatorSizeRow,
@@ -194,3 +262,59 @@ TABLES: Final[Mapping[str, type[Any]]] = {
     "timers": TimerRow,
     "restore": RestoreRow,
 }
+
+
+class RecordTables:
+    """Tables of plain rows, small regardless of the size of the state.
+
+    Parameters
+    ----------
+    records
+        The dataclass of the rows of each table.
+    tables
+        The rows.
+    """
+
+    def __init__(self, records: Mapping[str, type[Any]], tables: Mapping[str, list[Any]]) -> None:
+        self._records = records
+        self._tables = tables
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Return the names of the tables."""
+        return tuple(self._tables)
+
+    def rows(self, table: str) -> list[Any]:
+        """Return the rows of a table as records.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such table.
+        """
+        if table not in self._tables:
+            raise UnknownNameError(f"no statistics table {table!r}", hint=suggest(table, self._tables))
+        return self._tables[table]
+
+    def to_arrow(self, table: str) -> pa.Table:
+        """Return a table as Arrow; raises the errors of :meth:`rows`."""
+        from statetool.tables.metadata import records_table
+
+        return records_table(self._records[table], self.rows(table))
+
+    def to_pandas(self, table: str) -> pd.DataFrame:
+        """Return a table as a pandas DataFrame. Integers beside nulls stay integers.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such table.
+        MissingDependencyError
+            pandas is not installed.
+        """
+        from statetool.columns.to_pandas import pandas_frame
+
+        return pandas_frame(self.to_arrow(table))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{t}: {len(r)} rows' for t, r in self._tables.items())})"

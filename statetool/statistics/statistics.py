@@ -6,24 +6,20 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from statetool.entries.form import TARGET_BYTES, StoredState
-from statetool.errors import UNREAD, OptionError, StatetoolError, UnknownNameError, suggest
+from statetool.errors import UNREAD, OptionError, StatetoolError
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.io.threads import in_threads
 from statetool.snapshot.metadata_tables import file_rows, operator_row
 from statetool.snapshot.operator import OperatorInventory
 from statetool.statistics import rows as table_rows
-from statetool.statistics.records import TABLES, Part, Scope, SizeRow
+from statetool.statistics.records import TABLES, Part, RecordTables, Scope, SizeRow
 from statetool.statistics.restore import Link, restore_rows
 from statetool.statistics.source import Measured, MeasureTask, measure
 from statetool.tables.scan import column_names
 from statetool.types.options import whole_number
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
 
 Each: TypeAlias = Callable[[Callable[[MeasureTask], Measured], Sequence[MeasureTask]], Iterable[Measured]]
 MOST_LARGEST: Final = 10
@@ -94,8 +90,8 @@ class StatisticsRequest:
         return cls(largest=largest, parallelism=parallelism, ttl_ms=ttl_ms, now_ms=now, link=link)
 
 
-class Statistics:
-    """Sizes, counts, ages and timers of some operators; tables of plain rows, small regardless of the size of the state.
+class Statistics(RecordTables):
+    """Sizes, counts, ages and timers of some operators.
 
     ``operators``, ``states``, ``sizes`` (by state, key group and subtask), ``largest`` (keys, values, lists, maps), ``distribution`` (of
     sizes and lengths), ``skew`` (over subtasks), ``ages`` (of values with TTL), ``timers`` (by firing time), ``restore`` (bytes
@@ -103,54 +99,14 @@ class Statistics:
     """
 
     def __init__(self, tables: dict[str, list[Any]], unread: tuple[str, ...]) -> None:
-        self._tables = tables
+        super().__init__(TABLES, tables)
         #: Why some keyed state could not be read. Only its bytes are counted, as unread.
         self.unread = unread
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """Return the names of the tables."""
-        return tuple(self._tables)
-
-    def rows(self, table: str) -> list[Any]:
-        """Return the rows of a table as records.
-
-        Raises
-        ------
-        UnknownNameError
-            There is no such table.
-        """
-        if table not in self._tables:
-            raise UnknownNameError(f"no statistics table {table!r}", hint=suggest(table, self._tables))
-        return self._tables[table]
-
-    def to_arrow(self, table: str) -> pa.Table:
-        """Return a table as Arrow; raises the errors of :meth:`rows`."""
-        from statetool.tables.metadata import records_table
-
-        return records_table(TABLES[table], self.rows(table))
-
-    def to_pandas(self, table: str) -> pd.DataFrame:
-        """Return a table as a pandas DataFrame. Integers beside nulls stay integers.
-
-        Raises
-        ------
-        UnknownNameError
-            There is no such table.
-        MissingDependencyError
-            pandas is not installed.
-        """
-        from statetool.columns.to_pandas import pandas_frame
-
-        return pandas_frame(self.to_arrow(table))
 
     def _repr_html_(self) -> str:
         from statetool.statistics.notebook import statistics_html
 
         return statistics_html(self._tables, self.unread)
-
-    def __repr__(self) -> str:
-        return f"Statistics({', '.join(f'{t}: {len(r)} rows' for t, r in self._tables.items())})"
 
 
 def statistics_of(
@@ -174,7 +130,7 @@ def statistics_of(
     for plan in plans:
         operator = plan.operator
         sources = [*measured[operator.label], *plan.unread]
-        sizes = [*_keyed_sizes(plan, sources), *_element_sizes(operator), *_other_sizes(plan)]
+        sizes = [*_keyed_sizes(plan, sources), *element_sizes(operator), *_other_sizes(plan)]
         tables["operators"].append(table_rows.operator_size_row(operator, sizes, sources))
         tables["states"] += table_rows.state_rows(operator, sizes, sources)
         tables["sizes"] += sizes
@@ -272,7 +228,7 @@ def _keyed_sizes(plan: _Plan, sources: Sequence[Measured]) -> Iterator[SizeRow]:
             yield surrounding_row(label, "keyed", "unread" if mixed else "framing", subtask, size)
 
 
-def _element_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
+def element_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
     """Yield the elements of operator state, by the offsets in its metadata, and the other bytes of its streams."""
     for stream in operator.elements.streams:
         remaining = stream.stream.size_bytes - stream.first

@@ -137,6 +137,7 @@ COMMANDS: Final = (
     ("stats", "PATH"),
     ("stats", "UNKNOWN"),
     ("stats", "PATH", "--table", "largest"),
+    ("stats", "PATH", "--estimate"),
     ("stats", "PATH/.."),
     ("diff", "PATH", "OTHER"),
     ("diff", "PATH", "UNKNOWN"),
@@ -359,6 +360,7 @@ def test_commands_on_spark_print_escapes(path: str, tmp_path: Path) -> None:
         ["export", path, HOSTILE, "timers", str(tmp_path / "x"), "--format", "jsonl"],
         ["transform", path, str(tmp_path / "y"), "--uid", HOSTILE, "--set", f"`{HOSTILE}`=1/0", "--dry-run"],
         ["stats", path, "--spark"],
+        ["stats", path, "--estimate", "--spark"],
     ):
         done = subprocess.run(
             [sys.executable, "-m", "statetool", *command], capture_output=True, text=True, check=False

@@ -43,7 +43,7 @@ from statetool.saving.sample import SampledRow
 from statetool.saving.set_values import SetRow
 from statetool.saving.uids import UidChange
 from statetool.snapshot.metadata_tables import METADATA_TABLES
-from statetool.statistics.records import TABLES, GrowthRow
+from statetool.statistics.records import ESTIMATES, TABLES, GrowthRow
 from statetool.tables.metadata import metadata_schema, record_schema
 from statetool.verification.problems import Problem
 from tests.support.connectors.committers import iceberg
@@ -80,6 +80,7 @@ RECORDS = {
     "structure_differences": StructureDifference,
     "difference_counts": DifferenceCounts,
     **{f"stats_{name}": record for name, record in TABLES.items()},
+    **{f"estimate_{name}": record for name, record in ESTIMATES.items()},
 }
 #: Records of sources and sinks.
 CONNECTIONS = {
@@ -172,6 +173,8 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             return statetool.growth(root)
         case _ if name.startswith("stats_"):
             return statetool.load(SAVEPOINT).stats(ttl_ms=1).rows(name.removeprefix("stats_"))
+        case _ if name.startswith("estimate_"):
+            return statetool.load(SAVEPOINT).estimate_stats().rows(name.removeprefix("estimate_"))
         case "advice":
             return list(statetool.advise(root))
         case "findings":

@@ -13,6 +13,7 @@ import pytest
 import statetool
 from statetool.directories.following import completed_checkpoints
 from statetool.errors import SnapshotNotFoundError, TargetExistsError
+from statetool.formats.keyed.table_properties import TAIL_BYTES
 from statetool.io import files, small_files
 from statetool.io.files import BYTES_READ
 from statetool.saving.publish import Publication, StagedFile
@@ -92,6 +93,31 @@ def test_one_key_needs_few_requests(checkpoint: str, requests: Store) -> None:
     assert set(read.values()) == {1}
     # Besides the files of the database with the key: one header per subtask, and the requests to find the database's files.
     assert len(requests.requests) <= 3 * len({path for path, _ in read})
+
+
+def test_a_client_has_a_connection_for_each_request_in_flight(requests: Store) -> None:
+    fs, _ = files.file_system(f"s3://{BUCKET}/x")
+    assert fs.connect()._client_config.max_pool_connections == 64
+
+
+def test_an_estimate_is_one_small_request_per_file(checkpoint: str, requests: Store, corpus: Path) -> None:
+    savepoint = statetool.load(checkpoint)
+    names = [name for name, operator in savepoint.operators.items() if operator.inventory.keyed_states]
+    requests.requests.clear()
+    estimate = savepoint.estimate_stats(operators=names)
+    probe = f"bytes=0-{small_files.WHOLE_BYTES - 1}"  # of one file per directory, to see whether it was moved
+    read = [(path, span) for path, span in requests.objects_read().elements() if span != probe]
+    assert len(read) == len({path for path, _ in read})
+    assert len(requests.requests) <= 1.05 * len(read)
+    databases = [s.owned_database() for n in names for s in savepoint[n].inventory.keyed.managed]
+    streams = [stream for d in databases if d is not None for _, stream in d.files.files]
+    sizes = {s.file.removeprefix("s3:/"): s.size_bytes for s in streams}
+    assert {path for path, _ in read} <= sizes.keys()
+    for path, span in read:
+        start, end = map(int, span[6:].split("-"))
+        assert end - start + 1 <= max(TAIL_BYTES, sizes[path])
+    local = statetool.load(str(newest(corpus)))
+    assert estimate.rows("states") == [row for name in names for row in local[name].estimate_stats().rows("states")]
 
 
 def test_what_was_opened_anew_is_fetched_anew(savepoint: str, requests: Store) -> None:

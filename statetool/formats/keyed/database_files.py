@@ -18,3 +18,12 @@ class DatabaseFiles:
     def size_bytes(self) -> int:
         """Total bytes of all files."""
         return sum(s.size_bytes for _, s in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedDatabase:
+    """The database of a subtask; ``key_groups`` are those that belong to it, and ``prefix`` the bytes of a key group in keys."""
+
+    files: DatabaseFiles
+    key_groups: range
+    prefix: int

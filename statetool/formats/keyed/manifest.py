@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from statetool.errors import FormatError
+from statetool.formats.keyed.database_files import DatabaseFiles
+from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.kernels.checksums import masked_crc32c
 
@@ -216,6 +218,45 @@ class Manifest:
             family.files[file.level, file.number] = file
 
 
+def table_streams(files: DatabaseFiles) -> dict[str, Stream]:
+    """Return the locations of a database's files by name.
+
+    Raises
+    ------
+    UnsupportedManifestError
+        There are files with entries that no table file has.
+    """
+    if any(n.endswith((".log", ".blob")) and s.size_bytes for n, s in files.files):
+        raise UnsupportedManifestError("log or blob files")
+    return dict(files.files)
+
+
+def open_manifest(database: str, streams: Mapping[str, Stream], manifest: str, data: bytes) -> Manifest:
+    """Read the bytes of a manifest, and check that all of its table files are in ``streams``.
+
+    Raises
+    ------
+    FormatError
+        The manifest is damaged, or a file is missing or has another size.
+    UnsupportedManifestError
+        A feature that Flink's RocksDB does not write.
+    """
+    try:
+        content = Manifest.read(data)
+    except FormatError as error:
+        raise error.at(file=streams[manifest].file) from None
+    for family in content.files().values():
+        for file in family:
+            stream = streams.get(file.name)
+            if stream is None:
+                raise FormatError(f"{manifest} names {file.name}, which the handle does not have").at(file=database)
+            if stream.size_bytes != file.size_bytes:
+                raise FormatError(f"{file.name} has {stream.size_bytes} bytes, {manifest} says {file.size_bytes}").at(
+                    file=stream.file
+                )
+    return content
+
+
 def _records(data: bytes) -> Iterator[Cursor]:
     fragments: list[bytes] = []
     at = 0
@@ -297,6 +338,10 @@ def _new_file(c: Cursor, tag: int) -> TableFile:
 
 def _number(c: Cursor) -> int:
     """Read a varint of at most 64 bits."""
+    pos = c.pos
+    if pos < c.end and c.data[pos] < 0x80:  # most numbers have one byte
+        c.pos = pos + 1
+        return c.data[pos]
     value = shift = 0
     while True:
         b = c.u1()

@@ -31,14 +31,16 @@ from statetool.kernels.checksums import CRC32C, XXH3
 from statetool.kernels.codes import OK
 from statetool.kernels.runs import first_not_before, mark_blocks
 
+#: Size of the footer.
 FOOTER_BYTES: Final = 53
 #: Names of the meta block with properties, and of the property that is the type of the index.
 PROPERTIES: Final = b"rocksdb.properties"
 INDEX_TYPE: Final = b"rocksdb.block.based.table.index.type"
 _TAG_BYTES: Final = 8
 _TAIL_BYTES: Final = 128 << 10
-_MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
-_OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
+#: The last bytes of a file; those of format version 0.
+MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
+OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
 # Other compressions stored the size of a block differently.
 _OLD_COMPRESSIONS: Final = {b"NoCompression", b"Snappy"}
 _BINARY_SEARCH, _HASH_SEARCH, _TWO_LEVEL = 0, 1, 2
@@ -128,10 +130,10 @@ class SortedTable:
         if size < FOOTER_BYTES:
             raise FormatError(f"a table file of {size} bytes").at(offset=self.stream.start)
         raw = bytes(f.read_at(size - FOOTER_BYTES, FOOTER_BYTES))
-        if raw[-8:] == _OLD_MAGIC:
-            raw = bytes([CRC32C]) + raw[5:45] + bytes(4) + _MAGIC
+        if raw[-8:] == OLD_MAGIC:
+            raw = bytes([CRC32C]) + raw[5:45] + bytes(4) + MAGIC
         version = int.from_bytes(raw[41:45], "little")
-        if raw[45:] != _MAGIC or version > 5:
+        if raw[45:] != MAGIC or version > 5:
             raise UnsupportedManifestError(f"a table file of another kind or version: {raw[41:].hex()}")
         if raw[0] not in (CRC32C, XXH3):
             raise UnsupportedManifestError(f"checksums of kind {raw[0]}")

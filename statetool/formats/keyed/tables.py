@@ -20,7 +20,7 @@ import numpy.typing as npt
 from statetool.errors import FormatError
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import Int64s
-from statetool.formats.keyed.manifest import Manifest, TableFile, UnsupportedManifestError
+from statetool.formats.keyed.manifest import TableFile, open_manifest, table_streams
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.table_file import SortedTable
 from statetool.formats.keyed.table_runs import Run, read_runs
@@ -70,36 +70,21 @@ class Tables:
 
     def __init__(self, files: DatabaseFiles) -> None:
         self.name = files.name
-        self._streams = dict(files.files)
-        if any(n.endswith((".log", ".blob")) and s.size_bytes for n, s in files.files):
-            raise UnsupportedManifestError("log or blob files")
+        self._streams = table_streams(files)
         prefetch(s for n, s in files.files if n == "CURRENT" or n.startswith("MANIFEST-"))
         current = self._whole("CURRENT")
         if not re.fullmatch(rb"MANIFEST-\d{6,20}\n?", current):
             raise FormatError(f"CURRENT does not name a manifest: {current[:40]!r}").at(
                 file=self._streams["CURRENT"].file
             )
-        manifest = self._named("CURRENT", current.decode().strip())
-        try:
-            self.manifest = Manifest.read(self._whole(manifest))
-        except FormatError as error:
-            raise error.at(file=self._streams[manifest].file) from None
+        manifest = current.decode().strip()
+        if manifest not in self._streams:
+            raise FormatError(f"CURRENT names {manifest}, which the handle does not have").at(file=self.name)
         self.manifest_name = manifest
+        self.manifest = open_manifest(self.name, self._streams, manifest, self._whole(manifest))
         self.families = self.manifest.files()
-        for family in self.families.values():
-            for file in family:
-                stream = self._streams[self._named(manifest, file.name)]
-                if stream.size_bytes != file.size_bytes:
-                    raise FormatError(
-                        f"{file.name} has {stream.size_bytes} bytes, {manifest} says {file.size_bytes}"
-                    ).at(file=stream.file)
         self._tables: OrderedDict[str, SortedTable] = OrderedDict()
         self._lock = threading.Lock()
-
-    def _named(self, by: str, name: str) -> str:
-        if name not in self._streams:
-            raise FormatError(f"{by} names {name}, which the handle does not have").at(file=self.name)
-        return name
 
     def _whole(self, name: str) -> bytes:
         if name not in self._streams:

@@ -1,0 +1,68 @@
+"""The table of costs at 10 TB (``docs/operations/ten-terabytes.md``) is kept true by runs over smaller checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.perf.simulated_bench import COMMANDS, FEW_FILES, FILES, load_newest, measure, rows
+from tests.support.servers.simulated_store import World, simulated_store
+from tests.support.snapshots.simulated import (
+    ENTRIES_OF_TABLE,
+    FILES_OF_SUBTASK,
+    STATES,
+    TABLE_BYTES,
+    add_checkpoint,
+)
+
+#: Requests that depend on what the process has read before.
+_WARM = 5
+
+
+@contextmanager
+def checkpoints(files: int) -> Iterator[World]:
+    """Make two checkpoints that share their files."""
+    with simulated_store(0.001) as world:
+        for checkpoint in (1, 2):
+            add_checkpoint(world, files, checkpoint_id=checkpoint)
+        yield world
+
+
+@pytest.fixture
+def few() -> Iterator[World]:
+    with checkpoints(FEW_FILES) as world:
+        yield world
+
+
+def test_the_table_has_every_command() -> None:
+    assert rows().keys() == COMMANDS.keys()
+
+
+def test_requests_are_those_of_the_table(few: World) -> None:
+    for command, (expected, _, chain) in rows().items():
+        cost = measure(command, few)
+        assert expected - _WARM <= cost.requests <= expected, command
+        assert cost.chain <= chain, command
+
+
+def test_requests_grow_as_the_table_says() -> None:
+    requests = []
+    for files in (FEW_FILES, 2 * FEW_FILES):
+        with checkpoints(files) as world:
+            requests.append({command: measure(command, world).requests for command in COMMANDS})
+    for command, (at_few, at_many, _) in rows().items():
+        per_file = (at_many - at_few) / (FILES - FEW_FILES)
+        added = requests[1][command] - requests[0][command]
+        assert added <= per_file * FEW_FILES + _WARM, command
+
+
+def test_an_estimate_counts_the_properties_of_all_files(few: World) -> None:
+    estimate = load_newest().estimate_stats()
+    tables = FEW_FILES // FILES_OF_SUBTASK * STATES
+    assert sum(r.entries for r in estimate.rows("operators")) == tables * ENTRIES_OF_TABLE
+    assert all(r.at_least == r.entries == r.at_most for r in estimate.rows("operators"))
+    assert sum(r.stored_bytes or 0 for r in estimate.rows("states")) == tables * TABLE_BYTES
+    requests = [path for _, path, _, _ in few.requests if path.endswith(".sst")]
+    assert len(requests) <= tables + 1
