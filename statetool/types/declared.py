@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from statetool.errors import OptionError
 from statetool.types.conventions import Convention, parse_convention
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
-from statetool.types.serializable import SerializableClass
+
+if TYPE_CHECKING:
+    from statetool.types.serializable import SerializableClass
 
 #: Maximum number of fields, constants or steps of a declaration in messages.
 _SHOWN_PARTS: Final = 6
