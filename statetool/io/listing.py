@@ -176,6 +176,7 @@ class FileStats:
 
 def _files_in(folder: str) -> dict[str, FoundFile]:
     """Return the files directly in a remote directory by their URIs, none if it does not exist."""
+    forget_listing(folder)
     try:
         with reading(folder):
             fs, path = file_system(folder)

@@ -18,7 +18,7 @@ from tests.support.snapshots.simulated import (
 )
 
 #: Requests that depend on what the process has read before.
-_WARM = 5
+_WARM = 6
 
 
 @contextmanager
