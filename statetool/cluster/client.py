@@ -198,6 +198,9 @@ class RestClient:
         elif isinstance(reason, TimeoutError):
             problem = f"{self.server} does not answer within {self._credentials.timeout_s:g} s"
             hint, retry = f"check host and port, or set {TIMEOUT} to more seconds", False
+        elif isinstance(reason, ConnectionResetError) and self.server.startswith("https:"):
+            # A server that misses a certificate may close the connection before its reason arrives.
+            hint = f"check that the JobManager is up, and set {CERTIFICATE} if it asks for a certificate"
         elif isinstance(reason, http.client.HTTPException | ConnectionResetError) and self.server.startswith("http:"):
             problem = f"{self.server} does not answer as an HTTP server ({type(reason).__name__})"
             hint = "use flinks:// if the server has TLS"

@@ -119,8 +119,10 @@ def file_system(uri: str) -> tuple[Any, str]:
         raise SnapshotNotFoundError(f"{uri!r} is not a path or URI that can be opened: {e}") from e
     except Exception as e:
         raise storage_error(e, uri) from e
-    if known in ("s3", "s3a"):  # its client has 10 connections by default
-        fs.config_kwargs.setdefault("max_pool_connections", _IN_FLIGHT)
+    if isinstance(
+        settings := getattr(fs, "config_kwargs", None), dict
+    ):  # s3fs, whose client has 10 connections by default
+        settings.setdefault("max_pool_connections", _IN_FLIGHT)
     return Storage(fs, uri), path
 
 

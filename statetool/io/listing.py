@@ -157,26 +157,34 @@ class FileStats:
     """Size and time of many files, as :func:`stat` returns them.
 
     Of a remote directory, the first file is requested. For further files the directory is listed, once: a lookup in the listing that a client
-    keeps takes as long as the listing is.
+    keeps takes as long as the listing is. If a file is not found, the directory is listed again: a client may have kept an older listing.
     """
 
     _asked: set[str] = field(default_factory=set)
     _listed: dict[str, dict[str, FoundFile]] = field(default_factory=dict)
+    #: Directories that were listed again.
+    _renewed: set[str] = field(default_factory=set)
 
     def __call__(self, uri: str) -> FoundFile | None:
         """Return size and time of a file, ``None`` if it does not exist."""
-        folder = parent(uri)
-        if is_local(uri) or folder not in self._asked:
-            self._asked.add(folder)
+        if is_local(uri):
             return stat(uri)
+        folder = parent(uri)
+        if folder not in self._asked:
+            self._asked.add(folder)
+            if (found := stat(uri)) is not None:
+                return found
         if folder not in self._listed:
+            self._listed[folder] = _files_in(folder)
+        if uri not in self._listed[folder] and folder not in self._renewed:
+            self._renewed.add(folder)
+            forget_listing(folder)
             self._listed[folder] = _files_in(folder)
         return self._listed[folder].get(uri)
 
 
 def _files_in(folder: str) -> dict[str, FoundFile]:
     """Return the files directly in a remote directory by their URIs, none if it does not exist."""
-    forget_listing(folder)
     try:
         with reading(folder):
             fs, path = file_system(folder)

@@ -16,6 +16,7 @@ from statetool.errors import SnapshotNotFoundError, TargetExistsError
 from statetool.formats.keyed.table_properties import TAIL_BYTES
 from statetool.io import files, small_files
 from statetool.io.files import BYTES_READ
+from statetool.io.listing import FileStats
 from statetool.saving.publish import Publication, StagedFile
 from statetool.spark.export import export_table
 from statetool.tables.request import ScanRequest
@@ -187,6 +188,20 @@ def test_small_files_of_several_stores_are_fetched_together(store: Any) -> None:
         for uri in uris[2:]:
             with pytest.raises(SnapshotNotFoundError):
                 small_files.read_start(uri)
+
+
+def test_sizes_of_files_are_found_that_are_newer_than_the_listing_a_client_keeps(store: Any, requests: Store) -> None:
+    folder = f"{BUCKET}/growing"
+    for number in range(2):
+        store.pipe(f"{folder}/{number}", b"x" * number)
+    root = f"s3://{folder}"
+    assert len(files.list_dir(root)) == 2, "the client keeps this listing"
+    other = type(store)(**store.storage_options, skip_instance_cache=True)
+    for number in range(2, 5):
+        other.pipe(f"{folder}/{number}", b"x" * number)
+    stats = FileStats()
+    found = [stats(f"{root}/{number}") for number in (3, 0, 4, 2, 1, 5)]
+    assert [f and f.size_bytes for f in found] == [3, 0, 4, 2, 1, None]
 
 
 def test_a_snapshot_appears_whole_or_not_at_all(store: Any, savepoint: str) -> None:
