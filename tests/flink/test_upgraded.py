@@ -20,8 +20,9 @@ pytestmark = pytest.mark.full
 _RETYPED: Final = ("class-KryoRetyped",)
 #: A pair whose job leaves a record to Kryo. Without a savepoint of the new job, it is taken for a POJO.
 _LEFT_TO_KRYO: Final = "changed-KryoClassToRecord"
-#: Suites whose old and new classes both exist.
-_CHANGED: Final = [s for s in SUITES if s.by_flink and not s.whole]
+#: Suites whose old and new classes both exist. Values of Java serialization are left out, because statetool converts them to no other type:
+#: ``check`` refuses them by name, and ``test_pairs`` runs the commands that it prints.
+_CHANGED: Final = [s for s in SUITES if s.by_flink and not s.whole and s.name != "java-serialized"]
 
 
 @pytest.mark.parametrize("suite", _CHANGED, ids=lambda s: s.name)
