@@ -2,7 +2,7 @@
 
 Split, version 1 (``FileStoreSourceSplitSerializer``): utf id, a Java stream of the table's split, i8 number of records read. A table's split is
 a ``DataSplit``, which writes its own bytes into the stream. They begin with i8 magic number, i4 version, i8 snapshot, i4 length and partition,
-i4 bucket, utf path of the bucket. The rest, its files, changes with the version.
+i4 bucket, utf path of the bucket. The rest, its files, changes with the version (2 to 8).
 
 Enumerator, version 1 (``PendingSplitsCheckpointSerializer``): i4 count of unassigned splits, each i4 length and split; i8 next snapshot, -1 if
 none.
@@ -23,6 +23,8 @@ from statetool.io.java_stream import JavaObject, read_java_stream
 
 _DATA_SPLIT: Final = "org.apache.paimon.table.source.DataSplit"
 _MAGIC: Final = -2394839472490812314
+#: Versions that begin with snapshot, partition, bucket and path.
+_DATA_VERSIONS: Final = range(2, 9)
 _NO_SNAPSHOT: Final = -1
 
 
@@ -82,7 +84,9 @@ def _read_data_split(stored: JavaObject) -> tuple[int, int, str]:
     magic = c.i8()
     if magic != _MAGIC:
         raise c.fail(f"{magic} is not the number that begins a split of a table of Paimon", pos=0)
-    c.i4()
+    version = c.i4()
+    if version not in _DATA_VERSIONS:
+        raise c.fail(f"version {version} of a split of a table of Paimon is not supported", pos=c.pos - 4)
     snapshot = c.i8()
     c.bytes4("a partition")
     return snapshot, c.i4(), c.utf()

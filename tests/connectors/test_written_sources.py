@@ -91,6 +91,16 @@ def test_nothing_else_escapes_from_changed_bytes(data: st.DataObject) -> None:
 OFFSETS = [s for s in written_states() if s["role"] == "element"]
 
 
+@pytest.mark.parametrize("version", [1, 9])
+@pytest.mark.parametrize("state", [s for s in SPLITS if s["connector"] == "paimon-source"], ids=identify)
+def test_other_versions_of_paimons_splits_are_refused_by_name(state: dict[str, Any], version: int) -> None:
+    magic = (-2394839472490812314).to_bytes(8, "big", signed=True)
+    at = state["data"].index(magic) + len(magic)
+    changed = state["data"][:at] + version.to_bytes(4, "big") + state["data"][at + 4 :]
+    with pytest.raises(FormatError, match=f"version {version} of a split of a table of Paimon is not supported"):
+        read(state, changed)
+
+
 def debezium(folder: Path, *offsets: bytes) -> statetool.Savepoint:
     values = pa.table({"value": pa.array(offsets, pa.binary())})
     history = pa.table({"value": ["engine", "{}"]})
