@@ -51,6 +51,9 @@ ORDERED: Final = "of one entry at most: only the job knows the order of more, by
 LIBRARIES: Final = {
     "org.apache.beam.runners.flink.translation.types": "Beam",
     "org.apache.flinkx.api.serializer": "flink-scala-api",
+    "org.apache.flink.statefun.flink.common.protobuf": "Stateful Functions",
+    "org.apache.flink.statefun.flink.core.message": "Stateful Functions",
+    "org.apache.flink.statefun.flink.core.types.remote": "Stateful Functions",
 }
 _BACKENDS: Final = {"hashmap": "heap", "rocksdb": "RocksDB", "forst": "ForSt"}
 _KINDS: Final = {"canonical": "canonical savepoint", "native": "native savepoint", "checkpoint": "checkpoint"}

@@ -29,9 +29,12 @@ def test_a_job_finds_rescaled_and_changed_values(library_flink: FlinkMachine, tm
     rescaled, changed = str(tmp_path / "rescaled"), str(tmp_path / "changed")
     statetool.rescale(str(folder / "hashmap"), rescaled, 300, parallelism=3, uids=["keeper"])
     struct = {"inner": {"größe": -1.5}, "list": ["new"], "even": False}
-    set_value = {"state": "struct", "value": json.dumps(struct)}
-    savepoint = statetool.load(rescaled, uids=["keeper"])
-    savepoint["keeper"].set("key-3", **set_value).write(changed)
+    changes = {
+        "struct": json.dumps(struct),
+        "indexState": {"fileId": "f", "instantTime": "20260102", "partitionPath": "day=9", "position": 7},
+    }
+    statetool.set_values(rescaled, changed, "keeper", "key-3", changes, uids=["keeper"])
+    expected["key-3"]["indexState"] = "day=9 20260102 f 7"
     expected["key-3"]["struct"] = struct
     for backend in KINDS:
         request = {"backend": backend, "snapshot": changed, "parallelism": 3, "max_parallelism": 300}
