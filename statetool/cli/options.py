@@ -429,7 +429,7 @@ def json_values(given: Sequence[str]) -> dict[str, Any]:
         try:
             values[name] = json.loads(text)
         except ValueError as e:
-            raise OptionError(f"--fill {name}={text}: not valid JSON", hint='quote text as in \'"EUR"\'') from e
+            raise OptionError(f"--fill {name}={text}: not valid JSON", hint="quote text as in '\"EUR\"'") from e
     return values
 
 

@@ -43,5 +43,5 @@ def _resolutions(
 
 
 def _may_change(text: str, remedy: Remedy) -> Resolution:
-    warning = CheckWarning(kind="may_change", message=text, remedy=remedy, in_reason=True)
+    warning = CheckWarning(kind="may_change", message=text, remedy=remedy)
     return Resolution.because(Level.AS_IS, text, remedy, warning)

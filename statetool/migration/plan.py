@@ -313,7 +313,9 @@ def migration_of(uid: str, scope: Literal["keyed", "operator"], conversion: Type
     compiler = conversion.compiler()
     compile_state(before, after, compiler)
     steps = [*compiler.steps, *compiler.unused()] or [
-        Step(path="value", change="rewrite", text="same values, written with the new serializer")
+        Step(path="value", change="positions", text="columns are matched by the names of the compiled plans")
+        if conversion.names
+        else Step(path="value", change="rewrite", text="same values, written with the new serializer")
     ]
     return StateMigration(
         uid=uid,

@@ -23,9 +23,7 @@ _ROOT: Final = re.compile(r"\w+")
 #: Types of literals that are written as their value.
 _PLAIN: Final = frozenset({"BIGINT", "BOOLEAN", "DECIMAL", "DOUBLE", "FLOAT", "INT", "SMALLINT", "TINYINT"})
 #: Members of a call that its text has, or that do not change its value.
-_CALL: Final = frozenset(
-    {"kind", "syntax", "sqlKind", "type", "operands", "internalName", "systemName", "catalogName"}
-)
+_CALL: Final = frozenset({"kind", "syntax", "sqlKind", "type", "operands", "internalName", "systemName", "catalogName"})
 #: Deepest chain of nodes that is followed to the node that computes a column.
 _MAX_NODES: Final = 50
 
@@ -62,10 +60,7 @@ class ColumnTexts:
             same = names == row_names(self._nodes[sources[0]]["outputType"])
             return before if same else names
         texts = [_text(expression, before) for expression in projection]
-        return [
-            name if is_identified(name) or text is None else text for name, text in zip(names, texts, strict=True)
-        ]
-
+        return [name if is_identified(name) or text is None else text for name, text in zip(names, texts, strict=True)]
 
     def of_local(self, node: int) -> list[str] | None:
         """Return the columns that the local aggregation before a global one reads, ``None`` if the plan has none."""
