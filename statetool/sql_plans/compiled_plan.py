@@ -221,7 +221,7 @@ class CompiledPlan:
             raise OptionError(f"the plan has no node {node}", hint=f"nodes: {self._listed()}")
         try:
             return self._node(node, expressions=expressions).columns(states, key)
-        except (KeyError, IndexError, TypeError, AttributeError) as e:
+        except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as e:
             raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
 
     def views(self, node: int) -> dict[str, str]:
@@ -234,7 +234,7 @@ class CompiledPlan:
         """
         try:
             return self._node(node, expressions=True).views()
-        except (KeyError, IndexError, TypeError, AttributeError) as e:
+        except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as e:
             raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
 
     def query(self, node: int) -> str:
@@ -247,7 +247,7 @@ class CompiledPlan:
                 order.append(at)
                 waiting += self.inputs.get(at, [])
         specs = [
-            {**self.nodes[i], "id": order.index(i), "inputs": [order.index(j) for j in self.inputs.get(i, [])]}
+            {**self.nodes.get(i, {}), "id": order.index(i), "inputs": [order.index(j) for j in self.inputs.get(i, [])]}
             for i in order
         ]
         return json.dumps(specs, sort_keys=True)

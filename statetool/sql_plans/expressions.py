@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any, Final
 
 from statetool.sql_plans.row_types import row_names
@@ -47,7 +48,13 @@ class ColumnTexts:
         self._inputs = inputs
 
     def of(self, node: int, depth: int = 0) -> list[str]:
-        """Return the names of a node's output columns. Generated names are replaced by the text of their expression, if it is known."""
+        """Return the names of a node's output columns. Generated names are replaced by the text of their expression, if it is known.
+
+        Raises
+        ------
+        KeyError, IndexError, TypeError, AttributeError, RecursionError
+            The plan lacks a member that such nodes have, or is nested too deeply.
+        """
         spec = self._nodes[node]
         names = row_names(spec["outputType"])
         sources = self._inputs.get(node, ())
@@ -59,6 +66,8 @@ class ColumnTexts:
             # The node forwards its rows, such as an exchange.
             same = names == row_names(self._nodes[sources[0]]["outputType"])
             return before if same else names
+        if len(projection) != len(names):
+            raise TypeError(f"one expression per column, found {len(projection)} for {len(names)}")
         texts = [_text(expression, before) for expression in projection]
         return [name if is_identified(name) or text is None else text for name, text in zip(names, texts, strict=True)]
 
@@ -78,7 +87,7 @@ def _text(expression: Mapping[str, Any], columns: Sequence[str], *, inner: bool 
     """Return the text of an expression, ``None`` if it has a part of an unknown kind. ``inner``: it is an operand of an operator."""
     match expression["kind"]:
         case "INPUT_REF":
-            return columns[expression["inputIndex"]]
+            return columns[index(expression["inputIndex"])]
         case "LITERAL":
             return _literal(expression)
         case "FIELD_ACCESS":

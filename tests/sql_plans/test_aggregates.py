@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from statetool.errors import FormatError
 from statetool.sql_plans.aggregates import (
     PlanAggregates,
     changed_key,
@@ -14,8 +16,9 @@ from statetool.sql_plans.aggregates import (
     changed_view,
     moved_columns,
 )
+from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.sql_plans.expressions import ColumnTexts, is_identified
-from tests.support.corpora.sql_plans import call, literal, ref
+from tests.support.corpora.sql_plans import aggregate, aggregation_plan, call, literal, ref
 
 
 def _plan(
@@ -101,3 +104,26 @@ def test_views_and_keys_of_other_columns() -> None:
     assert changed_view(old, new, "distinctAcc_0_null_state") == changed_view(old, new, "accState") == ""
     assert "distinct(z)" in changed_view(old, new, "distinctAcc_10")
     assert changed_key(old, new) == "the columns of the key were (shop) and are (city)"
+
+
+@pytest.mark.parametrize(
+    "calc",
+    [
+        {"projection": [ref(0)]},
+        {"projection": [ref(9)] * 3},
+        {"projection": [{**ref(0), "inputIndex": "x"}] * 3},
+        {"projection": 3},
+        {"projection": [None] * 3},
+        {"projection": [{"kind": "LITERAL"}] * 3},
+    ],
+)
+def test_a_damaged_plan_is_our_error(calc: Mapping[str, Any]) -> None:
+    plan = json.loads(aggregation_plan([aggregate("SUM", 2)], [ref(2)]))
+    plan["nodes"][1] |= calc
+    plan["edges"].append({"source": 77, "target": 1})
+    compiled = CompiledPlan(json.dumps(plan))
+    with pytest.raises(FormatError, match=r"node 4 of the plan \(stream-exec-group-aggregate_1\) lacks"):
+        compiled.columns(4, [], expressions=True)
+    with pytest.raises(FormatError, match="node 4"):
+        compiled.views(4)
+    assert compiled.query(4)
