@@ -94,22 +94,51 @@ class JobAddress:
         if "@" in parts.netloc:
             raise OptionError(
                 "the URL of a job contains credentials, which other programs could read",
-                hint="set STATETOOL_FLINK_USER and STATETOOL_FLINK_PASSWORD, or STATETOOL_FLINK_TOKEN",
+                hint="set STATETOOL_FLINK_USER and STATETOOL_FLINK_PASSWORD, or pass --clusters FILE with a section for the server",
             )
         if not parts.hostname:
             raise OptionError("the URL of a job has no host", hint=_form())
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        number = port or (_FLINK_PORT if scheme.startswith("flink") else None)
         chosen = _choice(parts.query)
         if checkpoint and chosen:
             raise OptionError("the URL names a checkpoint twice", hint=f"remove ?{parts.query}")
         return cls(
-            server=f"{_SCHEMES[scheme]}://{host}{f':{number}' if number else ''}{prefix}",
+            server=f"{_server(scheme, parts.hostname, port)}{prefix}",
             job=unquote(job),
             checkpoint=checkpoint or chosen.get("checkpoint"),
             savepoint=chosen.get("savepoint"),
             certain=certain,
         )
+
+
+def parse_server(url: str) -> str:
+    """Return the URL of a REST API as :attr:`JobAddress.server` has it, without the default ports of HTTP and HTTPS.
+
+    Raises
+    ------
+    OptionError
+        Not the URL of a server.
+
+    Examples
+    --------
+    >>> parse_server("flink://host"), parse_server("flinks://host:443/prod/")
+    ('http://host:8081', 'https://host/prod')
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in _SCHEMES or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
+        raise OptionError("not the URL of a server", hint="write flinks://HOST:PORT, without a job")
+    default = {"http": 80, "https": 443}[_SCHEMES[parts.scheme]]
+    server = _server(parts.scheme, parts.hostname, port).removesuffix(f":{default}")
+    return f"{server}{parts.path.rstrip('/')}"
+
+
+def _server(scheme: str, hostname: str, port: int | None) -> str:
+    host = f"[{hostname}]" if ":" in hostname else hostname
+    number = port or (_FLINK_PORT if scheme.startswith("flink") else None)
+    return f"{_SCHEMES[scheme]}://{host}{f':{number}' if number else ''}"
 
 
 def _kubernetes_address(url: str) -> JobAddress:

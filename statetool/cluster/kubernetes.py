@@ -108,9 +108,8 @@ class KubernetesApi:
 
     def rest_client(self, namespace: str, service: str, port: int) -> RestClient:
         """Return a client for a REST service: in a pod directly, elsewhere through the proxy of the API server."""
-        own = Credentials.from_environment()
         if self._in_pod:
-            return RestClient(f"http://{service}.{namespace}.svc:{port}", own)
+            return RestClient(f"http://{service}.{namespace}.svc:{port}")
         configuration = self._configuration
         auth = [entry for entry in configuration.auth_settings().values() if entry["in"] == "header" and entry["value"]]
         headers = {str(entry["key"]).title(): str(entry["value"]) for entry in auth}
@@ -122,7 +121,7 @@ class KubernetesApi:
             certificate=configuration.cert_file,
             key=configuration.key_file,
             verify=bool(configuration.verify_ssl),
-            timeout_s=own.timeout_s,
+            timeout_s=Credentials.from_environment().timeout_s,
         )
         host = configuration.host.rstrip("/")
         return RestClient(f"{host}/api/v1/namespaces/{namespace}/services/{service}:{port}/proxy", credentials)
