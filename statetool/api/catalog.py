@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, Literal
 from typing_extensions import Unpack
 
 from statetool.api.execution import Execution
-from statetool.api.load import load
+from statetool.api.load import load, name_operators
 from statetool.api.operator import Operator
 from statetool.api.savepoint import Savepoint
-from statetool.cluster.paths import resolve_directory
+from statetool.cluster.paths import names_reader, resolve_directory
 from statetool.declaring.classes import Declarations, PythonTypes
 from statetool.directories.heads import SnapshotHead, snapshot_heads
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
@@ -80,7 +80,10 @@ def catalog(
         jars=name_list("jars", jars),
         driver_read_limit=driver_read_limit,
     )
-    return Catalog(resolve_directory(root), Execution(spark), opener)
+    directory, read_names = resolve_directory(root), names_reader(root)
+    if read_names is None:
+        return Catalog(directory, Execution(spark), opener)
+    return Catalog(directory, Execution(spark), lambda path: name_operators(opener(path), read_names))
 
 
 def table_places(savepoint: Savepoint) -> dict[str, tuple[Operator, str]]:
