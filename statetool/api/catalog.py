@@ -23,9 +23,8 @@ from statetool.serializers.base import Serializer
 from statetool.snapshot.metadata_tables import METADATA_TABLES
 from statetool.snapshot.uids import find_all
 from statetool.tables.request import ScanOptions, ScanRequest, list_options
-from statetool.types.operators import OperatorLabel
+from statetool.types.operators import OperatorLabel, name_in_sql, operator_names_in_sql, unique_names
 from statetool.types.options import name_list
-from statetool.types.sql_names import name_in_sql, operator_names_in_sql, unique_names
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ from statetool.api.savepoint import Savepoint
 from statetool.errors import OptionError
 from statetool.snapshot.metadata_tables import METADATA_TABLES
 from statetool.tables.request import ScanRequest, list_options
+from statetool.types.operators import name_in_sql
 from statetool.types.options import ReadingOptions
-from statetool.types.sql_names import name_in_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa

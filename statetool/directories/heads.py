@@ -19,7 +19,7 @@ from statetool.io.deletion import MOST_EMPTY_LISTINGS
 from statetool.io.listing import FoundFile, find_directories, list_files, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.locate import METADATA_NAME
-from statetool.types.sql_names import name_in_sql, unique_names
+from statetool.types.operators import name_in_sql, unique_names
 
 _HEAD: Final = struct.Struct(">IiqI")
 _THREADS: Final = 16

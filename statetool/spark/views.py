@@ -23,7 +23,7 @@ from statetool.spark.stages import Stages, stages_of_source
 from statetool.spark.workers import check_workers
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import column_names, plan_table, scan_table
-from statetool.types.sql_names import name_in_sql, operator_names_in_sql, unique_names
+from statetool.types.operators import name_in_sql, operator_names_in_sql, unique_names
 
 _THREADS: Final = 8
 #: The splits of operators with up to this many files are planned when their views are registered.

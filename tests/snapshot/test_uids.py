@@ -156,7 +156,12 @@ def test_tables_of_a_catalog(path: str, tmp_path: Path) -> None:
     (database,) = (catalog[name] for name in catalog.databases)
     assert "groupaggregate_4_keyed_state" in database.tables
     assert not [name for name in database.tables if ID in name]
-    for name in ("GroupAggregate[4]_keyed_state", f"{ID}_keyed_state", "groupaggregate_4__keyed_state", "90be_keyed_state"):
+    for name in (
+        "GroupAggregate[4]_keyed_state",
+        f"{ID}_keyed_state",
+        "groupaggregate_4__keyed_state",
+        "90be_keyed_state",
+    ):
         assert database.place(name)[0].operator_id == ID
     assert database.table("90bea66d_distinctAcc_0_elements").num_rows == 30
     with pytest.raises(UnknownNameError):
