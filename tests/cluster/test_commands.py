@@ -85,7 +85,9 @@ def test_head_takes_few_requests_and_no_java(rest: FlinkRest) -> None:
     assert (modules, children) == ("[]", "0")
     paths = [path for _, path, _, _ in rest.requests]
     of_job = f"/jobs/{rest.jobs['orders']}"
-    assert paths == ["/jobs/overview", f"{of_job}/checkpoints"]  # the snapshot stores names
+    # The snapshot stores names. A slow read asks for the same again, to compare its duration with the retention.
+    assert list(dict.fromkeys(paths)) == ["/jobs/overview", f"{of_job}/checkpoints"]
+    assert len(paths) in (2, 4)
 
 
 def test_one_job_as_json(rest: FlinkRest) -> None:

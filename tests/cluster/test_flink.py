@@ -241,7 +241,7 @@ def test_every_command_reads_a_job(cluster: StandaloneCluster, orders: str, tmp_
         (("sources", "show", url), "Sequence Source"),
         (("sinks", "list", url), "nothing found"),
         (("copy", url, str(tmp_path / "copy")), "metadata_file"),
-        (("convert", url, str(tmp_path / "canonical")), "metadata_file"),
+        (("convert", url, str(tmp_path / "canonical")), "rewritten"),
         (("export", url, *counts, str(tmp_path / "counts.parquet")), "500"),
         (("report", url, "--target", str(tmp_path / "report.html")), "no problems found"),
     )
