@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from statetool.errors import OptionError
@@ -21,18 +20,16 @@ if TYPE_CHECKING:
     import ssl
 
 #: The environment variable of each setting.
-VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "token": "STATETOOL_FLINK_TOKEN",
-        "user": "STATETOOL_FLINK_USER",
-        "password": "STATETOOL_FLINK_PASSWORD",
-        "headers": "STATETOOL_FLINK_HEADERS",
-        "ca": "STATETOOL_FLINK_CA",
-        "cert": "STATETOOL_FLINK_CERT",
-        "key": "STATETOOL_FLINK_KEY",
-        "timeout": "STATETOOL_FLINK_TIMEOUT",
-    }
-)
+VARIABLES: Final[Mapping[str, str]] = {
+    "token": "STATETOOL_FLINK_TOKEN",
+    "user": "STATETOOL_FLINK_USER",
+    "password": "STATETOOL_FLINK_PASSWORD",
+    "headers": "STATETOOL_FLINK_HEADERS",
+    "ca": "STATETOOL_FLINK_CA",
+    "cert": "STATETOOL_FLINK_CERT",
+    "key": "STATETOOL_FLINK_KEY",
+    "timeout": "STATETOOL_FLINK_TIMEOUT",
+}
 _SECRETS: Final = ("user", "password", "token", "headers")
 _SECONDS: Final = 10.0
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
