@@ -68,11 +68,11 @@ def test_a_broken_heading_is_found() -> None:
 
 
 def invocations(text: str) -> Iterator[str]:
-    """Yield the calls of statetool in a page's code, without the program."""
+    """Yield the calls of statetool in a page's code, without the program and the file of clusters."""
     for code in [block for _, block in FENCE.findall(text)] + re.findall(r"`(statetool [^`]+)`", text):
         for line in code.replace("\\\n", " ").splitlines():
             for call in re.findall(r"(?:^|&& |\| )statetool ([^|>&#]*)", line.strip()):
-                yield call.strip()
+                yield re.sub(r"^--clusters \S+ ", "", call.strip())
 
 
 def found_command(call: str) -> cli_reference.Command | None:
@@ -98,7 +98,7 @@ def test_commands_and_their_options_exist(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(PAGES) - FOREIGN))
 def test_options_in_the_text_exist(name: str) -> None:
-    known = {"--debug", "--version", "--help"}
+    known = {"--clusters", "--debug", "--version", "--help"}
     for command in COMMANDS.values():
         known |= {o for p in command.command.get_params(command.context) for o in p.opts}
     text = re.sub(r"`(?:python|pip|pytest|mkdocs|flink|spark-submit|conda-pack|--py-files)[^`]*`", "", PAGES[name])

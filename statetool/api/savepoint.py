@@ -520,9 +520,9 @@ class Savepoint(Generic[Writer]):
         return Report(facts)
 
     def register(self, prefix: str) -> list[str]:
-        """Create temporary views ``<prefix>_<uid>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.
+        """Create temporary views ``<prefix>_<operator>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.
 
-        Data is read only when a query needs it.
+        ``<operator>`` is the uid. Without a known uid, it is the name, or the operator id if the name is unknown or not unique. Data is read only when a query needs it.
 
         Returns
         -------
