@@ -28,7 +28,7 @@ from statetool.errors import StatetoolError
 from statetool.formats.keyed.database_files import DatabaseFiles, OwnedDatabase
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata.handles import IncrementalHandle
-from statetool.formats.stream import Stream
+from statetool.formats.stream import Stream, begin
 from statetool.io.cursor import Cursor
 from statetool.types.declared import TypeContext
 
@@ -91,6 +91,9 @@ class StoredDatabase(StoredState):
     @cached_property
     def _raw(self) -> bytes:
         return header_bytes(self.meta, self.meta.size_bytes)
+
+    def head(self) -> tuple[Stream, int]:
+        return self.meta, self.meta.size_bytes
 
     def identity(self) -> bytes:
         return self._raw
@@ -164,6 +167,17 @@ class DatabaseSource:
         header = header_bytes(self.meta, self.meta.size_bytes)
         return header, self.context.max_parallelism, self.context.types, described
 
+    def begin(self, request: EntryRequest) -> bool:
+        from statetool.formats.keyed.native import begin_native
+
+        if not begin([(self.meta, 0, self.meta.size_bytes), *self.files.first_parts]):
+            return False
+        header = self.header()
+        states = [m.name for m in header.states if request.wants(m.name)]
+        prefix = self.context.prefix
+        begin_native(self.files, header, states, self.key_groups, prefix=prefix, keys=request.keys)
+        return True
+
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         from statetool.formats.keyed.native import read_native
 
@@ -178,6 +192,7 @@ class DatabaseSource:
                 whole_keys=request.whole_keys,
                 keys=request.keys,
                 batch_bytes=_LARGER * request.batch_bytes,
+                reads_on=request.reads_on,
             )
 
     def batches_of_keys(self, keys: Collection[tuple[int, bytes]]) -> Iterator[EntryBatch]:

@@ -74,6 +74,8 @@ class EntryRequest:
         thousands of states.
     memory_bytes
         Maximum bytes to assemble in memory; larger key groups go through local disk.
+    reads_on
+        Whether all batches will be read, so that their bytes may be requested from an object store at once.
     """
 
     states: tuple[str, ...] | None = None
@@ -81,6 +83,7 @@ class EntryRequest:
     whole_keys: bool = False
     batch_bytes: int = BATCH_BYTES
     memory_bytes: int = MEMORY_BYTES
+    reads_on: bool = False
 
     def wants(self, name: str) -> bool:
         """Return True if a state is selected."""
@@ -124,6 +127,13 @@ class KeyGroupReader(Protocol):
         ------
         FormatError, UnknownSerializerError
             Damaged.
+        """
+        ...
+
+    def begin(self, request: EntryRequest) -> bool:
+        """Make first requests of :meth:`batches` to an object store without waiting for them; errors as for :meth:`batches`.
+
+        Returns True if there are no more. Otherwise the next depend on responses that have not arrived.
         """
         ...
 
@@ -244,6 +254,10 @@ class StoredState(ABC):
     @abstractmethod
     def header(self) -> KeyedHeader:
         """Read a new copy of the header; errors name operator and file."""
+
+    def head(self) -> tuple[Stream, int] | None:
+        """Return a stream and the number of its first bytes that hold the header, ``None`` if no header is stored."""
+        return None
 
     def description(self) -> tuple[bytes, int] | None:
         """Return the bytes of the header and their offset in the file, ``None`` if no header is stored."""

@@ -22,6 +22,7 @@ from statetool.errors import FormatError, OptionError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata import OperatorState
 from statetool.formats.state_meta import StateMetaInfo
+from statetool.formats.stream import prefetch
 from statetool.formats.subclasses import learn_header
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
@@ -85,8 +86,13 @@ class KeyedInventory:
         """Names of the timer states stored in raw keyed state."""
         return frozenset(m.name for s in self.raw_timers for m in s.header().states)
 
+    def _prefetch_headers(self) -> None:
+        """Fetch headers in object stores concurrently, before they are read one by one."""
+        prefetch((head[0], 0, min(head[1], head[0].size_bytes)) for s in self.managed if (head := s.head()) is not None)
+
     def headers(self, *, raw: bool = True) -> Iterator[KeyedHeader]:
         """Read each distinct header again. With ``raw``, include the headers of raw timers."""
+        self._prefetch_headers()
         seen: set[bytes] = set()
         for stored in (*self.managed, *(self.raw_timers if raw else ())):
             identity = stored.identity()
@@ -108,6 +114,7 @@ class KeyedInventory:
     def stored_headers(self) -> Mapping[bytes, int]:
         """The distinct headers of managed state, each with its offset in the file."""
         bases: dict[bytes, int] = {}
+        self._prefetch_headers()
         for stored in self.managed:
             if (description := stored.description()) is not None:
                 bases.setdefault(*description)
