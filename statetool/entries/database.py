@@ -27,7 +27,7 @@ from statetool.entries.headers import header_bytes, header_of_task
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.database_files import DatabaseFiles, OwnedDatabase
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
-from statetool.formats.metadata.handles import IncrementalHandle
+from statetool.formats.metadata.handles import IncrementalHandle, StreamHandle
 from statetool.formats.stream import Stream, begin
 from statetool.io.cursor import Cursor
 from statetool.types.declared import TypeContext
@@ -110,10 +110,17 @@ class StoredDatabase(StoredState):
     def owned_database(self) -> OwnedDatabase:
         return OwnedDatabase(files=self.files, key_groups=self.own_groups, prefix=self.around.context.prefix)
 
+    def needed_files(self, groups: Collection[int]) -> Iterable[StreamHandle]:
+        own = self.own_groups
+        is_needed = any(group in own for group in groups)
+        return (stream for _, stream in (*self.handle.shared, *self.handle.private)) if is_needed else ()
+
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
     ) -> Iterator[KeyGroupReader]:
         wanted = [g for g in self.own_groups if groups is None or g in groups]
+        if not wanted:
+            return
         source = self.source(context)
         group_bytes = self.files.size_bytes / max(1, len(self.own_groups))
         for run in cut_evenly(wanted, group_bytes * len(wanted), target_bytes):

@@ -200,6 +200,8 @@ class OperatorReadContext:
         The key type, if the user declares it.
     managed
         Bytes and offset of one header of managed state, if any: old timers are read with its key type.
+    expect
+        Looks for the files of a few stream handles at the same time, before ``resolve`` looks for one after another.
     learned
         Headers of keyed state (bytes and offset) of another snapshot of the operator, for POJO subclasses that this one does not describe.
     learned_elements
@@ -213,6 +215,7 @@ class OperatorReadContext:
     metadata_file: str
     given_key: Serializer | None = None
     managed: Callable[[], tuple[bytes, int] | None] = lambda: None
+    expect: Callable[[Iterable[StreamHandle]], None] = lambda _: None
     learned: tuple[tuple[bytes, int], ...] = ()
     learned_elements: tuple[tuple[bytes, int], ...] = ()
 
@@ -270,6 +273,10 @@ class StoredState(ABC):
     def owned_database(self) -> OwnedDatabase | None:
         """Return the database, whose files store numbers of entries; ``None`` for other forms."""
         return None
+
+    def needed_files(self, groups: Collection[int]) -> Iterable[StreamHandle]:
+        """Return handles of files that reading some key groups needs, as far as they should be looked for at the same time."""
+        return ()
 
     @abstractmethod
     def sources(

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -256,7 +256,11 @@ def read_whole(uri: str) -> bytes:
     if not is_local(uri):
         with reading(uri):
             start = read_range(uri, 0, _AT_FIRST)
-            return start if len(start) < _AT_FIRST else start + read_range(uri, _AT_FIRST, size_of(uri) - _AT_FIRST)
+            if len(start) < _AT_FIRST:
+                return start
+            fs, path = file_system(uri)
+            rest: bytes = fs.cat_file(path, start=_AT_FIRST)
+            return start + rest
     with InputFile(uri) as f:
         data = f.read_at(0, f.size).obj
         assert isinstance(data, bytes)
@@ -305,6 +309,28 @@ after_fork(_REQUESTED.reset)
 def is_busy() -> bool:
     """Return True if as many requests are in flight as should be."""
     return _REQUESTED.count >= IN_FLIGHT
+
+
+def existing(uris: Iterable[str]) -> set[str]:
+    """Return which of some remote files exist. Requests are in flight together; clients without an event loop make none.
+
+    Raises
+    ------
+    StorageError
+        The storage fails.
+    """
+    begun: list[tuple[str, Any, Future[Any]]] = []
+    for uri in uris:
+        fs, path = file_system(uri)
+        response = fs.begin("_info", path)
+        if response is not None:
+            begun.append((uri, fs, response))
+    found = set()
+    for uri, fs, response in begun:
+        with contextlib.suppress(FileNotFoundError), reading(uri):
+            fs.result_of(response)
+            found.add(uri)
+    return found
 
 
 class RequestedRange:

@@ -89,6 +89,8 @@ def test_statistics_and_verification_wait_for_few_requests(world: World, savepoi
     statetool.load(path, uids=["op"]).stats()
     assert world.in_flight() >= 16
     assert world.chain() <= 12
+    # Each file is read once.
+    assert len([path for kind, path, _, _ in world.requests if kind == "GET"]) == SUBTASKS + 1
     world.requests.clear()
     assert statetool.verify(path, deep=True).ok
     assert world.in_flight() >= 16

@@ -95,7 +95,7 @@ def read_native(
         slices = {
             i: database.slices(header.states[i].name, low, high, limit, ahead_bytes=ahead_bytes) for i in state_ids
         }
-        tables = [part for part in slices.values() if isinstance(part, TableSlices)]
+        tables = [part for part in slices.values() if isinstance(part, TableSlices) and part.reads_ahead]
         try:
             if reads_on:
                 _begin(tables)

@@ -235,6 +235,11 @@ class SortedTable:
         table._opened = self.stream.open(table._ahead)
         return table
 
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether it reads ahead: it is large, and in an object store."""
+        return self._ahead is not None
+
     def begin(self) -> None:
         """Request bytes of one that reads ahead before they are needed."""
         if self._ahead is not None:

@@ -168,6 +168,11 @@ class TableSlices:
         self._low, self._high = low, high
         self._bounds = range_bounds(self._tables, low, high, limit)
 
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether large files are in an object store."""
+        return any(table.reads_ahead for _, table in self._tables)
+
     def begin(self) -> None:
         """Request bytes from an object store before they are needed."""
         for _, table in self._tables:
