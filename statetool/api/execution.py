@@ -51,9 +51,9 @@ class Execution:
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
         """Call a function for each item and return the results in order. On Spark, each item is a task."""
         if self.spark is None:
-            from statetool.io.threads import in_threads
+            from statetool.entries.ahead import in_threads_ahead
 
-            return in_threads(function, items, threads=self.threads)
+            return in_threads_ahead(function, items, self.threads)
         from statetool.spark.tasks import run_tasks
 
         return run_tasks(self.spark, function, items)

@@ -46,7 +46,7 @@ from statetool.formats.metadata.handles import (
     KeyedHandle,
 )
 from statetool.formats.state_meta import StateMetaInfo, write_meta_v6
-from statetool.formats.stream import Stream
+from statetool.formats.stream import Stream, begin, whole
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
@@ -337,6 +337,11 @@ class LogSource:
     def header(self) -> KeyedHeader:
         with error_context(self):
             return header_of_task(self.raw_header, 0, self.context)
+
+    def begin(self, request: EntryRequest) -> bool:
+        begin(whole(change.stream for change in self.changes))
+        begun = [source.begin(request) for source in self.below]
+        return all(begun)
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         """Read entries. All entries of a key are in one batch, regardless of the request."""

@@ -27,8 +27,8 @@ from statetool.entries.headers import header_bytes, header_of_task
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.database_files import DatabaseFiles, OwnedDatabase
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
-from statetool.formats.metadata.handles import IncrementalHandle
-from statetool.formats.stream import Stream
+from statetool.formats.metadata.handles import IncrementalHandle, StreamHandle
+from statetool.formats.stream import Stream, begin
 from statetool.io.cursor import Cursor
 from statetool.types.declared import TypeContext
 
@@ -92,6 +92,9 @@ class StoredDatabase(StoredState):
     def _raw(self) -> bytes:
         return header_bytes(self.meta, self.meta.size_bytes)
 
+    def head(self) -> tuple[Stream, int]:
+        return self.meta, self.meta.size_bytes
+
     def identity(self) -> bytes:
         return self._raw
 
@@ -107,10 +110,17 @@ class StoredDatabase(StoredState):
     def owned_database(self) -> OwnedDatabase:
         return OwnedDatabase(files=self.files, key_groups=self.own_groups, prefix=self.around.context.prefix)
 
+    def needed_files(self, groups: Collection[int]) -> Iterable[StreamHandle]:
+        own = self.own_groups
+        is_needed = any(group in own for group in groups)
+        return (stream for _, stream in (*self.handle.shared, *self.handle.private)) if is_needed else ()
+
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
     ) -> Iterator[KeyGroupReader]:
         wanted = [g for g in self.own_groups if groups is None or g in groups]
+        if not wanted:
+            return
         source = self.source(context)
         group_bytes = self.files.size_bytes / max(1, len(self.own_groups))
         for run in cut_evenly(wanted, group_bytes * len(wanted), target_bytes):
@@ -164,6 +174,17 @@ class DatabaseSource:
         header = header_bytes(self.meta, self.meta.size_bytes)
         return header, self.context.max_parallelism, self.context.types, described
 
+    def begin(self, request: EntryRequest) -> bool:
+        from statetool.formats.keyed.native import begin_native
+
+        if not begin([(self.meta, 0, self.meta.size_bytes), *self.files.first_parts]):
+            return False
+        header = self.header()
+        states = [m.name for m in header.states if request.wants(m.name)]
+        prefix = self.context.prefix
+        begin_native(self.files, header, states, self.key_groups, prefix=prefix, keys=request.keys)
+        return True
+
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         from statetool.formats.keyed.native import read_native
 
@@ -178,6 +199,7 @@ class DatabaseSource:
                 whole_keys=request.whole_keys,
                 keys=request.keys,
                 batch_bytes=_LARGER * request.batch_bytes,
+                reads_on=request.reads_on,
             )
 
     def batches_of_keys(self, keys: Collection[tuple[int, bytes]]) -> Iterator[EntryBatch]:

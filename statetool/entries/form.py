@@ -74,6 +74,8 @@ class EntryRequest:
         thousands of states.
     memory_bytes
         Maximum bytes to assemble in memory; larger key groups go through local disk.
+    reads_on
+        Whether all batches will be read, so that their bytes may be requested from an object store at once.
     """
 
     states: tuple[str, ...] | None = None
@@ -81,6 +83,7 @@ class EntryRequest:
     whole_keys: bool = False
     batch_bytes: int = BATCH_BYTES
     memory_bytes: int = MEMORY_BYTES
+    reads_on: bool = False
 
     def wants(self, name: str) -> bool:
         """Return True if a state is selected."""
@@ -124,6 +127,13 @@ class KeyGroupReader(Protocol):
         ------
         FormatError, UnknownSerializerError
             Damaged.
+        """
+        ...
+
+    def begin(self, request: EntryRequest) -> bool:
+        """Make first requests of :meth:`batches` to an object store without waiting for them; errors as for :meth:`batches`.
+
+        Returns True if there are no more. Otherwise the next depend on responses that have not arrived.
         """
         ...
 
@@ -190,6 +200,8 @@ class OperatorReadContext:
         The key type, if the user declares it.
     managed
         Bytes and offset of one header of managed state, if any: old timers are read with its key type.
+    expect
+        Looks for the files of a few stream handles at the same time, before ``resolve`` looks for one after another.
     learned
         Headers of keyed state (bytes and offset) of another snapshot of the operator, for POJO subclasses that this one does not describe.
     learned_elements
@@ -203,6 +215,7 @@ class OperatorReadContext:
     metadata_file: str
     given_key: Serializer | None = None
     managed: Callable[[], tuple[bytes, int] | None] = lambda: None
+    expect: Callable[[Iterable[StreamHandle]], None] = lambda _: None
     learned: tuple[tuple[bytes, int], ...] = ()
     learned_elements: tuple[tuple[bytes, int], ...] = ()
 
@@ -245,6 +258,10 @@ class StoredState(ABC):
     def header(self) -> KeyedHeader:
         """Read a new copy of the header; errors name operator and file."""
 
+    def head(self) -> tuple[Stream, int] | None:
+        """Return a stream and the number of its first bytes that hold the header, ``None`` if no header is stored."""
+        return None
+
     def description(self) -> tuple[bytes, int] | None:
         """Return the bytes of the header and their offset in the file, ``None`` if no header is stored."""
         return None
@@ -256,6 +273,10 @@ class StoredState(ABC):
     def owned_database(self) -> OwnedDatabase | None:
         """Return the database, whose files store numbers of entries; ``None`` for other forms."""
         return None
+
+    def needed_files(self, groups: Collection[int]) -> Iterable[StreamHandle]:
+        """Return handles of files that reading some key groups needs, as far as they should be looked for at the same time."""
+        return ()
 
     @abstractmethod
     def sources(

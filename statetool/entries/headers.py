@@ -16,7 +16,7 @@ from statetool.types.declared import TypeContext
 def header_bytes(stream: Stream, size: int) -> bytes:
     """Return the first bytes of a stream."""
     with stream.open() as f:
-        return bytes(f.read_at(0, min(size, stream.size_bytes)))
+        return bytes(f.read_kept(0, min(size, stream.size_bytes)))
 
 
 def header_of_task(raw: bytes, base: int, context: KeyedContext) -> KeyedHeader:

@@ -28,7 +28,7 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange, even_batches_of, offset_ranges
 from statetool.formats.keyed.raw_timers import is_versioned, read_raw_header
 from statetool.formats.metadata.handles import KeyGroupsHandle
-from statetool.formats.stream import Stream
+from statetool.formats.stream import Stream, begin, whole
 
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
@@ -166,6 +166,10 @@ class TimerSource:
                     offset=self.stream.start + least.offset, key_group=least.number
                 )
             return header
+
+    def begin(self, request: EntryRequest) -> bool:
+        begin(whole([self.stream]))
+        return True
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         from statetool.formats.keyed.raw_entries import read_raw_timers

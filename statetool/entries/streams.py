@@ -27,9 +27,9 @@ from statetool.entries.form import (
 from statetool.entries.headers import header_bytes, header_of_task
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
-from statetool.formats.keyed.ranges import KeyGroupRange, batches_of, even_batches_of, offset_ranges
+from statetool.formats.keyed.ranges import KeyGroupRange, adjacent, batches_of, even_batches_of, offset_ranges
 from statetool.formats.metadata.handles import KeyGroupsHandle
-from statetool.formats.stream import Stream
+from statetool.formats.stream import AHEAD_BYTES, OpenStream, ReadAhead, Stream, begin, first_requests
 from statetool.io.cursor import Cursor
 
 if TYPE_CHECKING:
@@ -103,6 +103,9 @@ class StoredStream(StoredState):
     @cached_property
     def _raw(self) -> bytes:
         return header_bytes(self.stream, self.header_size)
+
+    def head(self) -> tuple[Stream, int]:
+        return self.stream, self.header_size
 
     def identity(self) -> bytes:
         return self._raw
@@ -208,14 +211,28 @@ class StreamSource:
         with error_context(self):
             return header_of_task(header_bytes(self.stream, self.header_size), self.stream.start, self.context)
 
+    def begin(self, request: EntryRequest) -> bool:
+        first = () if self.stream.is_small else first_requests(self._runs())
+        begin([(self.stream, 0, self.header_size), *((self.stream, at, length) for at, length in first)])
+        return True
+
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         from statetool.entries.stream_reader import StreamReader
 
-        with error_context(self), self.stream.open() as f:
-            raw = bytes(f.read_at(0, self.header_size))
-            header = header_of_task(raw, self.stream.start, self.context)
+        with error_context(self), self._open(request) as f:
+            header = header_of_task(bytes(f.read_kept(0, self.header_size)), self.stream.start, self.context)
             reader = StreamReader(f, header, heap=self.heap, prefix=self.context.prefix, request=request)
             yield from reader.batches(self.ranges)
+
+    def _open(self, request: EntryRequest) -> OpenStream:
+        """Open the stream to read its key groups in their order."""
+        if not self.stream.is_far or self.stream.is_small:
+            return self.stream.open()
+        return self.stream.open(ReadAhead(self.stream, self._runs(), AHEAD_BYTES, reads_on=request.reads_on))
+
+    def _runs(self) -> Iterator[tuple[int, int]]:
+        """Yield offset and length of ranges of adjacent key groups."""
+        return ((run[0].offset, sum(g.size_bytes for g in run)) for run in adjacent(self.ranges))
 
     def checksum_errors(self) -> Iterator[StatetoolError]:
         """Yield checksum errors of compressed key groups. Flink writes a checksum per 64 KiB and verifies none."""

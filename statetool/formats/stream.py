@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import threading
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, TypeAlias
 
 from statetool.errors import FormatError, SnapshotNotFoundError
 from statetool.io import small_files
 from statetool.io.deletion import check_deletion, noticing_deletion
-from statetool.io.files import BYTES_READ, InputFile, is_local, read_range, read_ranges, size_of
+from statetool.io.files import (
+    BYTES_READ,
+    InputFile,
+    RequestedRange,
+    is_busy,
+    is_local,
+    read_range,
+    read_ranges,
+    size_of,
+)
+from statetool.io.threads import after_fork
+
+#: Bytes that all readers of a process request before they are needed, and bytes of one request. Requests of 4 to 8 MiB cost least.
+AHEAD_BYTES: Final = 64 << 20
+_REQUEST_BYTES: Final = 4 << 20
+#: Requests of a large stream that are made while an earlier one is read.
+_FIRST_REQUESTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +57,19 @@ class Stream:
         """Whether one request fetches its file from the start to the stream's end."""
         return self.start + self.size_bytes <= small_files.WHOLE_BYTES
 
-    def open(self) -> OpenStream:
-        """Open the stream for reading at any offset."""
-        return OpenStream(self)
+    def open(self, ahead: ReadAhead | None = None) -> OpenStream:
+        """Open the stream for reading at any offset.
+
+        Parameters
+        ----------
+        ahead
+            Reads the bytes of a remote stream.
+        """
+        return OpenStream(self, ahead)
+
+    def kept_range(self, offset: int, length: int) -> small_files.Range:
+        """Return the range of a remote file to request for a range of the stream: the whole file if it is small."""
+        return (self.file, 0, small_files.WHOLE_BYTES) if self.is_small else (self.file, self.start + offset, length)
 
     def file_size(self) -> int:
         """Return the size of its file.
@@ -54,14 +83,37 @@ class Stream:
             return small_files.whole_size(self.file) if self.is_far else size_of(self.file)
 
 
-def prefetch(streams: Iterable[Stream]) -> None:
-    """Fetch the small files of remote streams concurrently, before they are read one by one."""
-    far = [s.file for s in streams if s.is_far and s.is_small and s.size_bytes]
-    if len(far) > 1:
-        small_files.prefetch(far)
+#: A stream, and offset and length of a range in it.
+Part: TypeAlias = tuple[Stream, int, int]
 
 
-def read_parts(parts: Sequence[tuple[Stream, int, int]]) -> list[memoryview]:
+def prefetch(parts: Iterable[Part]) -> None:
+    """Fetch parts of remote streams concurrently, before :meth:`OpenStream.read_kept` reads them one by one. Small files are fetched whole."""
+    expected = {
+        stream.kept_range(offset, length): stream.size_bytes if stream.is_small else length
+        for stream, offset, length in _far(parts)
+    }
+    if len(expected) > 1:
+        small_files.prefetch(expected)
+
+
+def begin(parts: Iterable[Part]) -> bool:
+    """Request what :func:`prefetch` fetches without waiting for it, and return True if all of it has arrived."""
+    ranges = [stream.kept_range(offset, length) for stream, offset, length in _far(parts)]
+    return small_files.begin(ranges)
+
+
+def whole(streams: Iterable[Stream]) -> Iterator[Part]:
+    """Yield the parts that are the whole of small streams."""
+    return ((stream, 0, stream.size_bytes) for stream in streams if stream.is_small)
+
+
+def _far(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield the parts of remote streams that have bytes."""
+    return ((s, at, n) for s, at, n in parts if s.is_far and n and 0 <= at <= s.size_bytes - n)
+
+
+def read_parts(parts: Sequence[Part]) -> list[memoryview]:
     """Read a range of each of many streams, given by offset and length. Requests for remote files are in flight together.
 
     Raises
@@ -103,8 +155,9 @@ def _checked(stream: Stream, data: bytes | memoryview, at: int, length: int) -> 
 class OpenStream:
     """An open stream; offsets count from its first byte. A remote file is not requested before the first read."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, ahead: ReadAhead | None = None) -> None:
         self.stream = stream
+        self._ahead = ahead
         with noticing_deletion(stream.metadata_file):
             self._file = None if stream.inline is not None or stream.is_far else InputFile(stream.file)
 
@@ -114,6 +167,8 @@ class OpenStream:
     def __exit__(self, *exc: object) -> None:
         if self._file is not None:
             self._file.close()
+        if self._ahead is not None:
+            self._ahead.close()
 
     def read_at(self, offset: int, length: int) -> memoryview:
         """Read exactly ``length`` bytes from ``offset`` on.
@@ -144,41 +199,174 @@ class OpenStream:
             check_deletion(s.metadata_file, error)
             raise
 
+    def read_kept(self, offset: int, length: int) -> memoryview:
+        """Read like :meth:`read_at`. Bytes of a remote stream are kept for the duration of a query, as headers and indexes should be."""
+        s = self.stream
+        if not s.is_far or s.is_small or length <= 0 or not 0 <= offset <= s.size_bytes - length:
+            return self.read_at(offset, length)
+        BYTES_READ.total += length
+        with noticing_deletion(s.metadata_file):
+            return _checked(s, small_files.read_kept(*s.kept_range(offset, length)), s.start + offset, length)
+
     def _far(self, at: int, length: int) -> memoryview:
         s = self.stream
         if not length:
             return memoryview(b"")
         if s.is_small:
             return _checked(s, memoryview(small_files.read_start(s.file))[at : at + length], at, length)
+        if self._ahead is not None:
+            return _checked(s, self._ahead.read(at, length), at, length)
         return _checked(s, read_range(s.file, at, length), at, length)
 
 
-class ReadAhead:
-    """Reader of a remote stream in ascending order: after the first read it fetches ranges of up to ``most_bytes``, up to ``end``.
+def first_requests(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield offset and length of the first requests of a :class:`ReadAhead` for ranges of a stream, if it reads on."""
+    return islice(_requests(ranges, _REQUEST_BYTES), _FIRST_REQUESTS)
 
-    The first read fetches only what it returns, since a reader may stop after a sample.
+
+def _requests(ranges: Iterable[tuple[int, int]], most_bytes: int) -> Iterator[tuple[int, int]]:
+    for offset, length in ranges:
+        for at in range(offset, offset + length, most_bytes):
+            yield at, min(most_bytes, offset + length - at)
+
+
+@dataclass(slots=True)
+class _Budget:
+    """Bytes that may be requested before they are needed."""
+
+    left: int = AHEAD_BYTES
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, size_bytes: int) -> bool:
+        """Reserve bytes, and return False if there are not enough."""
+        with self.lock:
+            if size_bytes > self.left:
+                return False
+            self.left -= size_bytes
+            return True
+
+    def reset(self) -> None:
+        """Start again in a new process."""
+        self.left, self.lock = AHEAD_BYTES, threading.Lock()
+
+    def give(self, size_bytes: int) -> None:
+        """Return reserved bytes."""
+        with self.lock:
+            self.left += size_bytes
+
+
+_BUDGET: Final = _Budget()
+after_fork(_BUDGET.reset)
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """A requested range of a file; ``reserved`` bytes of the budget are returned when it is dropped."""
+
+    start: int
+    end: int
+    response: RequestedRange
+    reserved: int
+
+    def drop(self) -> None:
+        _BUDGET.give(self.reserved)
+        self.response.cancel()
+
+
+class ReadAhead:
+    """Requests for ranges of a remote stream that are read in ascending order. Several are in flight before they are needed.
+
+    The first read requests only what it returns, since a reader may stop after a sample. Bytes outside the ranges can be read, too.
+
+    Parameters
+    ----------
+    ranges
+        Offset and length of ascending ranges of the stream.
+    most_bytes
+        Maximum number of bytes to request before they are needed. The budget of the process limits them, too.
+    reads_on
+        Whether the reader is known to read all ranges.
     """
 
-    def __init__(self, stream: Stream, end: int, most_bytes: int) -> None:
-        self.stream = stream
-        self._end = end
+    def __init__(
+        self, stream: Stream, ranges: Iterable[tuple[int, int]], most_bytes: int, *, reads_on: bool = False
+    ) -> None:
+        self._file = stream.file
         self._most = most_bytes
-        #: Offset of the fetched bytes, ``None`` before the first read.
-        self._start: int | None = None
-        self._fetched = memoryview(b"")
+        request_bytes = max(1, min(_REQUEST_BYTES, most_bytes))
+        self._planned = deque((stream.start + at, length) for at, length in _requests(ranges, request_bytes))
+        self._chunks: deque[_Chunk] = deque()
+        self._waiting_bytes = 0
+        self._reads_on = reads_on
+        if reads_on:
+            self.begin()
 
-    def read_at(self, offset: int, length: int) -> memoryview:
-        """Read exactly ``length`` bytes from ``offset`` on; errors as for :meth:`OpenStream.read_at`."""
-        at = None if self._start is None else offset - self._start
-        if at is not None and at >= 0 and at + length <= len(self._fetched):
-            return self._fetched[at : at + length]
-        kept = self._fetched[at:] if at is not None and 0 <= at <= len(self._fetched) else memoryview(b"")
-        first = offset + len(kept)
-        wanted = length - len(kept)
-        if self._start is not None:
-            wanted = max(wanted, min(self._most, self._end - first))
-        with self.stream.open() as f:
-            fetched = f.read_at(first, wanted)
-        self._start = offset
-        self._fetched = memoryview(b"".join([kept, fetched])) if len(kept) else fetched
-        return self._fetched[:length]
+    def begin(self) -> None:
+        """Request ranges before they are needed, as many as the limits allow."""
+        self._reads_on = True
+        while self._planned:
+            at, length = self._planned[0]
+            if self._waiting_bytes + length > self._most or is_busy() or not _BUDGET.take(length):
+                return
+            self._planned.popleft()
+            self._request(at, length, reserved=length)
+
+    def request(self, at: int, length: int) -> None:
+        """Request the bytes of the next read, unless they have been requested."""
+        if not self._reads_on and not self._chunks:
+            self._skip_to(at)
+            self._request(at, length)
+            self._skip_to(at + length)
+        while self._planned and self._planned[0][0] < at + length:
+            planned, size = self._planned.popleft()
+            if planned + size > at:
+                self._request(planned, size)
+
+    def read(self, at: int, length: int) -> memoryview:
+        """Read bytes from offset ``at`` of the file on, fewer if the file ends earlier."""
+        while self._chunks and self._chunks[0].end <= at:
+            self._drop_first()
+        is_first = not self._reads_on
+        self.request(at, length)
+        self._reads_on = True
+        if not is_first:
+            self.begin()
+        parts = self._parts(at, at + length)
+        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+
+    def _parts(self, at: int, end: int) -> list[memoryview]:
+        """Return consecutive bytes; those that were not planned are requested."""
+        parts = []
+        for chunk in self._chunks:
+            if chunk.end <= at or chunk.start >= end:
+                continue
+            if chunk.start > at:
+                parts.append(memoryview(read_range(self._file, at, chunk.start - at)))
+            first = max(at, chunk.start)
+            parts.append(memoryview(chunk.response.result())[first - chunk.start : end - chunk.start])
+            at = min(end, chunk.end)
+        if at < end:
+            parts.append(memoryview(read_range(self._file, at, end - at)))
+        return parts
+
+    def close(self) -> None:
+        """Give up all requests."""
+        self._planned.clear()
+        while self._chunks:
+            self._drop_first()
+
+    def _request(self, at: int, length: int, *, reserved: int = 0) -> None:
+        self._waiting_bytes += length
+        self._chunks.append(_Chunk(at, at + length, small_files.take(self._file, at, length), reserved))
+
+    def _drop_first(self) -> None:
+        chunk = self._chunks.popleft()
+        self._waiting_bytes -= chunk.end - chunk.start
+        chunk.drop()
+
+    def _skip_to(self, at: int) -> None:
+        """Leave out planned bytes before an offset of the file."""
+        while self._planned and self._planned[0][0] < at:
+            planned, size = self._planned.popleft()
+            if planned + size > at:
+                self._planned.appendleft((at, planned + size - at))

@@ -9,13 +9,16 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError, StatetoolError, StorageError
 from statetool.io.storage import Storage, storage_error
+from statetool.io.threads import after_fork
 
 #: Schemes of Flink's and Hadoop's file systems that have another name in fsspec.
 _FSSPEC_SCHEMES: Final = {"s3p": "s3", "s3n": "s3"}
@@ -36,7 +39,7 @@ NO_FILE: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 #: Bytes of a remote file requested before its size is known: most files are not longer.
 _AT_FIRST: Final = 4 << 20
 #: Requests that are in flight at the same time.
-_IN_FLIGHT: Final = 64
+IN_FLIGHT: Final = 64
 
 
 @dataclass(slots=True)
@@ -122,7 +125,7 @@ def file_system(uri: str) -> tuple[Any, str]:
     if isinstance(
         settings := getattr(fs, "config_kwargs", None), dict
     ):  # s3fs, whose client has 10 connections by default
-        settings.setdefault("max_pool_connections", _IN_FLIGHT)
+        settings.setdefault("max_pool_connections", IN_FLIGHT)
     return Storage(fs, uri), path
 
 
@@ -253,7 +256,11 @@ def read_whole(uri: str) -> bytes:
     if not is_local(uri):
         with reading(uri):
             start = read_range(uri, 0, _AT_FIRST)
-            return start if len(start) < _AT_FIRST else start + read_range(uri, _AT_FIRST, size_of(uri) - _AT_FIRST)
+            if len(start) < _AT_FIRST:
+                return start
+            fs, path = file_system(uri)
+            rest: bytes = fs.cat_file(path, start=_AT_FIRST)
+            return start + rest
     with InputFile(uri) as f:
         data = f.read_at(0, f.size).obj
         assert isinstance(data, bytes)
@@ -277,6 +284,125 @@ def read_range(uri: str, offset: int, length: int) -> bytes:
     with reading(uri):
         data: bytes = fs.cat_file(path, start=offset, end=offset + length)
     return data
+
+
+@dataclass(slots=True)
+class _InFlight:
+    """Number of requests of :class:`RequestedRange` that have no response."""
+
+    count: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def reset(self) -> None:
+        """Start again in a new process."""
+        self.count, self.lock = 0, threading.Lock()
+
+    def add(self, change: int) -> None:
+        with self.lock:
+            self.count += change
+
+
+_REQUESTED: Final = _InFlight()
+after_fork(_REQUESTED.reset)
+
+
+def is_busy() -> bool:
+    """Return True if as many requests are in flight as should be."""
+    return _REQUESTED.count >= IN_FLIGHT
+
+
+def existing(uris: Iterable[str]) -> set[str]:
+    """Return which of some remote files exist. Requests are in flight together; clients without an event loop make none.
+
+    Raises
+    ------
+    StorageError
+        The storage fails.
+    """
+    begun: list[tuple[str, Any, Future[Any]]] = []
+    for uri in uris:
+        fs, path = file_system(uri)
+        response = fs.begin("_info", path)
+        if response is not None:
+            begun.append((uri, fs, response))
+    found = set()
+    for uri, fs, response in begun:
+        with contextlib.suppress(FileNotFoundError), reading(uri):
+            fs.result_of(response)
+            found.add(uri)
+    return found
+
+
+class RequestedRange:
+    """A range of a remote file that is requested at construction, without waiting for the response.
+
+    Clients without an event loop request it when :meth:`result` is called first.
+    """
+
+    __slots__ = ("_begun", "_data", "_error", "_fs", "_lock", "_range")
+
+    def __init__(self, uri: str, offset: int, length: int) -> None:
+        self._range = uri, offset, length
+        self._data: bytes | None = None
+        self._error: Exception | None = None
+        self._begun: Future[bytes] | None = None
+        self._fs: Any = None
+        self._lock = threading.Lock()
+        try:
+            self._fs, path = file_system(uri)
+            self._begun = self._fs.begin("_cat_file", path, start=offset, end=offset + length)
+            if self._begun is not None:
+                _REQUESTED.add(1)
+                self._begun.add_done_callback(lambda _: _REQUESTED.add(-1))
+        except StatetoolError as error:
+            self._error = error
+
+    def result(self) -> bytes:
+        """Return the bytes; fewer if the file ends earlier.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            The file does not exist.
+        StorageError
+            The storage fails.
+        """
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            if self._data is None:
+                try:
+                    if self._begun is None:
+                        self._data = read_range(*self._range)
+                    else:
+                        with reading(self._range[0]):
+                            self._data = bytes(self._fs.result_of(self._begun))
+                except StatetoolError as error:
+                    self._error = error
+                    raise
+            return self._data
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Bytes of the response; ``None`` if it has not arrived, or is an error."""
+        if self._data is not None:
+            return len(self._data)
+        begun = self._begun
+        arrived = begun is not None and begun.done() and not begun.cancelled() and begun.exception() is None
+        return len(begun.result()) if begun is not None and arrived else None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the response is an error."""
+        begun = self._begun
+        return self._error is not None or (
+            begun is not None and begun.done() and (begun.cancelled() or begun.exception() is not None)
+        )
+
+    def cancel(self) -> None:
+        """Give up the request if its response has not arrived."""
+        if self._begun is not None:
+            self._begun.cancel()
 
 
 def read_ranges(ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:
@@ -303,7 +429,7 @@ def read_ranges(ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:
         starts = [ranges[n][1] for n in numbers]
         ends = [ranges[n][1] + ranges[n][2] for n in numbers]
         with reading(ranges[numbers[0]][0]):
-            several = {"batch_size": _IN_FLIGHT} if getattr(fs, "async_impl", False) else {}
+            several = {"batch_size": IN_FLIGHT} if getattr(fs, "async_impl", False) else {}
             results = fs.cat_ranges([path for _, path in paths], starts, ends, on_error="return", **several)
         for number, result in zip(numbers, results, strict=True):
             if isinstance(result, BaseException):

@@ -1,54 +1,82 @@
-"""Small files of remote file systems: each is fetched whole, once, and several concurrently.
+"""Small files of remote file systems, and headers of large ones: each is fetched once, and many concurrently.
 
-A request to an object store takes as long as reading megabytes. So a small file is fetched without first requesting its size, and the
+A request to an object store takes as long as reading megabytes. So a small file is fetched whole without first requesting its size, and the
 reads of its header, index and entries share one response. Responses are kept for the duration of a query, and dropped
 whenever a snapshot is opened (:func:`forget`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, TypeAlias
 
-from statetool.io.files import file_system, reading, size_of
+from statetool.io.files import IN_FLIGHT, RequestedRange, is_busy, size_of
+from statetool.io.threads import after_fork
 
 #: Files up to this size are fetched whole; longer ones in the required ranges.
 WHOLE_BYTES: Final = 4 << 20
 _KEPT_BYTES: Final = 64 << 20
 _KEPT_SECONDS: Final = 60.0
+#: Expected bytes of requests in flight at the same time.
+_MOST_BYTES: Final = _KEPT_BYTES // 2
+
+#: URI, offset and length.
+Range: TypeAlias = tuple[str, int, int]
 
 
 @dataclass(slots=True)
 class _Answers:
-    """Responses by URI, most recently used last. Unfinished ones are included, so that no file is requested twice."""
+    """Responses by range, most recently used last. Unfinished ones are included, so that no file is requested twice."""
 
-    answers: OrderedDict[str, tuple[float, Future[bytes]]] = field(default_factory=OrderedDict)
+    answers: OrderedDict[Range, tuple[float, RequestedRange]] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def claim(self, uri: str) -> tuple[Future[bytes], bool]:
-        """Return the response for a file, and whether the caller has to fetch it."""
-        now = time.monotonic()
+    def request(self, wanted: Range) -> RequestedRange:
+        """Return the response for a range, which is requested unless it has been."""
         with self.lock:
-            earlier = self.answers.pop(uri, None)
-            to_fetch = earlier is None or now - earlier[0] > _KEPT_SECONDS
-            since, answer = (now, Future[bytes]()) if earlier is None or to_fetch else earlier
-            self.answers[uri] = since, answer
-            return answer, to_fetch
+            return self._known(wanted) or self._keep(wanted, RequestedRange(*wanted))
+
+    def begin(self, wanted: Range) -> RequestedRange | None:
+        """Return the response as :meth:`request` does, or ``None`` if it would have to be requested and many others are in flight."""
+        with self.lock:
+            return self._known(wanted) or (None if is_busy() else self._keep(wanted, RequestedRange(*wanted)))
+
+    def take(self, wanted: Range) -> RequestedRange | None:
+        """Return the response for a range that was requested, and no longer keep it."""
+        with self.lock:
+            answer = self._known(wanted)
+            self.answers.pop(wanted, None)
+            return answer
+
+    def _known(self, wanted: Range) -> RequestedRange | None:
+        since, answer = self.answers.get(wanted, (0.0, None))
+        if answer is None or time.monotonic() - since > _KEPT_SECONDS:
+            return None
+        self.answers.move_to_end(wanted)
+        return answer
+
+    def _keep(self, wanted: Range, answer: RequestedRange) -> RequestedRange:
+        self.answers[wanted] = time.monotonic(), answer
+        self.answers.move_to_end(wanted)
+        return answer
 
     def shrink(self) -> None:
         """Drop failures, and the least recently used responses."""
         with self.lock:
             size = 0
-            for uri, (_, answer) in reversed(list(self.answers.items())):
-                if answer.done():
-                    size += WHOLE_BYTES if answer.exception() is not None else len(answer.result())
-                    if size > _KEPT_BYTES or answer.exception() is not None:
-                        del self.answers[uri]
+            for wanted, (_, answer) in reversed(list(self.answers.items())):
+                size += answer.size_bytes or 0
+                if size > _KEPT_BYTES or answer.failed:
+                    del self.answers[wanted]
+
+    def reset(self) -> None:
+        """Start again in a new process."""
+        self.answers, self.lock = OrderedDict(), threading.Lock()
 
     def clear(self) -> None:
         with self.lock:
@@ -58,6 +86,7 @@ class _Answers:
 #: Of the process, not of a snapshot: the checkpoints of a job share files, and so do the tasks of a Spark worker. To compare two incremental
 #: checkpoints takes 410 requests; responses per snapshot would take 560.
 _ANSWERS: Final = _Answers()
+after_fork(_ANSWERS.reset)
 
 
 def forget() -> None:
@@ -65,19 +94,24 @@ def forget() -> None:
     _ANSWERS.clear()
 
 
-def read_start(uri: str) -> bytes:
-    """Return the first ``WHOLE_BYTES`` bytes of a file, or all of it if it is shorter.
+def read_kept(uri: str, offset: int, length: int) -> bytes:
+    """Return a range of a file, or less of it if the file ends earlier; the response is kept.
 
     Raises
     ------
     SnapshotNotFoundError
         The file does not exist, or cannot be read for lack of permission.
     """
-    answer, to_fetch = _ANSWERS.claim(uri)
-    with reading(uri):
-        if to_fetch:
-            _fetch({uri: answer})
+    answer = _ANSWERS.request((uri, offset, length))
+    try:
         return answer.result()
+    finally:
+        _ANSWERS.shrink()
+
+
+def read_start(uri: str) -> bytes:
+    """Return the first ``WHOLE_BYTES`` bytes of a file, or all of it if it is shorter; errors as for :func:`read_kept`."""
+    return read_kept(uri, 0, WHOLE_BYTES)
 
 
 def whole_size(uri: str) -> int:
@@ -92,35 +126,43 @@ def whole_size(uri: str) -> int:
     return size if size < WHOLE_BYTES else size_of(uri)
 
 
-def prefetch(uris: Sequence[str]) -> None:
-    """Fetch several files concurrently, so that :func:`read_start` has them; it raises the errors."""
-    unique = list(dict.fromkeys(uris))
-    most = _KEPT_BYTES // WHOLE_BYTES
-    for first in range(0, len(unique), most):
-        claimed = [(uri, _ANSWERS.claim(uri)) for uri in unique[first : first + most]]
-        _fetch({uri: answer for uri, (answer, to_fetch) in claimed if to_fetch})
+def begin(ranges: Iterable[Range]) -> bool:
+    """Request ranges without waiting for them, so that :func:`read_kept` has them, and return True if all of them have arrived.
+
+    As long as many requests are in flight, no more are made.
+    """
+    answers = [_ANSWERS.begin(wanted) for wanted in ranges]
+    return all(answer is not None and answer.size_bytes is not None for answer in answers)
 
 
-def _fetch(answers: Mapping[str, Future[bytes]]) -> None:
-    """Fetch files and set their responses, also on errors: other threads may wait for them."""
-    by_system: dict[Any, dict[str, Future[bytes]]] = {}
-    for uri, answer in answers.items():
-        try:
-            fs, path = file_system(uri)
-        except BaseException as error:  # noqa: BLE001 - raised where the answer is asked for
-            answer.set_exception(error)
-        else:
-            by_system.setdefault(fs, {})[path] = answer
-    for fs, by_path in by_system.items():
-        n = len(by_path)
-        results: Sequence[bytes | BaseException]
-        try:
-            results = fs.cat_ranges(list(by_path), [0] * n, [WHOLE_BYTES] * n, on_error="return")
-        except BaseException as error:  # noqa: BLE001 - raised where the answers are asked for
-            results = [error] * n
-        for answer, result in zip(by_path.values(), results, strict=True):
-            if isinstance(result, BaseException):
-                answer.set_exception(result)
-            else:
-                answer.set_result(bytes(result))
+def take(uri: str, offset: int, length: int) -> RequestedRange:
+    """Return the response for a range, which is requested unless :func:`begin` has done so, and do not keep it."""
+    return _ANSWERS.take((uri, offset, length)) or RequestedRange(uri, offset, length)
+
+
+def prefetch(expected: Mapping[Range, int]) -> None:
+    """Fetch ranges concurrently, so that :func:`read_kept` has them; it raises the errors.
+
+    Parameters
+    ----------
+    expected
+        The ranges, with the number of bytes expected in the response.
+    """
+    waiting: deque[tuple[int, RequestedRange]] = deque()
+    size = 0
+    for wanted, size_bytes in expected.items():
+        while waiting and (len(waiting) >= IN_FLIGHT or size + size_bytes > _MOST_BYTES):
+            size -= _wait(waiting)
+        waiting.append((size_bytes, _ANSWERS.request(wanted)))
+        size += size_bytes
+    while waiting:
+        _wait(waiting)
     _ANSWERS.shrink()
+
+
+def _wait(waiting: deque[tuple[int, RequestedRange]]) -> int:
+    """Wait for the oldest response and return its expected size."""
+    size_bytes, answer = waiting.popleft()
+    with contextlib.suppress(Exception):
+        answer.result()
+    return size_bytes

@@ -7,6 +7,7 @@ so none of these libraries is imported here.
 from __future__ import annotations
 
 import errno
+from concurrent.futures import Future
 from functools import wraps
 from typing import Any, Final
 
@@ -139,6 +140,21 @@ class Storage:
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._target, name)
         return self._guarded(member) if callable(member) else member
+
+    def begin(self, method: str, *args: Any, **kwargs: Any) -> Future[Any] | None:
+        """Call a coroutine method in the event loop of the client without waiting for its result.
+
+        Returns ``None`` if the client has no event loop. Errors of the result are those of the client: see :meth:`result_of`.
+        """
+        if not getattr(self._target, "async_impl", False) or getattr(self._target, "asynchronous", False):
+            return None
+        import asyncio
+
+        return asyncio.run_coroutine_threadsafe(getattr(self._target, method)(*args, **kwargs), self._target.loop)
+
+    def result_of(self, begun: Future[Any]) -> Any:
+        """Wait for the result of a call that has begun; errors are converted like those of other calls."""
+        return self._guarded(begun.result)()
 
     def _guarded(self, call: Any) -> Any:
         @wraps(call)

@@ -14,6 +14,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+def after_fork(reset: Callable[[], object]) -> None:
+    """Call a function in each process that is forked from this one: what waits for threads of this process would wait forever there."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=reset)
+
+
 def in_threads(
     function: Callable[[T], R], items: Iterable[T], threads: int | None = None, *, ahead: int = 8
 ) -> Iterator[R]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
+from typing import Final
 
 from statetool.entries import forms
 from statetool.entries.form import (
@@ -22,11 +24,15 @@ from statetool.errors import FormatError, OptionError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata import OperatorState
 from statetool.formats.state_meta import StateMetaInfo
+from statetool.formats.stream import prefetch
 from statetool.formats.subclasses import learn_header
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 from statetool.snapshot.needed_headers import needed_headers
 from statetool.types.operators import display_name
+
+#: Number of files in an object store up to which each is looked for by a request; for more, directories are listed.
+_MOST_EXPECTED: Final = 64
 
 
 class KeyedInventory:
@@ -85,8 +91,13 @@ class KeyedInventory:
         """Names of the timer states stored in raw keyed state."""
         return frozenset(m.name for s in self.raw_timers for m in s.header().states)
 
+    def _prefetch_headers(self) -> None:
+        """Fetch headers in object stores concurrently, before they are read one by one."""
+        prefetch((head[0], 0, min(head[1], head[0].size_bytes)) for s in self.managed if (head := s.head()) is not None)
+
     def headers(self, *, raw: bool = True) -> Iterator[KeyedHeader]:
         """Read each distinct header again. With ``raw``, include the headers of raw timers."""
+        self._prefetch_headers()
         seen: set[bytes] = set()
         for stored in (*self.managed, *(self.raw_timers if raw else ())):
             identity = stored.identity()
@@ -108,6 +119,7 @@ class KeyedInventory:
     def stored_headers(self) -> Mapping[bytes, int]:
         """The distinct headers of managed state, each with its offset in the file."""
         bases: dict[bytes, int] = {}
+        self._prefetch_headers()
         for stored in self.managed:
             if (description := stored.description()) is not None:
                 bases.setdefault(*description)
@@ -187,6 +199,10 @@ class KeyedInventory:
         FormatError, UnknownSerializerError
             Headers or offsets are damaged, or the key type cannot be determined.
         """
+        if groups is not None:
+            few = list(islice((h for s in self.managed for h in s.needed_files(groups)), _MOST_EXPECTED + 1))
+            if len(few) <= _MOST_EXPECTED:
+                self._around.expect(few)
         return [
             source
             for stored in (*self.managed, *(self.raw_timers if raw else ()))

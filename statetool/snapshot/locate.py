@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
@@ -69,9 +70,12 @@ def has_complete_metadata(path: str) -> bool:
 class Existence:
     """Checks that files exist.
 
-    The first file of a remote directory is requested directly, because it will be read. For further files the directory is listed.
+    The first file of a remote directory is requested directly, because it will be read. For further files the directory is listed, unless
+    they were expected.
     """
 
+    #: Expected files that exist.
+    _found: set[str] = field(default_factory=set)
     _asked: set[str] = field(default_factory=set)
     _listed: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -79,6 +83,8 @@ class Existence:
         """Return True if a file exists."""
         if files.is_local(uri):
             return files.exists(uri)
+        if uri in self._found:
+            return True
         folder = files.parent(uri)
         if folder not in self._asked:
             self._asked.add(folder)
@@ -93,6 +99,17 @@ class Existence:
             except FileNotFoundError:
                 self._listed[folder] = frozenset()
         return uri in self._listed[folder]
+
+    def expect(self, sizes: Mapping[str, int]) -> None:
+        """Look for remote files, given with their sizes, by a request for each, all at the same time. Small files are read."""
+        unknown = {u: n for u, n in sizes.items() if not files.is_local(u) and files.parent(u) not in self._listed}
+        small = [uri for uri, size in unknown.items() if size <= small_files.WHOLE_BYTES]
+        small_files.begin((uri, 0, small_files.WHOLE_BYTES) for uri in small)
+        self._found |= files.existing(uri for uri in unknown if uri not in small)
+        for uri in small:
+            with contextlib.suppress(SnapshotNotFoundError):
+                small_files.read_start(uri)
+                self._found.add(uri)
 
 
 @dataclass(slots=True)
@@ -133,6 +150,11 @@ class Locator:
             case SegmentHandle():
                 return self._stream(self.file_of(handle), handle.start, handle.size_bytes)
         raise UnsupportedError(f"a stream handle of kind {type(handle).__name__} inside another one")
+
+    def expect(self, handles: Iterable[StreamHandle]) -> None:
+        """Look for the files of a few handles at the same time, if no file was moved; :meth:`resolve` looks for one after another."""
+        if self.tries_paths_first and isinstance(self.exists, Existence):
+            self.exists.expect({h.path: h.size_bytes for h in handles if isinstance(h, FileHandle)})
 
     def file_of(self, handle: FileHandle | RelativeFileHandle | SegmentHandle) -> str:
         """Return the location of the file of a stream; errors as for :meth:`resolve`."""

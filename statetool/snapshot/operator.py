@@ -82,6 +82,7 @@ class OperatorInventory:
             max_parallelism=self.state.max_parallelism,
             types=self.types,
             resolve=self.resolve,
+            expect=self._locator.expect,
             metadata_file=self._locator.metadata_file,
             given_key=self._given_key,
             learned=self._learned.get("keyed", ()),

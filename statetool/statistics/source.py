@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.columns.values import StateLayout, big_endian, split_list
-from statetool.entries.form import EntryRequest, KeyGroupReader
+from statetool.entries.form import ALL_ENTRIES, EntryRequest, KeyGroupReader
 from statetool.entries.keys import SplitKeys, split_keys
 from statetool.errors import UNREAD, StatetoolError
 from statetool.formats.compression import packed_size
@@ -48,6 +48,9 @@ class MeasureTask:
     ttl_ms: int | None
     sample_bytes: int
     field_names: Columns = ()
+
+    def reads(self) -> tuple[KeyGroupReader, EntryRequest]:
+        return self.source, ALL_ENTRIES
 
 
 @dataclass(slots=True)
@@ -130,7 +133,7 @@ def measure(task: MeasureTask) -> Measured:
 
 def _measure(task: MeasureTask) -> Measured:
     meter = _Meter(task)
-    request = EntryRequest(whole_keys=meter.measured.keys_known)
+    request = EntryRequest(whole_keys=meter.measured.keys_known, reads_on=True)
     for batch in task.source.batches(request):
         try:
             meter.add(batch)

@@ -21,6 +21,7 @@ from statetool.columns.arrays import as_numpy
 from statetool.columns.python_values import as_python, number_of
 from statetool.columns.storable import is_plain, store_empty_structs
 from statetool.columns.text_schemas import avro_schema
+from statetool.entries.ahead import in_threads_ahead
 from statetool.errors import MissingDependencyError, OptionError, TargetExistsError
 from statetool.io.files import exists, file_system
 from statetool.io.targets import writing
@@ -152,7 +153,7 @@ def export_scan(
         "jsonl": jsonl_style,
     }[style]()
     return export_splits(
-        scan.splits, scan.schema, place, own, by, run=lambda write, splits: in_threads(write, splits, threads)
+        scan.splits, scan.schema, place, own, by, run=lambda write, splits: in_threads_ahead(write, splits, threads)
     )
 
 

@@ -12,7 +12,6 @@ from typing_extensions import assert_never
 
 from statetool.columns.arrays import as_arrow
 from statetool.columns.batches import split_to_limits
-from statetool.entries.form import EntryRequest
 from statetool.errors import FormatError, StatetoolError
 from statetool.io.glibc import keep_freed_memory
 from statetool.kernels.ahead import compile_together
@@ -32,8 +31,13 @@ _KERNELS: Final = (
 )  # fmt: skip
 
 
-def read_split(split: Split) -> Iterator[pa.RecordBatch]:
+def read_split(split: Split, *, reads_on: bool = False) -> Iterator[pa.RecordBatch]:
     """Read the rows of one split. Batches have up to 65,536 rows and 32 MiB (or one larger row).
+
+    Parameters
+    ----------
+    reads_on
+        Whether all rows will be read, so that their bytes may be requested from an object store at once.
 
     Raises
     ------
@@ -44,7 +48,7 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
     try:
         match split:
             case KeyedSplit():
-                yield from _read_keyed(split)
+                yield from _read_keyed(split, reads_on=reads_on)
             case ElementSplit():
                 for n, columns in element_rows(split):
                     columns = split.kind.rows(columns, split.spec.options)
@@ -59,15 +63,9 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
         raise error.at(operator=split.spec.operator, file=split.file) from None
 
 
-def _read_keyed(split: KeyedSplit) -> Iterator[pa.RecordBatch]:
+def _read_keyed(split: KeyedSplit, *, reads_on: bool) -> Iterator[pa.RecordBatch]:
     spec, kind = split.spec, split.kind
-    request = EntryRequest(
-        states=spec.states,
-        keys=spec.keys if kind.stored_by_key else None,
-        whole_keys=kind.whole_keys,
-        batch_bytes=_BATCH_BYTES,
-        memory_bytes=spec.memory_bytes,
-    )
+    request = split.request(_BATCH_BYTES, reads_on=reads_on)
     header = split.source.header()
     if kind.view is not None:
         check_view(kind.view, spec.states, {meta.name: meta for meta in header.states})

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from statetool.columns.companions import SUFFIXES, column_fields, has_scales
 from statetool.columns.map_keys import has_map
+from statetool.entries.ahead import one_after_another
 from statetool.entries.form import MEMORY_BYTES
 from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.channel_state import Side
@@ -55,8 +56,9 @@ class TableScan:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read all splits in this process, one after another."""
-        for split in self.splits:
-            yield from read_split(split)
+        for number, split in enumerate(one_after_another(self.splits)):
+            # The reader of the first split may stop after a sample.
+            yield from read_split(split, reads_on=number > 0)
 
     def reader(self) -> pa.RecordBatchReader:
         """Return a reader of all rows, which can be consumed once. Memory is bounded by that of a few batches."""

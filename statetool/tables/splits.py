@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from statetool.entries.form import KeyGroupReader, size_of
+from statetool.entries.form import BATCH_BYTES, EntryRequest, KeyGroupReader, size_of
 from statetool.formats.channel_state import Channel
 from statetool.formats.stream import Stream
 from statetool.tables.kind import ElementKind, KeyedKind, TableSpec
@@ -26,6 +26,20 @@ class KeyedSplit:
     @property
     def size_bytes(self) -> int:
         return size_of(self.source)
+
+    def request(self, batch_bytes: int = BATCH_BYTES, *, reads_on: bool = False) -> EntryRequest:
+        """Return the entries to read."""
+        return EntryRequest(
+            states=self.spec.states,
+            keys=self.spec.keys if self.kind.stored_by_key else None,
+            whole_keys=self.kind.whole_keys,
+            batch_bytes=batch_bytes,
+            memory_bytes=self.spec.memory_bytes,
+            reads_on=reads_on,
+        )
+
+    def reads(self) -> tuple[KeyGroupReader, EntryRequest]:
+        return self.source, self.request()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

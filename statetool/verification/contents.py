@@ -33,7 +33,7 @@ def _check_entries(check: EntryCheck, source: KeyGroupReader, state: str | None 
     """Check a source; if it cannot be read, check its halves, down to single key groups, and single states in those."""
     if check.full:
         return
-    request = EntryRequest(states=None if state is None else (state,))
+    request = EntryRequest(states=None if state is None else (state,), reads_on=True)
     before = check.result.copy()
     try:
         header = source.header()

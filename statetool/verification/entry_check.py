@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from statetool.columns.values import StateLayout
-from statetool.entries.form import KeyGroupReader
+from statetool.entries.form import ALL_ENTRIES, EntryRequest, KeyGroupReader
 from statetool.entries.keys import split_keys
 from statetool.entries.selection import TIMESTAMP_BYTES
 from statetool.errors import UNREAD, DecodeError, FormatError, StatetoolError, UnsupportedError
@@ -47,6 +47,9 @@ class ContentTask:
     deep: bool
     most: int
     formula: HashFormula | None = None
+
+    def reads(self) -> tuple[KeyGroupReader, EntryRequest] | None:
+        return None if isinstance(self.part, ElementSplit) else (self.part, ALL_ENTRIES)
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from statetool.errors import FormatError, several
 from statetool.formats.metadata.properties import read_properties, trailing_bytes
 from statetool.io import files
 from statetool.io.deletion import check_deletion
-from statetool.io.listing import FoundFile, stat
+from statetool.io.listing import FileStats, FoundFile
 from statetool.io.threads import in_threads
 from statetool.snapshot.inventory import Inventory
 from statetool.verification.lost_timers import lost_timers
@@ -152,11 +152,12 @@ class _Plan:
         from statetool.verification.content_plan import ContentPlanner
 
         found_files: dict[str, FoundFile | None] = {}
+        stats = FileStats()
 
         def find(uri: str) -> FoundFile | None:
             place = files.canonical(uri)
             if place not in found_files:
-                found_files[place] = stat(place)
+                found_files[place] = stats(place)
             return found_files[place]
 
         self.problems: list[Problem] = []

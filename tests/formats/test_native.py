@@ -26,8 +26,8 @@ from statetool.formats.keyed.native import read_native
 from statetool.formats.keyed.rocksdb import RocksDatabase
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.stored_blocks import StoredBlocks
-from statetool.formats.keyed.tables import Tables
-from statetool.formats.stream import Stream
+from statetool.formats.keyed.tables import Tables, TableSlices
+from statetool.formats.stream import AHEAD_BYTES, Stream
 from statetool.io.files import BYTES_READ
 from statetool.kernels.arrays import frozen
 from statetool.kernels.checksums import CRC32C
@@ -192,7 +192,7 @@ def compare(files: DatabaseFiles, *, limit: int) -> int:
     for family in own.families:
         for low, high in ((b"\0", b"\xff"), (b"\3", b"\7")):
             wanted = pairs(rocks.slices(family, low, high, 1 << 20))
-            assert pairs(own.slices(own.open_range(family, low, high), low, high, limit)) == wanted
+            assert pairs(TableSlices(own.open_range(family, low, high), low, high, limit, AHEAD_BYTES)) == wanted
             n += len(wanted)
     return n
 

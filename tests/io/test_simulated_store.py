@@ -7,11 +7,15 @@ from contextlib import contextmanager
 
 import pytest
 
+import statetool
+from statetool.errors import SnapshotNotFoundError
 from tests.perf.simulated_bench import COMMANDS, FEW_FILES, FILES, load_newest, measure, rows
-from tests.support.servers.simulated_store import World, simulated_store
+from tests.support.servers.simulated_store import SimulatedFileSystem, World, simulated_store
 from tests.support.snapshots.simulated import (
     ENTRIES_OF_TABLE,
     FILES_OF_SUBTASK,
+    KEY,
+    OPERATORS,
     STATES,
     TABLE_BYTES,
     add_checkpoint,
@@ -40,8 +44,30 @@ def test_the_table_has_every_command() -> None:
     assert rows().keys() == COMMANDS.keys()
 
 
+def test_one_key_waits_for_six_requests() -> None:
+    _, at_many, chain = rows()["one key of one state"]
+    assert chain <= 6
+    assert at_many <= 20
+
+
+def test_files_of_one_key_are_found_where_they_were_moved(few: World) -> None:
+    expected = load_newest()[OPERATORS[0]].to_arrow("s0", keys=[KEY])
+    few.requests.clear()
+    load_newest()[OPERATORS[0]].to_arrow("s0", keys=[KEY])
+    (moved,) = {path for _, path, _, _ in few.requests if path.endswith("000001.sst")}
+    folder, _, name = moved.rpartition("/")
+    del few.folders[folder][name]
+    few.add(f"bucket/elsewhere/shared/{name}", few.objects.pop(moved))
+    few.add("bucket/elsewhere/chk-2/_metadata", few.objects["bucket/job/chk-2/_metadata"])
+    opened = statetool.load("sim://bucket/elsewhere/chk-2", uids=list(OPERATORS))
+    assert opened[OPERATORS[0]].to_arrow("s0", keys=[KEY]).equals(expected)
+    with pytest.raises(SnapshotNotFoundError, match=moved):
+        load_newest()[OPERATORS[0]].to_arrow("s0", keys=[KEY])
+
+
 def test_requests_are_those_of_the_table(few: World) -> None:
     for command, (expected, _, chain) in rows().items():
+        SimulatedFileSystem.clear_instance_cache()  # a command runs in a new process
         cost = measure(command, few)
         assert expected - _WARM <= cost.requests <= expected, command
         assert cost.chain <= chain, command

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,8 +17,8 @@ from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.rocksdb import RocksDatabase
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.tables import Prefixes, Tables
-from statetool.formats.stream import Stream
+from statetool.formats.keyed.tables import Prefixes, Tables, TableSlices
+from statetool.formats.stream import AHEAD_BYTES, Stream, prefetch
 from statetool.io import files as io_files
 
 _MOST_OPEN: Final = 2
@@ -62,15 +62,29 @@ class Database:
                 f"{_listed(expected - stored)}"
             ).at(file=self.name)
 
+    def prefetch(self, states: Iterable[str], ranges: Sequence[tuple[bytes, bytes]]) -> None:
+        """Fetch concurrently what :meth:`slices` reads from an object store to open the files of states for ranges of keys."""
+        if self.tables is not None:
+            prefetch(self.tables.opening_parts(map(family_name, states), ranges))
+
     def slices(
-        self, state: str, low: bytes, high: bytes, limit: int, prefixes: Prefixes | None = None
-    ) -> Iterator[Slice]:
+        self,
+        state: str,
+        low: bytes,
+        high: bytes,
+        limit: int,
+        prefixes: Prefixes | None = None,
+        *,
+        ahead_bytes: int = AHEAD_BYTES,
+    ) -> Iterable[Slice]:
         """Return the entries of a state with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time.
 
         Parameters
         ----------
         prefixes
             Prefixes of the keys to read. Entries of other keys may be missing, or returned although they were replaced.
+        ahead_bytes
+            Maximum number of bytes to request from an object store before they are needed.
 
         Raises
         ------
@@ -86,7 +100,7 @@ class Database:
             else:
                 if prefixes is not None:
                     tables = [(file, table.restricted(prefixes.wanted(table))) for file, table in tables]
-                return self.tables.slices(tables, low, high, limit)
+                return TableSlices(tables, low, high, limit, ahead_bytes)
         return self._by_rocksdb().slices(column_family, low, high, limit)
 
 

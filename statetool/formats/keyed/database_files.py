@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from statetool.formats.stream import Stream
+from statetool.formats.stream import Part, Stream, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,11 @@ class DatabaseFiles:
     def size_bytes(self) -> int:
         """Total bytes of all files."""
         return sum(s.size_bytes for _, s in self.files)
+
+    @property
+    def first_parts(self) -> list[Part]:
+        """What must be read before the table files are known."""
+        return list(whole(s for name, s in self.files if name == "CURRENT" or name.startswith("MANIFEST-")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ Follows ``RocksIncrementalSnapshotStrategy`` and ``RocksDBIncrementalRestoreOper
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -23,12 +24,14 @@ import numpy as np
 
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.complete import complete_keys
-from statetool.formats.keyed.database import open_database
+from statetool.formats.keyed.database import family_name, open_database
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.tables import Prefixes
+from statetool.formats.keyed.tables import Prefixes, TableSlices, begin_tables
+from statetool.formats.stream import AHEAD_BYTES
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import frozen
 from statetool.kernels.runs import gather, spans_size
@@ -49,6 +52,7 @@ def read_native(
     whole_keys: bool,
     keys: Sequence[bytes] | None = None,
     batch_bytes: int = BATCH_BYTES,
+    reads_on: bool = False,
 ) -> Iterator[EntryBatch]:
     """Read the entries of some states in some key groups.
 
@@ -70,6 +74,8 @@ def read_native(
         Encoded keys to read; entries of other keys may be returned too.
     batch_bytes
         Target size of a batch in bytes; larger only if entries have to stay together.
+    reads_on
+        Whether all batches will be read, so that their bytes may be requested from an object store at once.
 
     Raises
     ------
@@ -81,20 +87,62 @@ def read_native(
     database = open_database(files)
     database.check_states(ids)
     limit = max(_LEAST_SLICE, batch_bytes // max(1, len(state_ids)))
+    ahead_bytes = AHEAD_BYTES // max(1, len(state_ids)) if whole_keys else AHEAD_BYTES
     key_of = key_finder(header.key, prefix)
-    for low, high in key_ranges(key_groups, keys, prefix):
-        slices = {i: database.slices(header.states[i].name, low, high, limit) for i in state_ids}
-        if whole_keys:
-            # Composite keys sort by key first: no key's bytes are a prefix of another key's.
-            for parts in complete_keys([_Source(i, state_slices, key_of) for i, state_slices in slices.items()]):
-                yield batch_of_slices(parts, prefix, database.name)
-        else:
-            for i, state_slices in slices.items():
-                try:
-                    for part in state_slices:
-                        yield batch_of_slices([(i, part)], prefix, database.name)
-                except StatetoolError as error:
-                    raise error.at(state=header.states[i].name) from error.__cause__
+    ranges = list(key_ranges(key_groups, keys, prefix))
+    database.prefetch((header.states[i].name for i in state_ids), ranges)
+    for low, high in ranges:
+        slices = {
+            i: database.slices(header.states[i].name, low, high, limit, ahead_bytes=ahead_bytes) for i in state_ids
+        }
+        tables = [part for part in slices.values() if isinstance(part, TableSlices) and part.reads_ahead]
+        try:
+            if reads_on:
+                _begin(tables)
+            if whole_keys:
+                for of_state in tables:
+                    of_state.begin_first()
+                # Composite keys sort by key first: no key's bytes are a prefix of another key's.
+                for parts in complete_keys([_Source(i, iter(part), key_of) for i, part in slices.items()]):
+                    yield batch_of_slices(parts, prefix, database.name)
+            else:
+                for i, state_slices in slices.items():
+                    try:
+                        for part in state_slices:
+                            yield batch_of_slices([(i, part)], prefix, database.name)
+                    except StatetoolError as error:
+                        raise error.at(state=header.states[i].name) from error.__cause__
+                    _begin(tables)
+        finally:
+            for state_slices in tables:
+                state_slices.close()
+
+
+def begin_native(
+    files: DatabaseFiles,
+    header: KeyedHeader,
+    states: Iterable[str],
+    key_groups: Iterable[int],
+    *,
+    prefix: int,
+    keys: Sequence[bytes] | None = None,
+) -> None:
+    """Make the first requests of :func:`read_native` to an object store, as far as their answers to earlier calls allow.
+
+    Raises
+    ------
+    FormatError
+        As for :func:`read_native`.
+    """
+    names = {family_name(m.name) for m in header.states if m.name in set(states)}
+    with suppress(UnsupportedManifestError):
+        begin_tables(files, sorted(names), list(key_ranges(key_groups, keys, prefix)))
+
+
+def _begin(tables: Iterable[TableSlices]) -> None:
+    """Request bytes of all tables before they are needed, those that are read first before others."""
+    for part in tables:
+        part.begin()
 
 
 def read_keys(
@@ -114,9 +162,11 @@ def read_keys(
     database = open_database(files)
     database.check_states(m.name for m in header.states)
     limit = max(_LEAST_SLICE, BATCH_BYTES // max(1, len(header.states)))
+    ranges = list(key_ranges({group for group, _ in keys}, None, prefix))
+    database.prefetch((m.name for m in header.states), ranges)
     for i, meta in enumerate(header.states):
         prefixes = key_prefixes(keys, prefix, timers=meta.kind == "timers")
-        for low, high in key_ranges({group for group, _ in keys}, None, prefix):
+        for low, high in ranges:
             for part in database.slices(meta.name, low, high, limit, prefixes):
                 yield batch_of_slices([(i, part)], prefix, database.name)
 

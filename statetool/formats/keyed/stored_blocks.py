@@ -156,6 +156,16 @@ def _uncompress(kind: int, body: memoryview, target: memoryview) -> int:
     return len(block)
 
 
+def joined_ranges(offsets: Int64s, sizes: Int64s) -> list[tuple[int, int]]:
+    """Return offset and length of the ranges of a remote file that contain ascending ranges, without long gaps."""
+    edges = np.concatenate(
+        [[0], np.flatnonzero(offsets[1:] - offsets[:-1] - sizes[:-1] > _FAR_GAP) + 1, [len(offsets)]]
+    )
+    first, last = edges[:-1], edges[1:] - 1
+    lengths = offsets[last] + sizes[last] - offsets[first]
+    return list(zip(offsets[first].tolist(), lengths.tolist(), strict=True)) if len(offsets) else []
+
+
 def _read_ranges(f: Reader, stream: Stream, offsets: Int64s, sizes: Int64s, *, gap: int) -> tuple[Bytes, Int64s]:
     """Read ascending ranges, joining those at most ``gap`` bytes apart into one read; return the bytes and the start of each range."""
     if not len(offsets):

@@ -22,8 +22,8 @@ import numpy as np
 from statetool.errors import FormatError
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import UnsupportedManifestError
-from statetool.formats.keyed.stored_blocks import Reader, StoredBlocks, uncompress
-from statetool.formats.stream import OpenStream, ReadAhead, Stream
+from statetool.formats.keyed.stored_blocks import Reader, StoredBlocks, joined_ranges, uncompress
+from statetool.formats.stream import OpenStream, Part, ReadAhead, Stream
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.blocks import BAD_SHARED, BLOCK_MESSAGES, TRAILER_BYTES, decode_index, read_varint
@@ -81,14 +81,19 @@ class Blocks:
         return bytes(self.keys[self.key[index] : self.key_end[index]])
 
 
+def tail_of(stream: Stream) -> Part:
+    """Return the last bytes of a remote file, which usually contain the index; those of a small file are not needed separately."""
+    start = max(0, stream.size_bytes - _TAIL_BYTES) if stream.is_far and not stream.is_small else stream.size_bytes
+    return stream, start, stream.size_bytes - start
+
+
 class _Tail:
     """Reader of an open file. The last bytes of a remote file, where each read is a request, are read once."""
 
     def __init__(self, f: OpenStream) -> None:
         self._f = f
-        size = f.stream.size_bytes
-        self._start = max(0, size - _TAIL_BYTES) if f.stream.is_far and not f.stream.is_small else size
-        self._bytes = f.read_at(self._start, size - self._start)
+        _, self._start, length = tail_of(f.stream)
+        self._bytes = f.read_kept(self._start, length)
 
     def read_at(self, offset: int, length: int) -> memoryview:
         """Read exactly ``length`` bytes from ``offset`` on."""
@@ -122,6 +127,8 @@ class SortedTable:
                 raise error.at(file=stream.file) from None
         raw = properties.get(b"rocksdb.raw.key.size", 0) + properties.get(b"rocksdb.raw.value.size", 0)
         self._ahead: ReadAhead | None = None
+        #: The stream with what is read ahead.
+        self._opened: OpenStream | None = None
         #: Bytes of keys and values per byte of data blocks.
         self.expansion = max(1.0, raw / max(1, properties.get(b"rocksdb.data.size", 0)))
 
@@ -217,15 +224,40 @@ class SortedTable:
             offset=where[:n].copy(), size=length[:n].copy(),
         )  # fmt: skip
 
-    def reading_ahead(self, high: bytes, most_bytes: int) -> SortedTable:
-        """Return the table for one ascending read of keys below ``high``, which fetches up to ``most_bytes`` at once if it is remote."""
+    def reading_ahead(self, low: bytes, high: bytes, most_bytes: int) -> SortedTable:
+        """Return the table for one ascending read of keys from ``low`` to ``high``, which requests up to ``most_bytes`` ahead if it is remote."""
         if not self.stream.is_far or self.stream.is_small or not len(self.blocks.size):
             return self
-        last = min(self.blocks.first_not_before(high), len(self.blocks.size) - 1)
+        wanted = slice(self.blocks.first_not_before(low), self.blocks.first_not_before(high) + 1)
+        ranges = joined_ranges(self.blocks.offset[wanted], self.blocks.size[wanted] + TRAILER_BYTES)
         table = copy(self)
-        end = int(self.blocks.offset[last] + self.blocks.size[last]) + TRAILER_BYTES
-        table._ahead = ReadAhead(self.stream, end, most_bytes)
+        table._ahead = ReadAhead(self.stream, ranges, most_bytes)
+        table._opened = self.stream.open(table._ahead)
         return table
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether it reads ahead: it is large, and in an object store."""
+        return self._ahead is not None
+
+    def begin(self) -> None:
+        """Request bytes of one that reads ahead before they are needed."""
+        if self._ahead is not None:
+            self._ahead.begin()
+
+    def request(self, numbers: Int64s) -> None:
+        """Request the data blocks that are read next, in one range; only for one that reads ahead."""
+        if self._ahead is not None:
+            first, last = int(numbers[0]), int(numbers[-1])
+            at = int(self.blocks.offset[first])
+            end = int(self.blocks.offset[last] + self.blocks.size[last]) + TRAILER_BYTES
+            if len(joined_ranges(self.blocks.offset[numbers], self.blocks.size[numbers] + TRAILER_BYTES)) == 1:
+                self._ahead.request(self.stream.start + at, end - at)
+
+    def close(self) -> None:
+        """Give up all requests of one that reads ahead."""
+        if self._ahead is not None:
+            self._ahead.close()
 
     def restricted(self, wanted: Mask) -> SortedTable:
         """Return the table with some of its blocks."""
@@ -241,7 +273,7 @@ class SortedTable:
         FormatError
             Damaged; with file and offset of the block.
         """
-        with nullcontext(self._ahead) if self._ahead is not None else self.stream.open() as f:
+        with nullcontext(self._opened) if self._opened is not None else self.stream.open() as f:
             return StoredBlocks.read(
                 f, self.stream, self.blocks.offset[numbers], self.blocks.size[numbers], self.checksum
             )

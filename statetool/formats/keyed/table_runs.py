@@ -66,6 +66,8 @@ def read_blocks(wanted: Sequence[tuple[SortedTable, Int64s]]) -> list[tuple[Run,
     """
     if not wanted:
         return []
+    for table, numbers in wanted:
+        table.request(numbers)
     files = [table.stored(numbers) for table, numbers in wanted]
     edges = np.cumsum([0, *(len(f.sizes) for f in files)])
     plain, starts, ends = uncompress(files)

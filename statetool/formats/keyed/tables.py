@@ -22,9 +22,9 @@ from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import TableFile, open_manifest, table_streams
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.table_file import SortedTable
+from statetool.formats.keyed.table_file import SortedTable, tail_of
 from statetool.formats.keyed.table_runs import Run, read_runs
-from statetool.formats.stream import prefetch
+from statetool.formats.stream import Part, begin, prefetch, whole
 from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.blocks import BLOCK_MESSAGES
 from statetool.kernels.codes import OK
@@ -33,9 +33,6 @@ from statetool.kernels.runs import MERGE, merge_runs, newest
 _Number = TypeVar("_Number", np.int64, np.uint64)
 _MOST_TABLES: Final = 32
 _CUTS: Final = 16
-#: Bytes of all remote files of a range that are fetched ahead, and of one file with one request. Requests of 4 to 8 MiB cost least.
-_AHEAD_BYTES: Final = 96 << 20
-_MOST_AHEAD: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ class Tables:
     def __init__(self, files: DatabaseFiles) -> None:
         self.name = files.name
         self._streams = table_streams(files)
-        prefetch(s for n, s in files.files if n == "CURRENT" or n.startswith("MANIFEST-"))
+        prefetch(files.first_parts)
         current = self._whole("CURRENT")
         if not re.fullmatch(rb"MANIFEST-\d{6,20}\n?", current):
             raise FormatError(f"CURRENT does not name a manifest: {current[:40]!r}").at(
@@ -116,31 +113,95 @@ class Tables:
         ------
         FormatError, UnsupportedManifestError
         """
-        files = [f for f in self.families[column_family] if f.smallest < high and f.largest >= low]
-        prefetch(self._streams[f.name] for f in files)
+        files = self._files_between(column_family, low, high)
+        prefetch(self._opening_parts(files))
         return [(f, self._table(f)) for f in files]
 
-    def slices(
-        self, tables: list[tuple[TableFile, SortedTable]], low: bytes, high: bytes, limit: int
-    ) -> Iterator[Slice]:
-        """Yield the entries of files with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time.
+    def opening_parts(self, column_families: Iterable[str], ranges: Sequence[tuple[bytes, bytes]]) -> list[Part]:
+        """Return what :meth:`open_range` reads for ranges of keys in column families."""
+        return [
+            part
+            for name in column_families
+            for low, high in ranges
+            for part in self._opening_parts(self._files_between(name, low, high))
+        ]
 
-        Raises
-        ------
-        FormatError
-            Damaged.
-        """
-        share = min(_MOST_AHEAD, _AHEAD_BYTES // max(1, len(tables)))
-        tables = [(file, table.reading_ahead(high, share)) for file, table in tables]
-        start, behind = low, False
-        for bound in [*range_bounds(tables, low, high, limit), None]:
-            stop = high if bound is None else bound
-            runs = runs_between(tables, start, stop, behind_low=behind, with_high=bound is not None)
-            if runs:
-                entries = merge_slice(runs, final=bound is None)
-                if len(entries):
-                    yield entries
-            start, behind = stop, True
+    def _files_between(self, column_family: str, low: bytes, high: bytes) -> list[TableFile]:
+        return [f for f in self.families[column_family] if f.smallest < high and f.largest >= low]
+
+    def _opening_parts(self, files: Iterable[TableFile]) -> Iterator[Part]:
+        """Yield small files as a whole, and the ends of large ones that are not open."""
+        for file in files:
+            stream = self._streams[file.name]
+            if stream.is_small:
+                yield from whole([stream])
+            elif file.name not in self._tables:
+                yield tail_of(stream)
+
+
+def begin_tables(files: DatabaseFiles, column_families: Iterable[str], ranges: Sequence[tuple[bytes, bytes]]) -> None:
+    """Make the first requests for ranges of keys to an object store, as far as their answers to earlier calls allow.
+
+    Raises
+    ------
+    FormatError, UnsupportedManifestError
+    """
+    if begin(files.first_parts):
+        tables = Tables(files)
+        begin(tables.opening_parts((name for name in column_families if name in tables.families), ranges))
+
+
+class TableSlices:
+    """Entries of table files with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time; read once.
+
+    Raises
+    ------
+    FormatError
+        Damaged.
+    """
+
+    def __init__(
+        self, tables: Sequence[tuple[TableFile, SortedTable]], low: bytes, high: bytes, limit: int, ahead_bytes: int
+    ) -> None:
+        share = ahead_bytes // max(1, len(tables))
+        self._tables = [(file, table.reading_ahead(low, high, share)) for file, table in tables]
+        self._low, self._high = low, high
+        self._bounds = range_bounds(self._tables, low, high, limit)
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether large files are in an object store."""
+        return any(table.reads_ahead for _, table in self._tables)
+
+    def begin(self) -> None:
+        """Request bytes from an object store before they are needed."""
+        for _, table in self._tables:
+            table.begin()
+
+    def begin_first(self) -> None:
+        """Request the bytes of the first slice."""
+        stop = self._bounds[0] if self._bounds else self._high
+        for table, numbers in blocks_between(self._tables, self._low, stop, with_high=bool(self._bounds)):
+            table.request(numbers)
+
+    def close(self) -> None:
+        """Give up all requests."""
+        for _, table in self._tables:
+            table.close()
+
+    def __iter__(self) -> Iterator[Slice]:
+        start, behind = self._low, False
+        try:
+            for bound in [*self._bounds, None]:
+                stop = self._high if bound is None else bound
+                runs = runs_between(self._tables, start, stop, behind_low=behind, with_high=bound is not None)
+                if runs:
+                    entries = merge_slice(runs, final=bound is None)
+                    if len(entries):
+                        yield entries
+                start, behind = stop, True
+        finally:
+            self.close()
 
 
 def runs_between(
@@ -159,7 +220,21 @@ def runs_between(
     wanted
         Selects the blocks of a file to read; ``None`` for all in the range.
     """
-    needed: list[tuple[SortedTable, Int64s]] = []
+    needed = list(blocks_between(tables, low, high, behind_low=behind_low, with_high=with_high, wanted=wanted))
+    runs = [run.between(low, high, behind_low=behind_low, with_high=with_high) for run in read_runs(needed)]
+    return [(run, table) for run, (table, _) in zip(runs, needed, strict=True) if len(run.key)]
+
+
+def blocks_between(
+    tables: Sequence[tuple[TableFile, SortedTable]],
+    low: bytes,
+    high: bytes,
+    *,
+    behind_low: bool = False,
+    with_high: bool = False,
+    wanted: Callable[[SortedTable], Mask] | None = None,
+) -> Iterator[tuple[SortedTable, Int64s]]:
+    """Yield files with the indexes of their blocks that :func:`runs_between` reads."""
     for file, table in tables:
         if file.largest < low or file.smallest > high:
             continue
@@ -171,9 +246,7 @@ def runs_between(
         if wanted is not None:
             numbers = numbers[wanted(table)[first:last]]
         if len(numbers):
-            needed.append((table, numbers))
-    runs = [run.between(low, high, behind_low=behind_low, with_high=with_high) for run in read_runs(needed)]
-    return [(run, table) for run, (table, _) in zip(runs, needed, strict=True) if len(run.key)]
+            yield table, numbers
 
 
 def range_bounds(tables: Sequence[tuple[TableFile, SortedTable]], low: bytes, high: bytes, limit: int) -> list[bytes]:

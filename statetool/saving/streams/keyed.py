@@ -82,7 +82,9 @@ class CarriedEntries:
             ids = self._new_ids(header)
             new_groups = _NewGroups(header, source.context.max_parallelism, self.max_parallelism, self.formula)
             whole_keys = any(c.needs_whole_keys for c in self.conversions.values())
-            request = EntryRequest(states=tuple(self.ids), batch_bytes=_BATCH_BYTES, whole_keys=whole_keys)
+            request = EntryRequest(
+                states=tuple(self.ids), batch_bytes=_BATCH_BYTES, whole_keys=whole_keys, reads_on=True
+            )
             for batch in source.batches(request):
                 if (ids[batch.state] < 0).any():
                     batch = batch.take(np.flatnonzero(ids[batch.state] >= 0))

@@ -76,6 +76,11 @@ class World:
         return most
 
 
+def add_file(world: World, path: str, data: bytes) -> None:
+    """Add an object with these bytes."""
+    world.add(path, SimulatedObject(len(data), lambda start, end: data[start:end]))
+
+
 class SimulatedFileSystem(AsyncFileSystem):  # type: ignore[misc]
     """File system over the current :class:`World`."""
 

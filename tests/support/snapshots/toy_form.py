@@ -108,6 +108,9 @@ class ToySource:
         with error_context(self):
             return header_of_task(self.raw_header(), self.stream.start + _HEAD.size, self.context)
 
+    def begin(self, request: EntryRequest) -> bool:
+        return True
+
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         for r in self.ranges:
             with error_context(self):
