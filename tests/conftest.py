@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE, unpack
+from tests.support.spark.jvm import SHORT_LIVED
 from tests.support.spark.lakes import submit_options
 
 # Tests read little data, but must exercise the code used for large data (for the other way see .ci/uncompiled, tests/kernels/test_jit.py).
@@ -199,10 +200,8 @@ def spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
     """One local session for all tests."""
     from statetool.spark.session import local_session
 
-    # Queries are short: the JVM's second compiler and its collector threads would take cores away from the tests.
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     lakes = submit_options(tmp_path_factory.mktemp("lakes")) if pytestconfig.getoption("--lakes") else ""
-    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{quick}" {lakes} pyspark-shell')
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{SHORT_LIVED}" {lakes} pyspark-shell')
     session = local_session(cores="2", name="statetool tests")
     session.conf.set("spark.sql.shuffle.partitions", "2")
     session.sparkContext.setLogLevel("ERROR")

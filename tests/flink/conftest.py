@@ -26,11 +26,39 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out combinations of a release and a snapshot kind (marker ``case``) that the corpus does not have."""
-    absent = [item for item in items if isinstance(item, pytest.Function) and not _has_case(item)]
+    """Leave out combinations of a release and a snapshot kind (marker ``case``) that the corpus does not have, and those out of turn."""
+    absent = {item for item in items if isinstance(item, pytest.Function) and not _has_case(item)}
+    absent |= _out_of_turn([item for item in items if isinstance(item, pytest.Function) and item not in absent])
     if absent:
-        config.hook.pytest_deselected(items=absent)
-        items[:] = [item for item in items if item not in set(absent)]
+        config.hook.pytest_deselected(items=list(absent))
+        items[:] = [item for item in items if item not in absent]
+
+
+def _out_of_turn(items: list[pytest.Function]) -> set[pytest.Function]:
+    """Return tests with the marker ``in_turn`` of all releases but one, for each combination of their other parameters.
+
+    All pairs of two parameters run, and so do all pairs of a parameter and a release: each number in the marker shifts the releases by one.
+    """
+    releases: dict[tuple[object, ...], list[pytest.Function]] = {}
+    numbers: dict[tuple[object, ...], dict[str, int]] = {}
+    for item in items:
+        if item.get_closest_marker("in_turn"):
+            values = {name: repr(value) for name, value in item.callspec.params.items() if name != "flink"}
+            releases.setdefault((item.path, item.originalname, *sorted(values.items())), []).append(item)
+            for name, value in values.items():
+                seen = numbers.setdefault((item.path, item.originalname, name), {})
+                seen.setdefault(value, len(seen))
+    out = set()
+    for same in releases.values():
+        (first, *_), marker = same, same[0].get_closest_marker("in_turn")
+        assert marker is not None
+        turn = sum(marker.args)
+        for mark in first.iter_markers("parametrize"):
+            # Arguments that are parametrized together count once.
+            name = mark.args[0].split(",")[0] if isinstance(mark.args[0], str) else mark.args[0][0]
+            turn += numbers[first.path, first.originalname, name][repr(first.callspec.params[name])]
+        out |= {item for i, item in enumerate(same) if i != turn % len(same)}
+    return out
 
 
 def _has_case(item: pytest.Function) -> bool:

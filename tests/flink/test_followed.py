@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import statetool
-from tests.support.flink.follower import Follower, complete
+from tests.support.flink.follower import POLLING, Follower, complete
 from tests.support.flink.machine import FlinkMachine
 from tests.support.spark.data_sources import data_sources
 from tests.support.values.changes import fold
@@ -50,7 +50,7 @@ def test_a_stream_follows_a_job(flink: FlinkMachine, spark: Any, tmp_path: Path,
     def start() -> Any:
         frame = spark.readStream.format("flink-state").option("operatorUid", "counts").load(str(root / job))
         stream = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "offsets"))
-        return stream.trigger(processingTime="0 seconds").start()
+        return stream.trigger(processingTime=POLLING).start()
 
     query = None
     try:
