@@ -39,26 +39,23 @@ def _out_of_turn(items: list[pytest.Function]) -> set[pytest.Function]:
 
     All pairs of two parameters run, and so do all pairs of a parameter and a release: each number in the marker shifts the releases by one.
     """
-    releases: dict[tuple[object, ...], list[pytest.Function]] = {}
-    numbers: dict[tuple[object, ...], dict[str, int]] = {}
+    releases: dict[tuple[str, ...], list[pytest.Function]] = {}
+    numbers: dict[tuple[str, ...], dict[str, int]] = {}
+    turns: dict[tuple[str, ...], int] = {}
     for item in items:
-        if item.get_closest_marker("in_turn"):
-            values = {name: repr(value) for name, value in item.callspec.params.items() if name != "flink"}
-            releases.setdefault((item.path, item.originalname, *sorted(values.items())), []).append(item)
-            for name, value in values.items():
-                seen = numbers.setdefault((item.path, item.originalname, name), {})
-                seen.setdefault(value, len(seen))
-    out = set()
-    for same in releases.values():
-        (first, *_), marker = same, same[0].get_closest_marker("in_turn")
-        assert marker is not None
-        turn = sum(marker.args)
-        for mark in first.iter_markers("parametrize"):
-            # Arguments that are parametrized together count once.
-            name = mark.args[0].split(",")[0] if isinstance(mark.args[0], str) else mark.args[0][0]
-            turn += numbers[first.path, first.originalname, name][repr(first.callspec.params[name])]
-        out |= {item for i, item in enumerate(same) if i != turn % len(same)}
-    return out
+        if (marker := item.get_closest_marker("in_turn")) is None:
+            continue
+        test, turn = (str(item.path), item.originalname), sum(marker.args)
+        combination = []
+        for mark in item.iter_markers("parametrize"):
+            names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+            values = repr([item.callspec.params[name.strip()] for name in names])
+            seen = numbers.setdefault((*test, *names), {})
+            turn += seen.setdefault(values, len(seen))
+            combination.append(values)
+        releases.setdefault((*test, *combination), []).append(item)
+        turns.setdefault((*test, *combination), turn)
+    return {item for key, same in releases.items() for i, item in enumerate(same) if i != turns[key] % len(same)}
 
 
 def _has_case(item: pytest.Function) -> bool:

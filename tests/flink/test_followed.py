@@ -29,6 +29,7 @@ def counts(path: str) -> list[tuple[int, int]]:
 
 @data_sources
 @pytest.mark.since(1, 20)
+@pytest.mark.in_turn(0)  # the stream reads both forms and both releases of metadata
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_a_stream_follows_a_job(flink: FlinkMachine, spark: Any, tmp_path: Path, backend: str) -> None:
     root = tmp_path / "checkpoints"

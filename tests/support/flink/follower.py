@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import statetool
-from tests.support.spark.jvm import SHORT_LIVED
 
 _SECONDS = 240
 #: With no time between polls, an idle stream would list its directory all the time, beside the job that it follows.
@@ -65,7 +64,7 @@ def run(root: str, work: Path) -> None:
     """Follow until the file ``stop`` exists."""
     from statetool.spark.session import local_session
 
-    spark = local_session(cores="2", java=SHORT_LIVED)
+    spark = local_session(cores="2")
     statetool.register(spark)
 
     def keep(frame: Any, batch: int) -> None:
