@@ -47,10 +47,9 @@ GIVEN: Final = {
     "message_flink": "--maven",
     "lakes": "--lakes",
 }
-#: The order of files in the full run, the longest first: restores in Flink, notebooks, clusters and an image of Spark. Before all, the test that
-#: archives the Java classes of Spark for the sessions that start after it.
+#: The order of files in the full run, the longest first: examples, restores in Flink, clusters and an image of Spark, notebooks.
 LONGEST: Final = (
-    "tests/spark/test_java_classes.py", "tests/test_readme.py", "tests/flink/test_pairs.py", "tests/flink/test_followed.py",
+    "tests/test_readme.py", "tests/flink/test_pairs.py", "tests/flink/test_followed.py",
     "tests/spark/test_cluster.py", "tests/spark/test_image.py", "tests/spark/test_kills.py", "tests/test_notebooks.py", "tests/flink/",
     "tests/comparison/test_forms.py", "tests/spark/", "tests/cluster/", "tests/kernels/test_jit.py", "tests/saving/test_sequences.py",
 )  # fmt: skip

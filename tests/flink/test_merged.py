@@ -14,7 +14,9 @@ from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
 from tests.support.flink.machine import FlinkMachine
 from tests.support.snapshots.halves import write_halves
 
-pytestmark = pytest.mark.full  # in_turn: how operators and keys are put together depends on the form, not on the release
+pytestmark = (
+    pytest.mark.full
+)  # in_turn: how operators and keys are put together depends on the form, not on the release
 
 #: Operators of the second job; one has windows, one operator state, and one timers.
 SECOND = ("timers", "with-ttl", "op-lists", "win-session-list")
