@@ -18,7 +18,7 @@ from statetool.entries.database import DatabaseSource
 from statetool.entries.form import KeyGroupReader, error_context
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.saving.streams.filters import EntryFilter, KeyFilter, hash_keys_of, key_bounds
+from statetool.saving.streams.filters import EntryFilter, KeyFilter, among, hash_keys_of, key_bounds
 from statetool.snapshot.operator import OperatorInventory
 
 #: Calls a function for each item of a list, in threads or tasks, and returns the results in order.
@@ -196,8 +196,8 @@ def _difference(header: KeyedHeader, before: EntryBatch, after: EntryBatch, keys
     most = int(before.group.max(initial=0)) + 1
     changed = np.bincount(before.group, _sizes(before), most) != np.bincount(after.group, _sizes(after), most)
     changed |= np.bincount(before.group, minlength=most) != np.bincount(after.group, minlength=most)
-    old_keys, new_keys = (np.unique(hash_keys_of(b, *key_bounds(header, b))) for b in (before, after))
-    keys.add(np.setdiff1d(old_keys, new_keys, assume_unique=True))
+    old_keys, new_keys = (hash_keys_of(b, *key_bounds(header, b)) for b in (before, after))
+    keys.add(old_keys[~among(old_keys, np.sort(new_keys))])
     return Tally(read=old, states=states, groups=frozenset(np.flatnonzero(changed).tolist()))
 
 

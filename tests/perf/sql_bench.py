@@ -81,6 +81,11 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def peak_mb() -> float:
+    """Return the peak memory of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def run_stage(name: str, path: str, operator: str) -> dict[str, Any]:
     """Run one stage in this process."""
     _Opened.path = path
@@ -90,8 +95,7 @@ def run_stage(name: str, path: str, operator: str) -> dict[str, Any]:
         cpu, start = cpu_seconds(), time.perf_counter()
         run()
         seconds, cpu = time.perf_counter() - start, cpu_seconds() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "cpu": cpu, "peak_mb": peak}
+    return {"seconds": seconds, "cpu": cpu, "peak_mb": peak_mb()}
 
 
 def main() -> None:

@@ -136,7 +136,7 @@ def _count(run: Run) -> Removed:
     kinds = (run.tag & np.uint64(0xFF)).astype(np.int64)
     return Removed(
         entries=len(kinds),
-        deletions=int(np.isin(kinds, (DELETION, SINGLE_DELETION)).sum()),
+        deletions=int(((kinds == DELETION) | (kinds == SINGLE_DELETION)).sum()),
         operands=int((kinds == MERGE).sum()),
         key_bytes=int((run.key_end - run.key).sum()) + _TAG_BYTES * len(kinds),
         value_bytes=int((run.value_end - run.value).sum()),
