@@ -6,6 +6,7 @@ through :mod:`statetool.kernels` instead.
 
 from __future__ import annotations
 
+import builtins
 import struct
 from typing import ClassVar, Final
 
@@ -146,7 +147,7 @@ class Cursor:
         """Read an ``i4`` length and that many bytes."""
         return self.take(self.i4(), what)
 
-    def numbered(self, what: str, *, keep: bool = True) -> list[tuple[int, bytes]]:
+    def numbered(self, what: str, *, keep: builtins.bool = True) -> list[tuple[int, bytes]]:
         """Read an ``i4`` count, then for each item an ``i4`` number, an ``i4`` length and that many bytes.
 
         There can be millions of them, so this is one loop.
