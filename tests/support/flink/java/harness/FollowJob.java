@@ -42,7 +42,9 @@ final class FollowJob {
                 seen.add(value);
             }
             // Fast enough that every key changes between two checkpoints; faster, the job would take the cores from the tests.
-            Thread.sleep(value % 4 == 0 ? 1 : 0);
+            if (value % 4 == 0) {
+                Thread.sleep(1);
+            }
             return now;
         }
     }
