@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from statetool.api.execution import Execution
 from statetool.api.load import inventory_of
@@ -110,6 +110,7 @@ def migrate(
     plan: str | MigrationPlan | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
+    fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
@@ -124,6 +125,8 @@ def migrate(
 
     POJOs, Kryo classes, rows, tuples and Avro records are migrated field by field, by name, including lists, maps, enums and numbers.
     You must accept by name each step that would lose a value, or may change or reject one. Keys and namespaces do not change.
+    The columns of SQL rows have no names. If both snapshots were opened with the compiled plan of their job (``columns_from_plan=``), they
+    are matched by the names of the plans, and a computed column by its expression. You must then give the value of each new column.
 
     Parameters
     ----------
@@ -135,6 +138,8 @@ def migrate(
         Names of steps, from the plan's ``rows``.
     renames
         Old field names by new ones: ``{"orders.totals.value.city": "town"}``.
+    fills
+        Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.
     flink_version
         Flink release that will read it. Defaults to the metadata version of the new job.
     spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
@@ -156,7 +161,7 @@ def migrate(
     """
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     base = options.open(src, dst)
-    migration = _prepare(base, dst, options, to=to, plan=plan, accept=accept, renames=renames)
+    migration = _prepare(base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills)
     if on_plan is not None:
         on_plan(migration)
     if not dry_run:
@@ -176,6 +181,7 @@ def catch_up(
     plan: str | MigrationPlan | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
+    fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
@@ -200,7 +206,7 @@ def catch_up(
         Two savepoints of one job, the older one first.
     dst, flink_version, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
         As for :func:`migrate`. The checkpoint id is that of ``after`` by default.
-    to, plan, accept, renames
+    to, plan, accept, renames, fills
         As for the call of :func:`migrate` that wrote ``migrated``.
 
     Returns
@@ -224,7 +230,7 @@ def catch_up(
 
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     base, first, done = (options.open(snapshot, dst) for snapshot in (after, before, migrated))
-    migration = _prepare(base, dst, options, to=to, plan=plan, accept=accept, renames=renames)
+    migration = _prepare(base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills)
     if on_plan is not None:
         on_plan(migration)
     changes = plan_catch_up(migration.changes, first, base, done)
@@ -243,12 +249,14 @@ def _prepare(
     plan: str | MigrationPlan | None,
     accept: Iterable[str],
     renames: Mapping[str, str] | None,
+    fills: Mapping[str, Any] | None,
 ) -> MigrationPlan:
     """Return the plan of a migration with the user's choices, after a check of the target."""
     new_job = None if to is None else inventory_of(to)
     if new_job is not None:
         options.check_target(new_job, dst)
-    return _plan(base, new_job, plan).renaming(renames or {}).accepting(tuple(accept))
+    chosen = _plan(base, new_job, plan).renaming(renames or {}).filling(fills or {})
+    return chosen.accepting(tuple(accept))
 
 
 def _plan(base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan | None) -> MigrationPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from statetool.api.execution import Execution
 from statetool.api.load import classes_of, inventory_of
@@ -90,6 +90,7 @@ def upgrade(
     flink_version: str | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
+    fills: Mapping[str, Any] | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
@@ -116,7 +117,7 @@ def upgrade(
         A savepoint of the new job. Without one, the new job has the states of the old one.
     flink_version
         Flink release of the new job. Defaults to that of ``to``, or of the snapshot.
-    accept, renames
+    accept, renames, fills
         As for :func:`statetool.migrate`.
     spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
         As for :func:`statetool.rescale`.
@@ -144,7 +145,8 @@ def upgrade(
         options.check_target(new_job, dst)
         base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
     before = check_inventories(base, new_job, flink_version, None, classes)
-    plan = _plan(base, new_job, flink_version, classes).renaming(renames or {}).accepting(tuple(accept))
+    plan = _plan(base, new_job, flink_version, classes).renaming(renames or {}).filling(fills or {})
+    plan = plan.accepting(tuple(accept))
     plan = try_conversions(plan, base)
     plan = replace(plan, refused=tuple(dict.fromkeys((*plan.refused, *_not_mended(before, plan)))))
     if on_plan is not None:

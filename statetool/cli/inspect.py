@@ -26,6 +26,7 @@ from statetool.cli.options import (
     jar_options,
     open_snapshot,
     open_snapshots,
+    sql_plan_options,
 )
 from statetool.cli.output import echo_err
 from statetool.cli.resolve_path import is_snapshot
@@ -268,6 +269,7 @@ def new_job_options(command: Callable[..., None]) -> Callable[..., None]:
     help="New file for a migration plan, to edit and pass to statetool migrate (needs B).",
 )
 @jar_options
+@sql_plan_options
 @common_options(*SNAPSHOT, *OUTPUT)
 def check(
     options: CommonOptions,
@@ -278,6 +280,8 @@ def check(
     plan_file: str | None,
     jar_a: tuple[str, ...],
     jar_b: tuple[str, ...],
+    plan_a: str | None,
+    plan_b: str | None,
 ) -> None:
     """Check whether a job would restore from a snapshot.
 
@@ -291,7 +295,8 @@ def check(
       statetool check savepoint-1a2b savepoint-of-new-job --plan plan.json
       statetool check savepoint-1a2b --jar-a old.jar --jar-b new.jar --flink 2.3
     """
-    first, *others = open_snapshots([a] if b is None else [a, b], options, jars=[jar_a, jar_b])
+    paths = [a] if b is None else [a, b]
+    first, *others = open_snapshots(paths, options, jars=[jar_a, jar_b], plans=[plan_a, plan_b])
     checked = statetool.check(first, *others, flink=flink, backend=backend, other_jars=jar_b)
     if options.output.is_json:
         options.output.record(checked.record())

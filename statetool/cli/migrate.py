@@ -20,11 +20,13 @@ from statetool.cli.options import (
     common_options,
     flink_option,
     jar_options,
+    json_values,
     load_snapshot,
     open_snapshot,
     open_snapshots,
     operator_option,
     pairs,
+    sql_plan_options,
 )
 from statetool.cli.output import echo_err
 from statetool.cli.rewrite import report_target, source_and_target
@@ -87,11 +89,19 @@ def transform(
     report_target(target, options)
 
 
+def fill_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--fill``."""
+    help = "Value of a new field, as JSON."
+    return click.option("--fill", "fills", multiple=True, metavar="FIELD=JSON", help=help)(command)
+
+
 def _migration_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of a migration: its plan, and the choices of the user."""
     for option in (
         jar_options,
+        sql_plan_options,
         flink_option,
+        fill_option,
         click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field."),
         click.option(
             "--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name."
@@ -111,9 +121,12 @@ class _Choices:
     plan_file: str | None
     accept: tuple[str, ...]
     renames: tuple[str, ...]
+    fills: tuple[str, ...]
     flink: str | None
     jar_a: tuple[str, ...]
     jar_b: tuple[str, ...]
+    plan_a: str | None
+    plan_b: str | None
 
     @property
     def paths(self) -> list[str]:
@@ -138,7 +151,8 @@ def migrate(options: CommonOptions, source: str, target: str, **choices: Any) ->
       statetool migrate savepoint-1a2b migrated --plan plan.json
     """
     chosen = _Choices(**choices)
-    savepoint, *jobs = open_snapshots([source, *chosen.paths], options, jars=[chosen.jar_a, chosen.jar_b])
+    jars, plans = [chosen.jar_a, chosen.jar_b], [chosen.plan_a, chosen.plan_b]
+    savepoint, *jobs = open_snapshots([source, *chosen.paths], options, jars=jars, plans=plans)
     _run(partial(statetool.migrate, savepoint), target, jobs, chosen, options)
 
 
@@ -165,7 +179,8 @@ def catch_up(options: CommonOptions, migrated: str, first: str, second: str, tar
     chosen = _Choices(**choices)
     paths = [second, first, migrated, *chosen.paths]
     jars = [chosen.jar_a, chosen.jar_a, chosen.jar_b, chosen.jar_b]
-    after, before, done, *jobs = open_snapshots(paths, options, jars=jars)
+    plans = [chosen.plan_a, chosen.plan_a, chosen.plan_b, chosen.plan_b]
+    after, before, done, *jobs = open_snapshots(paths, options, jars=jars, plans=plans)
     convert = partial(statetool.catch_up, done, before, after, spark=options.spark)
     _run(convert, target, jobs, chosen, options)
 
@@ -194,12 +209,14 @@ def _run(
             plan=chosen.plan_file,
             accept=chosen.accept,
             renames=pairs(chosen.renames, "FIELD=OLD"),
+            fills=json_values(chosen.fills),
             flink_version=chosen.flink,
             on_plan=show,
             **options.write_arguments,
         )
         if job is not None and not options.dry_run:
-            written = load_snapshot(target, replace(options, rebase={}, jar=chosen.jar_b or options.jar))
+            as_new = replace(options, rebase={}, jar=chosen.jar_b or options.jar, columns_from_plan=chosen.plan_b)
+            written = load_snapshot(target, as_new)
             checked = statetool.check(written, job, flink=chosen.flink, other_jars=chosen.jar_b)
             rows.append(_verdict_row(checked))
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -134,6 +135,7 @@ def open_snapshots(
     operators: Sequence[str] = (),
     spark: SparkSession | None = None,
     jars: Sequence[tuple[str, ...]] = (),
+    plans: Sequence[str | None] = (),
 ) -> list[statetool.Savepoint]:
     """Open several snapshots like :func:`open_snapshot`. ``--name-uid`` may name an operator that exists in only one of them.
 
@@ -141,12 +143,25 @@ def open_snapshots(
     ----------
     jars
         The jars of each snapshot's job. Snapshots without any have those of ``--jar``. Uids are looked for in all.
+    plans
+        The compiled plan of each snapshot's job. Snapshots without one have that of ``--columns-from-plan``.
     """
     from statetool.formats.operator_id import operator_id_for_uid
 
+    if len({plan is None for plan in plans}) > 1 and options.columns_from_plan is None:
+        raise OptionError(
+            "columns are matched by the compiled plans of both jobs",
+            hint="pass --columns-from-plan-a FILE and --columns-from-plan-b FILE",
+        )
     of_each = [*jars, *[()] * (len(paths) - len(jars))]
+    plan_of_each = [*plans, *[None] * (len(paths) - len(plans))]
     savepoints = [
-        _load(path, replace(options, jar=own or options.jar), spark) for path, own in zip(paths, of_each, strict=False)
+        _load(
+            path,
+            replace(options, jar=own or options.jar, columns_from_plan=plan or options.columns_from_plan),
+            spark,
+        )
+        for path, own, plan in zip(paths, of_each, plan_of_each, strict=False)
     ]
     all_jars = dict.fromkeys((*options.jar, *(jar for own in jars for jar in own)))
     ids = [{o.operator_id for o in savepoint.operators.values()} for savepoint in savepoints]
@@ -387,6 +402,35 @@ def jar_options(command: Callable[..., None]) -> Callable[..., None]:
         help="Jar of the new job: reads all values with its classes, as Flink does.",
     )
     return a(b(command))
+
+
+def sql_plan_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--columns-from-plan-a`` and ``--columns-from-plan-b``."""
+    a = click.option(
+        "--columns-from-plan-a",
+        "plan_a",
+        metavar="FILE",
+        help="Compiled plan of the SQL job that wrote the snapshot, to match columns by name.",
+    )
+    b = click.option("--columns-from-plan-b", "plan_b", metavar="FILE", help="Compiled plan of the new SQL job.")
+    return a(b(command))
+
+
+def json_values(given: Sequence[str]) -> dict[str, Any]:
+    """Parse the values of ``--fill``.
+
+    Raises
+    ------
+    OptionError
+        A value is not ``FIELD=JSON``.
+    """
+    values: dict[str, Any] = {}
+    for name, text in pairs(given, "--fill FIELD=JSON", "as in --fill orders.totals.value.count=0").items():
+        try:
+            values[name] = json.loads(text)
+        except ValueError as e:
+            raise OptionError(f"--fill {name}={text}: not valid JSON", hint="quote text as in '\"EUR\"'") from e
+    return values
 
 
 def given_options() -> dict[str, str]:

@@ -9,8 +9,17 @@ import click
 
 import statetool
 from statetool.cli.group import Command
-from statetool.cli.migrate import report_steps
-from statetool.cli.options import WRITE, CommonOptions, common_options, jar_options, open_snapshots, pairs
+from statetool.cli.migrate import fill_option, report_steps
+from statetool.cli.options import (
+    WRITE,
+    CommonOptions,
+    common_options,
+    jar_options,
+    json_values,
+    open_snapshots,
+    pairs,
+    sql_plan_options,
+)
 from statetool.cli.output import echo_err
 from statetool.cli.rewrite import report_target, source_and_target
 from statetool.errors import OptionError, several
@@ -23,10 +32,12 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @source_and_target
 @jar_options
+@sql_plan_options
 @click.option("--flink", metavar="RELEASE", help="Flink release of the new job, such as 2.3.  [default: that of SRC]")
 @click.option("--to", "new_job", metavar="B", help="Savepoint of the new job, if its states differ from those of SRC.")
 @click.option("--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name.")
 @click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field.")
+@fill_option
 @common_options(*WRITE, "uids", "name_uid")
 def upgrade(
     options: CommonOptions,
@@ -34,10 +45,13 @@ def upgrade(
     target: str,
     jar_a: tuple[str, ...],
     jar_b: tuple[str, ...],
+    plan_a: str | None,
+    plan_b: str | None,
     flink: str | None,
     new_job: str | None,
     accept: tuple[str, ...],
     renames: tuple[str, ...],
+    fills: tuple[str, ...],
 ) -> None:
     """Write a snapshot for a new release and new classes.
 
@@ -54,7 +68,7 @@ def upgrade(
     if not jar_b:
         raise OptionError("an upgrade needs the jar of the new job", hint="pass --jar-b FILE")
     paths = [source] if new_job is None else [source, new_job]
-    savepoint, *jobs = open_snapshots(paths, options, jars=[jar_a, jar_b])
+    savepoint, *jobs = open_snapshots(paths, options, jars=[jar_a, jar_b], plans=[plan_a, plan_b])
     rows: list[StepRow] = []
 
     def show(plan: MigrationPlan) -> None:
@@ -70,6 +84,7 @@ def upgrade(
             flink_version=flink,
             accept=accept,
             renames=pairs(renames, "FIELD=OLD"),
+            fills=json_values(fills),
             on_plan=show,
             **options.write_arguments,
         )

@@ -9,6 +9,7 @@ from typing import Final
 
 from statetool.compatibility.class_trial import NewClasses
 from statetool.compatibility.commits import with_commit_ids
+from statetool.compatibility.plan_rules import plan_resolutions
 from statetool.compatibility.states import (
     NAME_BACKEND,
     Backend,
@@ -193,6 +194,9 @@ def _state_verdict(
             resolutions.append(hidden.get(("keyed", ""), Resolution(Level.AS_IS)))
         else:
             hidden = {} if new is None else hidden_subclasses(old, new)
+        plans = plan_resolutions(old, new)
+        resolutions.append(plans.pop(("keyed", ""), Resolution(Level.AS_IS)))
+        hidden = {**hidden, **{at: combine([r, *([hidden[at]] if at in hidden else [])]) for at, r in plans.items()}}
         states.extend(
             keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden, old.label)
         )

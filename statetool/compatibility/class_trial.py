@@ -209,7 +209,9 @@ class NewClasses:
 
 def _gone(name: str) -> Resolution:
     text = f"The new job does not have the class {name}."
-    return Resolution.because(Level.INCOMPATIBLE, text, f"Keep {name} in the job's jar.")
+    return Resolution.because(
+        Level.INCOMPATIBLE, text, f"Keep {name} in the job's jar, or pass the jar that has it with another --jar-b."
+    )
 
 
 def _described_parts(serializer: Serializer) -> Iterator[Serializer]:

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from statetool.types.declared import TypeContext
 
 #: Packages of classes that no job's jar has to contain.
-_PROVIDED: Final = (
-    *("java.", "javax.", "scala.", "org.apache.flink.", "com.esotericsoftware.kryo.", "com.twitter.chill."),
-    "org.apache.avro.",
-)
+_PROVIDED: Final = ("java.", "javax.", "scala.", "com.esotericsoftware.kryo.", "com.twitter.chill.", "org.apache.avro.")
+_FLINK: Final = "org.apache.flink."
+#: Packages of the jars in Flink's ``lib`` folder, Flink 1.13 to 2.3.
+_PACKAGES: Final = frozenset({
+    "annotation", "api", "calcite", "cep", "changelog", "client", "configuration", "container", "contrib", "core", "datastream",
+    "events", "kubernetes", "legacy", "management", "mesos", "metrics", "optimizer", "queryablestate", "runtime", "shaded", "sql",
+    "state", "streaming", "table", "traces", "types", "util", "yarn",
+})  # fmt: skip
+#: Packages of which ``lib`` only has these parts. All other connectors and formats are in the job's jar.
+_PARTS: Final[Mapping[str, frozenset[str]]] = {
+    "connector": frozenset({"base", "blackhole", "datagen", "file", "print"}),
+    "formats": frozenset({"common", "csv", "json", "raw"}),
+}
+_CONNECTORS: Final = "streaming.connectors."
 
 
 def is_provided(name: str) -> bool:
     """Return True if a class, or the class of the elements of an array, does not have to be in the job's jar."""
     name = element_class(name)
+    if name.startswith(_FLINK):
+        return _is_in_lib(name.removeprefix(_FLINK))
     return len(name) < 2 or name.startswith(_PROVIDED)
+
+
+def _is_in_lib(name: str) -> bool:
+    """Return True if Flink's ``lib`` folder has the package of a class. The name begins after ``org.apache.flink.``."""
+    package, _, rest = name.partition(".")
+    if not rest:
+        return True  # a class of the package itself
+    if package in _PARTS:
+        return rest.partition(".")[0] in _PARTS[package]
+    return package in _PACKAGES and not name.startswith(_CONNECTORS)
 
 
 def has_class(types: TypeContext, name: str) -> bool:

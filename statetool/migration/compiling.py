@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,14 +35,24 @@ _ACCESS: Final = TimestampType("ms", zoned=True)
 #: Function that returns the column of a new field from the columns of the old fields, by name, and the number of rows.
 #: Verbs of steps, by their change.
 _VERBS: Final = {"widen": "widens to", "narrow": "narrows to"}
+#: The row of an accumulator has null for a view, whose values are a state.
+_VIEW: Final = b"\0"
+_NO_VALUE: Final = "new field without a default: give its value with --fill, or its old name with --rename"
 _Make = Callable[[dict[str, pa.Array], int], pa.Array]
 
 
 class Compiler:
-    """Compiles the conversions of one state. ``steps`` are those of all its conversions."""
+    """Compiles the conversions of one state. ``steps`` are those of all its conversions.
 
-    def __init__(self, choices: Choices) -> None:
+    Parameters
+    ----------
+    fills_columns
+        Whether added columns of SQL rows become null by default. Otherwise, the user must choose their values.
+    """
+
+    def __init__(self, choices: Choices, *, fills_columns: bool = True) -> None:
         self.choices = choices
+        self._fills_columns = fills_columns
         self.steps: list[Step] = []
         self._is_key = False
         self._fields: set[str] = set()
@@ -265,8 +275,8 @@ class Compiler:
         known = ", ".join(f"{name} {kind}" for name, kind in before.items())
         chosen = {*self.choices.sources, *self.choices.fills}
         return {
-            name: f"{kind} of a SQL row without field names, whose fields changed from ({known}): give its old field in the plan's 'from' or "
-            f"with --rename, or its value in 'fills'"
+            name: f"{kind} of a SQL row without field names, whose fields changed from ({known}): pass the compiled plans of both jobs "
+            f"(--columns-from-plan-a and -b), its old field with --rename, or its value with --fill"
             for name, kind in after.items()
             if f"{path}.{name}" not in chosen
         }
@@ -311,9 +321,9 @@ class Compiler:
         elif field.name == _class_field(new) and isinstance(new.serializer, PojoSerializer):
             value = new.serializer.pojo_class
         elif value is NO_DEFAULT:
-            value = new.default(field.name, field.type)
+            value = self._default(field, new)
         if value is NO_DEFAULT:
-            self.impossible(field_path, "new field without a default: set its value in the plan's 'fills'")
+            self.impossible(field_path, _NO_VALUE)
             return lambda fields, n: pa.nulls(n)
         try:
             make = fill_default(value, arrow_type(field.type, EXACT))
@@ -322,6 +332,12 @@ class Compiler:
             return lambda fields, n: pa.nulls(n)
         self.add_step(field_path, "add", f"new field, set to {'null' if value is None else repr(value)}")
         return lambda fields, n: make(n)
+
+    def _default(self, field: Field, new: TypeAtPath) -> Any:
+        """Return the value of an added field, ``NO_DEFAULT`` if the user must choose it."""
+        if isinstance(new.serializer, RowDataSerializer) and not self._fills_columns:
+            return _VIEW if new.serializer.is_view(field.name) else NO_DEFAULT
+        return new.default(field.name, field.type)
 
     def _dropped(self, name: str, old: TypeAtPath, path: str) -> None:
         field_path = f"{path}.{name}"

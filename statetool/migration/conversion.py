@@ -20,6 +20,7 @@ from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.projections import with_projections
+from statetool.formats.naming import named_state
 from statetool.formats.state_meta import StateMetaInfo, read_m6
 from statetool.io.cursor import Cursor
 from statetool.migration.choices import Choices
@@ -29,6 +30,7 @@ from statetool.migration.sides import TypeAtPath
 from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.measured_entries import MeasuredEntries
 from statetool.serializers.table import snapshot_reader
+from statetool.sql_plans.aggregates import RowNames
 from statetool.types import MapType, Scalar
 from statetool.types.declared import TypeContext
 
@@ -129,9 +131,15 @@ def _map_parts(layout: StateLayout) -> tuple[TypeAtPath, TypeAtPath]:
     return whole.part(0, whole.logical.key), whole.part(1, whole.logical.value)
 
 
+def _with_names(meta: StateMetaInfo, names: RowNames) -> StateMetaInfo:
+    for path, columns in names:
+        meta = named_state(meta, path, columns)
+    return meta
+
+
 @lru_cache(maxsize=256)
-def _compile(old: bytes, old_types: TypeContext, conversion: TypeConversion) -> Compiled:
-    return compile_state(parse_meta(old, old_types), conversion.meta, Compiler(conversion.choices))
+def _compile(conversion: TypeConversion) -> Compiled:
+    return compile_state(conversion.old, conversion.meta, conversion.compiler())
 
 
 def _entry_values(after: StateLayout, array: pa.Array, compiled: Compiled) -> Piece:
@@ -196,6 +204,8 @@ class TypeConversion:
     ----------
     before, after
         The old and the new description of the state (:func:`~statetool.entries.joined_headers.meta_bytes`).
+    names, new_names
+        Names for the columns of SQL rows, by the path of each row. Columns are then matched by name and no column is added without a value.
     """
 
     before: bytes
@@ -203,11 +213,13 @@ class TypeConversion:
     after: bytes
     types: TypeContext
     choices: Choices
+    names: RowNames = ()
+    new_names: RowNames = ()
 
     @property
     def meta(self) -> StateMetaInfo:
         """The new description."""
-        return parse_meta(self.after, self.types)
+        return _with_names(parse_meta(self.after, self.types), self.new_names)
 
     @property
     def needs_whole_keys(self) -> bool:
@@ -222,7 +234,11 @@ class TypeConversion:
     @property
     def old(self) -> StateMetaInfo:
         """The description in the base."""
-        return parse_meta(self.before, self.before_types)
+        return _with_names(parse_meta(self.before, self.before_types), self.names)
+
+    def compiler(self) -> Compiler:
+        """Return a compiler for this conversion."""
+        return Compiler(self.choices, fills_columns=not self.new_names)
 
     @property
     def identity(self) -> bytes:
@@ -236,6 +252,7 @@ class TypeConversion:
             [sorted(choices.sources.items()), sorted(choices.fills.items())],
             sorted((path, sorted(names.items())) for path, names in choices.constants.items()),
             choices.last_access_ms,
+            *([self.names, self.new_names] if self.names else []),
         )
         return repr(parts).encode()
 
@@ -262,8 +279,9 @@ class TypeConversion:
         return low
 
     def _entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
-        old = next(m for m in header.states if m.name == self.old.name)
-        compiled = _compile(self.before, self.before_types, self)
+        stored = next(m for m in header.states if m.name == self.old.name)
+        old = _with_names(stored, self.names)
+        compiled = _compile(self)
         before, after = StateLayout(old), StateLayout(self.meta)
         keys: Piece = Ranges(batch.data, batch.key, batch.key_end - batch.key)
         data, pos, end = batch.data, batch.value, batch.value_end
@@ -296,7 +314,7 @@ class TypeConversion:
             raise error.at(state=self.meta.name, offset=None) from error.__cause__
 
     def _elements(self, data: Bytes, starts: Int64s, ends: Int64s) -> Encoded:
-        compiled = _compile(self.before, self.before_types, self)
+        compiled = _compile(self)
         old, new = self.old, self.meta
         if old.kind != "broadcast":
             return pack(measure(new.value, compiled.value(decode_framed(old.value, data, starts, ends, EXACT))))

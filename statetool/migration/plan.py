@@ -18,13 +18,13 @@ from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, article, suggest
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
-from statetool.migration.compiling import Compiler
 from statetool.migration.conversion import TypeConversion, can_become, compile_state
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
+from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view
 
 #: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
 _JOB: Final = Job(backend="rocksdb", target=None)
@@ -151,12 +151,30 @@ class MigrationPlan:
         """
         plan = self
         for name, old in names.items():
-            known = [s.name for s in self.states]
-            state = max((n for n in known if name.startswith(f"{n}.")), key=len, default=None)
-            if state is None:
-                raise UnknownNameError(f"no state of the plan has a field {name!r}", hint=suggest(name, known))
+            state = self._state_of(name)
             plan = plan.with_choices(state, sources={name.removeprefix(f"{state}."): old})
         return plan
+
+    def filling(self, values: Mapping[str, Any]) -> MigrationPlan:
+        """Return the plan with values of added fields (as in JSON), by the new field's path, as in names of steps.
+
+        Raises
+        ------
+        UnknownNameError
+            A state does not exist.
+        """
+        plan = self
+        for name, value in values.items():
+            state = self._state_of(name)
+            plan = plan.with_choices(state, fills={name.removeprefix(f"{state}."): value})
+        return plan
+
+    def _state_of(self, field: str) -> str:
+        known = [s.name for s in self.states]
+        state = max((n for n in known if field.startswith(f"{n}.")), key=len, default=None)
+        if state is None:
+            raise UnknownNameError(f"no state of the plan has a field {field!r}", hint=suggest(field, known))
+        return state
 
     def with_choices(
         self,
@@ -214,7 +232,7 @@ class MigrationPlan:
         lines = [*self.refused, *(f"{row.step}: {row.change}: {row.text}" for row in unsettled)]
         if lines:
             accepted = all(row.needs == "acceptance" for row in unsettled) and not self.refused
-            hint = "accept the steps by name, or correct the plan: 'from' names a field's old name, 'fills' its value"
+            hint = "accept the steps by name, or give the old name of a field (--rename) or its value (--fill)"
             raise UnsupportedError(
                 f"the migration {'would lose values' if accepted else 'cannot be done'}: {'; '.join(lines)}", hint=hint
             )
@@ -274,7 +292,8 @@ def _state_pairs(
 
 def _migrations(old: OperatorInventory, new: OperatorInventory) -> Iterator[StateMigration]:
     for scope, before, after in _state_pairs(old, new):
-        if not can_become(before, after) or _stays(before, after, old, new):
+        names, new_names = changed_rows(old.plan_aggregates, new.plan_aggregates, before.name)
+        if not can_become(before, after) or (not names and _stays(before, after, old, new)):
             continue
         conversion = TypeConversion(
             before=meta_bytes(before),
@@ -282,6 +301,8 @@ def _migrations(old: OperatorInventory, new: OperatorInventory) -> Iterator[Stat
             after=meta_bytes(after),
             types=new.types,
             choices=Choices(),
+            names=names,
+            new_names=new_names,
         )
         yield migration_of(old.label, scope, conversion)
 
@@ -289,10 +310,12 @@ def _migrations(old: OperatorInventory, new: OperatorInventory) -> Iterator[Stat
 def migration_of(uid: str, scope: Literal["keyed", "operator"], conversion: TypeConversion) -> StateMigration:
     """Derive the steps of a state's conversion from its types and the user's choices."""
     before, after = conversion.old, conversion.meta
-    compiler = Compiler(conversion.choices)
+    compiler = conversion.compiler()
     compile_state(before, after, compiler)
     steps = [*compiler.steps, *compiler.unused()] or [
-        Step(path="value", change="rewrite", text="same values, written with the new serializer")
+        Step(path="value", change="positions", text="columns are matched by the names of the compiled plans")
+        if conversion.names
+        else Step(path="value", change="rewrite", text="same values, written with the new serializer")
     ]
     return StateMigration(
         uid=uid,
@@ -344,7 +367,11 @@ def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
         resolution = resolve(old.keyed.key, new.keyed.key)
         if resolution.level not in _UNCHANGED:
             yield f"{old.label}: keys: {resolution.reason.rstrip('.')}"
+    if key := changed_key(old.plan_aggregates, new.plan_aggregates):
+        yield f"{old.label}: {key}. Keys are not converted: keep the columns of GROUP BY or of the join"
     for _, before, after in _state_pairs(old, new):
+        if view := changed_view(old.plan_aggregates, new.plan_aggregates, before.name):
+            yield f"{old.label}.{before.name}: {view}. Keep such aggregates at their positions in the query, and add others after them"
         yield from refusals_of_state(f"{old.label}.{before.name}", before, after)
 
 

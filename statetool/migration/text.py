@@ -14,6 +14,7 @@ from statetool.migration.choices import Choices
 from statetool.migration.conversion import TypeConversion
 from statetool.migration.plan import MigrationPlan, StateMigration, migration_of, refusals_of_state
 from statetool.snapshot.inventory import Inventory
+from statetool.sql_plans.aggregates import RowNames
 from statetool.types.declared import TypeContext
 
 
@@ -26,6 +27,8 @@ class _WrittenState:
     scope: Literal["keyed", "operator"]
     target: bytes
     choices: Choices
+    names: RowNames
+    new_names: RowNames
 
 
 def plan_record(plan: MigrationPlan) -> dict[str, Any]:
@@ -41,7 +44,7 @@ def plan_record(plan: MigrationPlan) -> dict[str, Any]:
 
 
 def _state_record(state: StateMigration) -> dict[str, Any]:
-    choices = state.choices
+    choices, names = state.choices, state.conversion.names
     return {
         "uid": state.uid,
         "state": state.state,
@@ -61,6 +64,7 @@ def _state_record(state: StateMigration) -> dict[str, Any]:
         "fills": dict(choices.fills),
         "constants": {path: dict(names) for path, names in choices.constants.items()},
         "last_access_ms": choices.last_access_ms,
+        **({"columns": {"before": dict(names), "after": dict(state.conversion.new_names)}} if names else {}),
         "target": base64.b64encode(state.conversion.after).decode(),
     }
 
@@ -86,12 +90,25 @@ def _parse_state(entry: Any) -> _WrittenState:
         )
         scope: Literal["keyed", "operator"] = "operator" if entry["scope"] == "operator" else "keyed"
         target = base64.b64decode(entry["target"], validate=True)
-        return _WrittenState(uid=entry["uid"], state=entry["state"], scope=scope, target=target, choices=choices)
+        columns = entry.get("columns", {})
+        return _WrittenState(
+            uid=entry["uid"],
+            state=entry["state"],
+            scope=scope,
+            target=target,
+            choices=choices,
+            names=_row_names(columns.get("before", {})),
+            new_names=_row_names(columns.get("after", {})),
+        )
     except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as e:
         raise OptionError(
             f"not a valid state of a migration plan: {e!r}",
             hint="write the plan again with statetool check A B --plan FILE",
         ) from e
+
+
+def _row_names(entry: Mapping[str, Any]) -> RowNames:
+    return tuple((str(path), tuple(map(str, names))) for path, names in entry.items())
 
 
 def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
@@ -129,6 +146,8 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
             after=written.target,
             types=types,
             choices=written.choices,
+            names=written.names,
+            new_names=written.new_names,
         )
         differs = list(refusals_of_state(f"{operator.label}.{written.state}", metas[written.state], conversion.meta))
         refused += [text for text in differs if text not in refused]

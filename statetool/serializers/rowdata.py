@@ -207,6 +207,11 @@ class RowDataSerializer(BinaryDataSerializer):
         """Names of the fields."""
         return self.format.names
 
+    def is_view(self, name: str) -> bool:
+        """Return True if a field stands for a view of an accumulator, whose values are a state."""
+        sql = self.sql[self.names.index(name)] if name in self.names else None
+        return sql is not None and sql.root == "RAW" and "NullSerializer" in str(sql)
+
     def with_names(self, names: Sequence[str]) -> RowDataSerializer:
         """Return the serializer with other names for its fields."""
         named = copy.copy(self)

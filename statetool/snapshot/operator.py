@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from statetool.serializers.base import Serializer
     from statetool.snapshot.elements import ElementInventory
     from statetool.snapshot.keyed import KeyedInventory
+    from statetool.sql_plans.aggregates import PlanAggregates
     from statetool.sql_plans.compiled_plan import CompiledPlan
 
 _NO_STATES: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -216,16 +217,38 @@ class OperatorInventory:
         OptionError
             The plan does not have the operator, or does not fit it.
         """
-        if self._plan is None:
-            return MappingProxyType({})
+        return MappingProxyType({}) if self._plan is None or not self._has_sql_rows else self.columns_of(self._plan)
+
+    @cached_property
+    def plan_aggregates(self) -> PlanAggregates | None:
+        """Names from the compiled plan that can be compared with those of another plan, ``None`` without a plan or SQL rows.
+
+        Raises
+        ------
+        OptionError
+            The plan does not have the operator, or does not fit it.
+        """
+        if self._plan is None or not self._has_sql_rows:
+            return None
+        from statetool.sql_plans.aggregates import PlanAggregates
+
         key, metas = self._key_and_metas()
-        serializers = [*([] if key is None else [key]), *(meta.value for meta in metas)]
+        try:
+            node = self._plan.node_of(self.label.operator_id, self.label.uid, self.label.name)
+            columns = self._plan.columns(node, metas, key, expressions=True)
+            names = {path: tuple(of_row) for path, of_row in columns.items()}
+            return PlanAggregates(columns=names, views=self._plan.views(node), query=self._plan.query(node))
+        except (OptionError, FormatError) as error:
+            raise error.at(operator=self.label) from error.__cause__
+
+    @property
+    def _has_sql_rows(self) -> bool:
         from statetool.serializers.naming import rows_of
         from statetool.serializers.rowdata import RowDataSerializer
 
-        if not any(isinstance(row, RowDataSerializer) for s in serializers for _, row in rows_of(s)):
-            return MappingProxyType({})
-        return self.columns_of(self._plan)
+        key, metas = self._key_and_metas()
+        serializers = [*([] if key is None else [key]), *(meta.value for meta in metas)]
+        return any(isinstance(row, RowDataSerializer) for s in serializers for _, row in rows_of(s))
 
     def _key_and_metas(self) -> tuple[Serializer | None, list[StateMetaInfo]]:
         key = next((header.key for header, _ in self.listed_keyed.values()), None)

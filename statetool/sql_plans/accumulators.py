@@ -53,6 +53,21 @@ def accumulator_names(
     return None
 
 
+def view_aggregates(
+    calls: Sequence[Mapping[str, Any]], retracts: Sequence[bool], inputs: Sequence[str]
+) -> dict[str, str]:
+    """Return the aggregates by the prefixes of the names of states that hold their views. Parameters as for :func:`accumulator_names`.
+
+    Views of an aggregate are called after its position, those of distinct arguments after the position of these.
+    """
+    views = {
+        f"agg{i}$": ", ".join(_buffer_names(call, retract, inputs))
+        for i, (call, retract) in enumerate(zip(calls, retracts, strict=True))
+    }
+    distinct = _distinct_arguments(calls)
+    return views | {f"distinctAcc_{i}": f"distinct({_arguments(key, inputs)})" for i, key in enumerate(distinct)}
+
+
 def _names(
     calls: Sequence[Mapping[str, Any]], retracts: Sequence[bool], inputs: Sequence[str], *, counted: bool
 ) -> Iterator[str]:

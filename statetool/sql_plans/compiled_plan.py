@@ -20,7 +20,8 @@ from statetool.io.files import InputFile
 from statetool.serializers.base import Serializer
 from statetool.serializers.naming import rows_of
 from statetool.serializers.rowdata import RowDataSerializer
-from statetool.sql_plans.accumulators import accumulator_names
+from statetool.sql_plans.accumulators import accumulator_names, view_aggregates
+from statetool.sql_plans.expressions import ColumnTexts
 from statetool.sql_plans.row_types import row_names, row_roots
 
 _UID: Final = re.compile(r"(\d+)_(.+)")
@@ -193,7 +194,12 @@ class CompiledPlan:
         return own is None or _SINK in spec or "scanTableSource" in spec or own[1].replace("-", "") == name.lower()
 
     def columns(
-        self, node: int, states: Iterable[StateMetaInfo], key: Serializer | None = None
+        self,
+        node: int,
+        states: Iterable[StateMetaInfo],
+        key: Serializer | None = None,
+        *,
+        expressions: bool = False,
     ) -> dict[str, list[str]]:
         """Return names for the rows of an operator, in the form of ``columns=``.
 
@@ -201,6 +207,8 @@ class CompiledPlan:
         ----------
         key
             The serializer of the operator's keys.
+        expressions
+            Name computed columns by their expressions, which two plans can compare, and not by the planner's ``$f1``.
 
         Raises
         ------
@@ -212,19 +220,70 @@ class CompiledPlan:
         if node not in self.nodes:
             raise OptionError(f"the plan has no node {node}", hint=f"nodes: {self._listed()}")
         try:
-            types = [self.nodes[i]["outputType"] for i in self.inputs.get(node, [])]
-            return _Node(node, self.nodes[node], types).columns(states, key)
-        except (KeyError, IndexError, TypeError, AttributeError) as e:
+            return self._node(node, expressions=expressions).columns(states, key)
+        except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as e:
             raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
+
+    def views(self, node: int) -> dict[str, str]:
+        """Return the aggregates of a node, named by expressions, by the prefixes of the states in which they keep values (``agg0$``).
+
+        Raises
+        ------
+        FormatError
+            The plan lacks a member that such a node has.
+        """
+        try:
+            return self._node(node, expressions=True).views()
+        except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as e:
+            raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
+
+    def query(self, node: int) -> str:
+        """Return a node and all nodes before it as JSON, without their ids."""
+        order: list[int] = []
+        waiting = [node]
+        while waiting:
+            at = waiting.pop()
+            if at not in order:
+                order.append(at)
+                waiting += self.inputs.get(at, [])
+        specs = [
+            {**self.nodes.get(i, {}), "id": order.index(i), "inputs": [order.index(j) for j in self.inputs.get(i, [])]}
+            for i in order
+        ]
+        return json.dumps(specs, sort_keys=True)
+
+    def _node(self, node: int, *, expressions: bool) -> _Node:
+        sources = self.inputs.get(node, [])
+        types = [self.nodes[i]["outputType"] for i in sources]
+        spec = self.nodes[node]
+        local_type = spec.get("localAggInputRowType")
+        local = None if local_type is None else row_names(local_type)
+        if not expressions:
+            return _Node(node, spec, types, [row_names(t) for t in types], local)
+        texts = ColumnTexts(self.nodes, self.inputs)
+        names = [texts.of(i) for i in sources]
+        if local is not None:
+            before = texts.of_local(node)
+            local = before if before is not None and len(before) == len(local) else local
+        return _Node(node, spec, types, names, local)
 
 
 class _Node:
     """A node of the plan, with the names and types of its inputs' fields."""
 
-    def __init__(self, node: int, spec: Mapping[str, Any], input_types: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        node: int,
+        spec: Mapping[str, Any],
+        input_types: Sequence[Any],
+        inputs: Sequence[list[str]],
+        local: Sequence[str] | None,
+    ) -> None:
         self.node = node
         self.spec = spec
-        self.inputs = [row_names(t) for t in input_types]
+        self.inputs = inputs
+        #: Columns that the local aggregation before a global one reads.
+        self.local = local
         self.roots = [row_roots(t) for t in input_types]
 
     def columns(self, states: Iterable[StateMetaInfo], key: Serializer | None) -> dict[str, list[str]]:
@@ -331,19 +390,28 @@ class _Node:
             return list(key["columns"]) if key else None
         return None
 
+    def views(self) -> dict[str, str]:
+        """Return the aggregates by the prefixes of the states in which they keep values."""
+        aggregates = self._aggregates()
+        return {} if aggregates is None else view_aggregates(*aggregates)
+
     def _accumulator(self, row: RowDataSerializer) -> list[str] | None:
+        aggregates = self._aggregates()
+        return None if aggregates is None else accumulator_names(*aggregates, row)
+
+    def _aggregates(self) -> tuple[list[Mapping[str, Any]], list[bool], Sequence[str]] | None:
+        """Return the aggregate calls, whether rows are retracted from each, and the names of the input's fields."""
         spec = self.spec
         if "overSpec" in spec:
             (group,) = spec["overSpec"]["groups"]
             # Rows are retracted when they leave a window with a lower bound.
             bounded = group["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING"
-            return accumulator_names(group["aggCalls"], [bounded] * len(group["aggCalls"]), self.inputs[0], row)
+            return group["aggCalls"], [bounded] * len(group["aggCalls"]), self.inputs[0]
         if "aggCalls" not in spec:
             return None
-        local = spec.get("localAggInputRowType")
-        inputs = self.inputs[0] if local is None else row_names(local)
+        inputs = self.inputs[0] if self.local is None else self.local
         retracts = spec.get("aggCallNeedRetractions") or [bool(spec.get("needRetraction"))] * len(spec["aggCalls"])
-        return accumulator_names(spec["aggCalls"], retracts, inputs, row)
+        return spec["aggCalls"], retracts, inputs
 
 
 def _fits(row: RowDataSerializer, roots: Sequence[str | None]) -> bool:

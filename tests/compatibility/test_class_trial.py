@@ -11,10 +11,11 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
+from statetool.compatibility.job_classes import is_provided
 from statetool.compatibility.verdicts import OperatorVerdict
 from statetool.errors import OptionError, UnsupportedError
 from tests.support.compile import compile_java
-from tests.support.corpora.archives import unpack
+from tests.support.corpora.archives import HERE, unpack
 from tests.support.flink import pairs
 from tests.support.flink.pair_suites import SUITES
 from tests.support.snapshots import build
@@ -207,3 +208,36 @@ def test_a_jar_is_needed(snapshots: Path, tmp_path: Path) -> None:
     failed = CliRunner().invoke(cli, ["upgrade", old, str(tmp_path / "new")])
     assert failed.exit_code == 2
     assert "pass --jar-b FILE" in failed.stderr
+
+
+def test_a_connector_is_part_of_the_jobs_jar(tmp_path: Path) -> None:
+    """Classes of Flink are provided, those of its connectors are not."""
+    package = "org.apache.flink.streaming.connectors.kafka.internals"
+    source = tmp_path / "KafkaTopicPartition.java"
+    source.write_text(
+        f"package {package};\npublic final class KafkaTopicPartition implements java.io.Serializable {{\n"
+        "private final String topic; private final int partition; private final int cachedHash;\n"
+        "KafkaTopicPartition(String t, int p) { topic = t; partition = p; cachedHash = 0; } }\n"
+    )
+    with_connector = compile_java([source], tmp_path / "old")
+    (tmp_path / "new").mkdir()
+    snapshots = unpack(HERE / "corpus" / "connectors.tar.xz", tmp_path / "corpus")
+    (metadata,) = snapshots.rglob("v1_20_5-flink-kafka-consumer/snapshot/_metadata")
+    gone = f"The new job does not have the class {package}.KafkaTopicPartition."
+    for new, found in ((tmp_path / "new", True), (with_connector, False)):
+        check = st.check(str(metadata.parent), jars=[str(with_connector)], other_jars=[str(new)])
+        assert (gone in check.reason) is found, check.reason
+        assert (check.verdict == "not") is found
+
+
+def test_which_packages_flink_provides() -> None:
+    provided = [
+        "org.apache.flink.FlinkVersion", "org.apache.flink.api.java.tuple.Tuple2", "org.apache.flink.connector.file.src.FileSourceSplit",
+        "org.apache.flink.formats.json.JsonRowSchemaConverter", "[Lorg.apache.flink.types.Row;", "[J", "java.util.UUID",
+    ]  # fmt: skip
+    of_the_job = [
+        "org.apache.flink.connector.kafka.source.split.KafkaPartitionSplit", "org.apache.flink.formats.avro.AvroWriterFactory",
+        "org.apache.flink.streaming.connectors.kinesis.model.SequenceNumber", "org.apache.flink.cdc.common.event.TableId",
+        "org.apache.flink.graph.Edge", "org.apache.flinkx.api.serializers.package$", "com.acme.Order",
+    ]  # fmt: skip
+    assert [name for name in (*provided, *of_the_job) if is_provided(name)] == provided

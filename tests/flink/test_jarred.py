@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import zipfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from statetool import flink as types
 from statetool.classes.jar_classes import JarClasses
 from statetool.columns.to_plain import arrow_to_plain
 from statetool.columns.values import decode_framed
+from statetool.compatibility.job_classes import is_provided
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -29,6 +31,7 @@ from statetool.verification.entry_check import EXACT
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.flink import judge
 from tests.support.flink.machine import AVRO_RECORDS, JARRED, MESSAGES, FlinkMachine
+from tools.flink_jars import DEFAULT_VERSIONS, flink_jars
 from tools.maven import maven_jars
 
 _SHOPS: list[dict[str, Any]] = [
@@ -285,3 +288,14 @@ def plain(value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) else value
     except json.JSONDecodeError:
         return value
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", DEFAULT_VERSIONS)
+def test_the_classes_of_a_release_are_provided(newest_flink: str, version: str) -> None:
+    """A job's jar need not have the classes of the jars in Flink's ``lib`` folder."""
+    del newest_flink  # fetched, or the test is skipped
+    names = {name for jar in flink_jars(version) for name in zipfile.ZipFile(jar).namelist() if name.endswith(".class")}
+    classes = {n.removesuffix(".class").replace("/", ".") for n in names if n.startswith("org/apache/flink/")}
+    assert len(classes) > 10_000
+    assert sorted(name for name in classes if not is_provided(name)) == []

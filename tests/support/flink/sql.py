@@ -46,6 +46,7 @@ def run_query(
     parallelism: int = 1,
     max_parallelism: int = 128,
     config: Mapping[str, str] | None = None,
+    planned: bool = False,
 ) -> dict[str, Any]:
     """Run a query, from a snapshot if one is given, until it has produced ``results`` results.
 
@@ -55,11 +56,13 @@ def run_query(
         Rows by table: the row kind (``INSERT``, ...), then the columns.
     savepoint
         Folder for a savepoint, taken after all results.
+    planned
+        Run the compiled plan of the query, as ``EXECUTE PLAN`` does, with insert-only tables.
 
     Returns
     -------
     dict
-        ``results``: the changes, as ``{"$row": [...], "kind": ...}``; ``savepoint``: its path.
+        ``results``: the changes, as ``{"$row": [...], "kind": ...}``; ``savepoint``: its path; ``plan``: the compiled plan, if planned.
 
     Raises
     ------
@@ -75,6 +78,7 @@ def run_query(
         backend=backend,
         parallelism=parallelism,
         max_parallelism=max_parallelism,
+        planned=planned,
         snapshot=None if snapshot is None else str(snapshot),
         savepoint=None if savepoint is None else str(savepoint),
         config={"table.local-time-zone": "UTC", **(config or {})},

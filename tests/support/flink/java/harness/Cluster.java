@@ -16,6 +16,7 @@ import org.apache.flink.runtime.jobmaster.JobResult;
 import org.apache.flink.runtime.minicluster.MiniCluster;
 import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.util.ExceptionUtils;
 
@@ -60,6 +61,17 @@ final class Cluster implements AutoCloseable {
 
     static StreamExecutionEnvironment environment(Configuration conf) {
         return StreamExecutionEnvironment.getExecutionEnvironment(conf);
+    }
+
+    /** End a stream. The sink is another class in some releases. */
+    static Object discard(DataStream<Long> stream) throws Exception {
+        try {
+            Class<?> sink = Class.forName("org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink");
+            return Reflect.call(stream, "sinkTo", sink.getConstructor().newInstance());
+        } catch (ClassNotFoundException e) {
+            Class<?> sink = Class.forName("org.apache.flink.streaming.api.functions.sink.DiscardingSink");
+            return Reflect.call(stream, "addSink", sink.getConstructor().newInstance());
+        }
     }
 
     /** Submit a job, from a snapshot unless that is null, in the claim mode of its configuration. */

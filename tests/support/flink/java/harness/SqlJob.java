@@ -32,6 +32,9 @@ final class SqlJob {
     /** Rows still to be sent, by run and table. */
     private static final Map<String, Queue<Row>> INPUT = new ConcurrentHashMap<>();
 
+    /** Types of the rows, by run and table. */
+    private static final Map<String, RowTypeInfo> TYPES = new ConcurrentHashMap<>();
+
     private SqlJob() {}
 
     /** Sends what is queued; the job goes on after that. */
@@ -80,11 +83,20 @@ final class SqlJob {
             tables.getConfig().getConfiguration().setString(e.getKey(), e.getValue().asText());
         }
         List<Queue<Row>> queues = new ArrayList<>();
-        for (JsonNode spec : request.get("tables")) {
-            queues.add(table(env, tables, run, spec));
+        boolean planned = request.path("planned").asBoolean();
+        if (planned) {
+            tables.loadModule("harness", new PlannedTables(run));
         }
-        Table result = tables.sqlQuery(request.get("query").asText());
-        tables.toChangelogStream(result).map(new Keep(run)).uid("result");
+        for (JsonNode spec : request.get("tables")) {
+            queues.add(planned ? plannedTable(tables, run, spec) : table(env, tables, run, spec));
+        }
+        String plan = "";
+        if (planned) {
+            plan = PlannedTables.plan(tables, env, request.get("query").asText());
+        } else {
+            Table result = tables.sqlQuery(request.get("query").asText());
+            tables.toChangelogStream(result).map(new Keep(run)).uid("result");
+        }
         String snapshot = request.path("snapshot").asText(null);
         Board board = Board.of(run);
         JobID job = cluster.submit(env, snapshot, false);
@@ -94,6 +106,7 @@ final class SqlJob {
                     () -> queues.stream().allMatch(Queue::isEmpty) && board.records.size() >= expected);
             Thread.sleep(100); // more results than expected would come now
             Map<String, Object> out = Values.single("results", new ArrayList<>(board.records));
+            out.put("plan", plan);
             if (request.hasNonNull("savepoint")) {
                 out.put("savepoint", cluster.savepoint(
                         job, request.get("savepoint").asText(), request.path("format").asText("CANONICAL")));
@@ -103,6 +116,7 @@ final class SqlJob {
             cluster.cancel(job);
             Board.forget(run);
             INPUT.keySet().removeIf(k -> k.startsWith(run));
+            TYPES.keySet().removeIf(k -> k.startsWith(run));
         }
     }
 
@@ -122,17 +136,47 @@ final class SqlJob {
         if (spec.hasNonNull("primary_key")) {
             schema.primaryKey(spec.get("primary_key").asText());
         }
+        Queue<Row> rows = queue(run + name, spec, kinds);
+        RowTypeInfo type = new RowTypeInfo(types.toArray(new TypeInformation<?>[0]), names.toArray(new String[0]));
+        TYPES.put(run + name, type);
+        DataStream<Row> stream = feed(env, run, name);
+        ChangelogMode mode = spec.path("changelog").asBoolean() ? ChangelogMode.all() : ChangelogMode.insertOnly();
+        tables.createTemporaryView(name, tables.fromChangelogStream(stream, schema.build(), mode));
+        return rows;
+    }
+
+    /** A table that a compiled plan may have. */
+    private static Queue<Row> plannedTable(StreamTableEnvironment tables, String run, JsonNode spec) {
+        String name = spec.get("name").asText();
+        List<String> names = new ArrayList<>();
+        List<String> kinds = new ArrayList<>();
+        List<TypeInformation<?>> types = new ArrayList<>();
+        StringBuilder columns = new StringBuilder();
+        for (JsonNode column : spec.get("columns")) {
+            names.add(column.get(0).asText());
+            kinds.add(column.get(1).asText());
+            types.add(Types.parse(column.get(1).asText()));
+            columns.append(columns.length() == 0 ? "`" : ", `").append(column.get(0).asText()).append("` ")
+                    .append(column.get(2).asText());
+        }
+        TYPES.put(run + name, new RowTypeInfo(types.toArray(new TypeInformation<?>[0]), names.toArray(new String[0])));
+        tables.executeSql("CREATE TEMPORARY TABLE `" + name + "` (" + columns + ") WITH ('connector' = 'harness')");
+        return queue(run + name, spec, kinds);
+    }
+
+    private static Queue<Row> queue(String name, JsonNode spec, List<String> kinds) {
         Queue<Row> rows = new ConcurrentLinkedQueue<>();
         for (JsonNode row : spec.get("rows")) {
             rows.add(row(row, kinds));
         }
-        INPUT.put(run + name, rows);
-        RowTypeInfo type = new RowTypeInfo(types.toArray(new TypeInformation<?>[0]), names.toArray(new String[0]));
-        DataStream<Row> stream = env.fromSequence(0, Long.MAX_VALUE / 2).setParallelism(1).uid("numbers-" + name)
-                .flatMap(new Feed(run + name)).returns(type).setParallelism(1).uid("feed-" + name);
-        ChangelogMode mode = spec.path("changelog").asBoolean() ? ChangelogMode.all() : ChangelogMode.insertOnly();
-        tables.createTemporaryView(name, tables.fromChangelogStream(stream, schema.build(), mode));
+        INPUT.put(name, rows);
         return rows;
+    }
+
+    /** The queued rows of a table. */
+    static DataStream<Row> feed(StreamExecutionEnvironment env, String run, String name) {
+        return env.fromSequence(0, Long.MAX_VALUE / 2).setParallelism(1).uid("numbers-" + name)
+                .flatMap(new Feed(run + name)).returns(TYPES.get(run + name)).setParallelism(1).uid("feed-" + name);
     }
 
     /** The first item is the kind of change, the others are the columns. */

@@ -1,0 +1,47 @@
+"""Rules for SQL operators whose compiled plans are known: Flink restores rows by position, whatever their columns mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, migration_remedy
+from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import Scope
+from statetool.sql_plans.aggregates import PlanAggregates, changed_key, changed_rows, changed_view, moved_columns
+
+_MIGRATE: Final = migration_remedy("Write a copy of the snapshot in which the columns are matched by name.")
+_KEEP_VIEWS: Final = Remedy("Keep such aggregates at their positions in the query, and add others after them.")
+_KEEP_KEY: Final = Remedy("Keep the columns of the key, or drop the operator.")
+
+
+def plan_resolutions(old: OperatorInventory, new: OperatorInventory | None) -> dict[tuple[Scope, str], Resolution]:
+    """Return the resolutions of an operator's states, by scope and state, from the plans of both jobs. State ``""`` is the key.
+
+    Raises
+    ------
+    OptionError
+        A plan does not have the operator, or does not fit it.
+    """
+    if new is None or old.plan_aggregates is None or new.plan_aggregates is None:
+        return {}
+    return dict(_resolutions(old, new, old.plan_aggregates, new.plan_aggregates))
+
+
+def _resolutions(
+    old: OperatorInventory, new: OperatorInventory, before: PlanAggregates, after: PlanAggregates
+) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
+    if key := changed_key(before, after):
+        yield ("keyed", ""), _may_change(f"By the compiled plans, {key}.", _KEEP_KEY)
+    for name in old.listed_keyed:
+        if name in new.listed_keyed:
+            if view := changed_view(before, after, name):
+                yield ("keyed", name), _may_change(f"By the compiled plans, {view}.", _KEEP_VIEWS)
+            elif moved := moved_columns(*changed_rows(before, after, name)):
+                text = f"Flink reads columns by position: {', '.join(moved)}."
+                yield ("keyed", name), _may_change(text, _MIGRATE)
+
+
+def _may_change(text: str, remedy: Remedy) -> Resolution:
+    warning = CheckWarning(kind="may_change", message=text, remedy=remedy)
+    return Resolution.because(Level.AS_IS, text, remedy, warning)

@@ -1,0 +1,95 @@
+"""Names from two compiled plans for the rows of one operator, to carry columns over by name.
+
+Snapshots of SQL jobs store the fields of a row by position. If a query changes, its plan tells which field is which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from statetool.sql_plans.expressions import is_identified
+
+_VIEW: Final = re.compile(r"(agg\d+\$|distinctAcc_\d+)")
+_KEY: Final = "key"
+#: Suffix of names of the old plan that do not identify a column.
+_OLD: Final = " before"
+#: Names of the rows of a state, by path.
+RowNames = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAggregates:
+    """Names from a compiled plan for an operator.
+
+    Attributes
+    ----------
+    columns
+        Names of the fields of rows, by the path of each row. ``key`` is the row of the operator's keys.
+    views
+        Aggregates by the prefixes of the states that hold their views.
+    query
+        Text of the operator's node and all nodes before it. The names of two plans with the same text mean the same.
+    """
+
+    columns: Mapping[str, tuple[str, ...]]
+    views: Mapping[str, str]
+    query: str
+
+    def rows_of(self, state: str) -> dict[str, tuple[str, ...]]:
+        """Return the names of the rows of a state, by path."""
+        return {p: names for p, names in self.columns.items() if p == state or p.startswith(f"{state}.")}
+
+    def aggregate_of(self, state: str) -> str | None:
+        """Return the aggregate whose view a state holds, ``None`` for other states."""
+        prefix = _VIEW.match(state)
+        return None if prefix is None else self.views.get(prefix[1])
+
+
+def changed_rows(old: PlanAggregates | None, new: PlanAggregates | None, state: str) -> tuple[RowNames, RowNames]:
+    """Return the names of a state's rows in both plans, empty if they are the same or a plan does not name them.
+
+    Names that do not identify a column become different in the two plans, so that such columns are never taken for each other.
+    """
+    if old is None or new is None or old.query == new.query:
+        return (), ()
+    before, after = old.rows_of(state), new.rows_of(state)
+    if before.keys() != after.keys():
+        return (), ()
+    before = {path: tuple(n if is_identified(n) else f"{n}{_OLD}" for n in names) for path, names in before.items()}
+    if before == after:
+        return (), ()
+    return tuple(before.items()), tuple(after.items())
+
+
+def changed_view(old: PlanAggregates | None, new: PlanAggregates | None, state: str) -> str:
+    """Return the reason why a state's values may belong to another aggregate in the new plan, empty if they do not."""
+    if old is None or new is None or old.query == new.query:
+        return ""
+    before, after = old.aggregate_of(state), new.aggregate_of(state)
+    if before is None or after is None or (before == after and is_identified(before)):
+        return ""
+    return f"it has the values of {before} in the old plan, and of {after} in the new one"
+
+
+def changed_key(old: PlanAggregates | None, new: PlanAggregates | None) -> str:
+    """Return the reason why keys may have other columns in the new plan, empty if they do not."""
+    if old is None or new is None or old.query == new.query:
+        return ""
+    before, after = old.columns.get(_KEY), new.columns.get(_KEY)
+    if before is None or after is None or (before == after and all(map(is_identified, before))):
+        return ""
+    return f"the columns of the key were ({', '.join(before)}) and are ({', '.join(after)})"
+
+
+def moved_columns(before: RowNames, after: RowNames) -> list[str]:
+    """Return the columns that Flink, which reads rows by position, takes for others."""
+    of_new = dict(after)
+    return [
+        f"{old.removesuffix(_OLD)} as {new}"
+        for path, names in before
+        for old, new in zip(names, of_new[path], strict=False)
+        if old != new
+    ]

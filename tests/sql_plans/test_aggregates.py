@@ -1,0 +1,129 @@
+"""Columns of two compiled plans: which of them are the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from statetool.errors import FormatError
+from statetool.sql_plans.aggregates import (
+    PlanAggregates,
+    changed_key,
+    changed_rows,
+    changed_view,
+    moved_columns,
+)
+from statetool.sql_plans.compiled_plan import CompiledPlan
+from statetool.sql_plans.expressions import ColumnTexts, is_identified
+from tests.support.corpora.sql_plans import aggregate, aggregation_plan, call, literal, ref
+
+
+def _plan(
+    names: Sequence[str], *, query: str = "", key: str = "shop", views: Mapping[str, str] | None = None
+) -> PlanAggregates:
+    return PlanAggregates(
+        columns={"key": (key,), "accState": tuple(names)}, views=views or {}, query=query or repr(names)
+    )
+
+
+def _texts(expressions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the texts of a calc's columns after an exchange."""
+    computed = ", ".join(f"`$f{i}` BIGINT" for i in range(len(expressions)))
+    nodes: dict[int, dict[str, Any]] = {
+        1: {"outputType": "ROW<`shop` VARCHAR(2147483647), `amount` BIGINT>"},
+        2: {"projection": list(expressions), "outputType": f"ROW<{computed}>"},
+        3: {"outputType": f"ROW<{computed}>"},
+    }
+    return ColumnTexts(nodes, {2: [1], 3: [2]}).of(3)
+
+
+def test_a_computed_column_is_named_by_its_expression() -> None:
+    twice = call("$*$1", ref(1), literal(2, "INT NOT NULL"))
+    assert _texts([twice, call("$+$1", twice, ref(1)), call("$IF$1", ref(0), literal("x", "CHAR(1) NOT NULL"), twice)]) == [
+        "amount * 2", "(amount * 2) + amount", "IF(shop, 'x', amount * 2)",
+    ]  # fmt: skip
+    assert _texts([call("$CAST$1", ref(1), type="INT"), {"kind": "FIELD_ACCESS", "name": "id", "expr": ref(0)}]) == [
+        "CAST(amount AS INT)", "shop.id",
+    ]  # fmt: skip
+    day = literal("86400000", "INTERVAL DAY(2) NOT NULL")
+    assert _texts([call("$-$1", ref(1), day)]) == ['amount - {"type": "INTERVAL DAY(2) NOT NULL", "value": "86400000"}']
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {"kind": "CORREL_VARIABLE", "name": "$cor0"},
+        {**call("$RANK$1", ref(1)), "window": {"kind": "ROWS"}},
+        {"kind": "CALL", "operands": [], "type": "INT"},
+    ],
+)
+def test_an_expression_with_an_unknown_part_keeps_the_planners_name(unknown: Mapping[str, Any]) -> None:
+    assert _texts([unknown, call("$ABS$1", unknown)]) == ["$f0", "$f1"]
+
+
+def test_nodes_in_a_cycle_end() -> None:
+    row = {"outputType": "ROW<`$f0` BIGINT>"}
+    texts = ColumnTexts({1: row, 2: row}, {1: [2], 2: [1]})
+    assert texts.of(1) == ["$f0"]
+    assert texts.of_local(1) is None
+
+
+def test_names_of_the_planner_identify_no_column() -> None:
+    assert [n for n in ("sum(amount)", "count(*)", "sum($f1)", "max(EXPR$0)", "lag(x, constant 0)") if is_identified(n)] == [
+        "sum(amount)", "count(*)",
+    ]  # fmt: skip
+    old, new = _plan(["count(*)", "sum($f1)"]), _plan(["sum($f1)", "count(*)"])
+    before, after = changed_rows(old, new, "accState")
+    assert before == (("accState", ("count(*)", "sum($f1) before")),)
+    assert after == (("accState", ("sum($f1)", "count(*)")),)
+    assert moved_columns(before, after) == ["count(*) as sum($f1)", "sum($f1) as count(*)"]
+    # The same query has the same columns, whatever they are called.
+    same = [_plan(["sum($f1)"], query="q", key="$f0", views={"agg0$": "max($f1)"}) for _ in range(2)]
+    assert changed_rows(same[0], same[1], "accState") == ((), ())
+    assert changed_key(same[0], same[1]) == changed_view(same[0], same[1], "agg0$map") == ""
+
+
+def test_rows_that_only_one_plan_names_are_not_matched() -> None:
+    old = _plan(["count(*)"])
+    new = PlanAggregates(columns={"accState.value": ("sum(x)",)}, views={}, query="")
+    assert changed_rows(old, new, "accState") == changed_rows(old, None, "accState") == ((), ())
+
+
+def test_views_and_keys_of_other_columns() -> None:
+    old = _plan(["a"], views={"agg1$": "max(x)", "distinctAcc_0": "distinct(y)", "distinctAcc_10": "distinct(z)"})
+    new = _plan(
+        ["b"], key="city", views={"agg1$": "min(x)", "distinctAcc_0": "distinct(y)", "distinctAcc_10": "distinct(q)"}
+    )
+    assert (
+        changed_view(old, new, "agg1$map")
+        == "it has the values of max(x) in the old plan, and of min(x) in the new one"
+    )
+    assert changed_view(old, new, "distinctAcc_0_null_state") == changed_view(old, new, "accState") == ""
+    assert "distinct(z)" in changed_view(old, new, "distinctAcc_10")
+    assert changed_key(old, new) == "the columns of the key were (shop) and are (city)"
+
+
+@pytest.mark.parametrize(
+    "calc",
+    [
+        {"projection": [ref(0)]},
+        {"projection": [ref(9)] * 3},
+        {"projection": [{**ref(0), "inputIndex": "x"}] * 3},
+        {"projection": 3},
+        {"projection": [None] * 3},
+        {"projection": [{"kind": "LITERAL"}] * 3},
+    ],
+)
+def test_a_damaged_plan_is_our_error(calc: Mapping[str, Any]) -> None:
+    plan = json.loads(aggregation_plan([aggregate("SUM", 2)], [ref(2)]))
+    plan["nodes"][1] |= calc
+    plan["edges"].append({"source": 77, "target": 1})
+    compiled = CompiledPlan(json.dumps(plan))
+    with pytest.raises(FormatError, match=r"node 4 of the plan \(stream-exec-group-aggregate_1\) lacks"):
+        compiled.columns(4, [], expressions=True)
+    with pytest.raises(FormatError, match="node 4"):
+        compiled.views(4)
+    assert compiled.query(4)

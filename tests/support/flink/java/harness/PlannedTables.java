@@ -1,0 +1,225 @@
+package harness;
+
+import java.lang.reflect.Proxy;
+import java.util.Collections;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import org.apache.flink.api.common.functions.MapFunction;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.dag.Transformation;
+import org.apache.flink.configuration.ConfigOption;
+import org.apache.flink.streaming.api.datastream.DataStream;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
+import org.apache.flink.table.connector.ChangelogMode;
+import org.apache.flink.table.connector.RuntimeConverter;
+import org.apache.flink.table.connector.sink.DataStreamSinkProvider;
+import org.apache.flink.table.connector.sink.DynamicTableSink;
+import org.apache.flink.table.connector.source.DataStreamScanProvider;
+import org.apache.flink.table.connector.source.DynamicTableSource;
+import org.apache.flink.table.connector.source.ScanTableSource;
+import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.factories.DynamicTableSinkFactory;
+import org.apache.flink.table.factories.DynamicTableSourceFactory;
+import org.apache.flink.table.module.Module;
+import org.apache.flink.table.types.DataType;
+import org.apache.flink.types.Row;
+
+/** Tables of jobs with a compiled plan: sources that send what is queued, and sinks that keep all rows. */
+final class PlannedTables implements Module {
+    private final String run;
+
+    PlannedTables(String run) {
+        this.run = run;
+    }
+
+    @Override
+    public Optional<DynamicTableSourceFactory> getTableSourceFactory() {
+        return Optional.of(new Sources());
+    }
+
+    @Override
+    public Optional<DynamicTableSinkFactory> getTableSinkFactory() {
+        return Optional.of(new Sinks());
+    }
+
+    private abstract static class Factory {
+        public String factoryIdentifier() {
+            return "harness";
+        }
+
+        public Set<ConfigOption<?>> requiredOptions() {
+            return Collections.emptySet();
+        }
+
+        public Set<ConfigOption<?>> optionalOptions() {
+            return Collections.emptySet();
+        }
+    }
+
+    private final class Sources extends Factory implements DynamicTableSourceFactory {
+        @Override
+        public DynamicTableSource createDynamicTableSource(Context context) {
+            DataType type = context.getCatalogTable().getResolvedSchema().toPhysicalRowDataType();
+            return new Source(context.getObjectIdentifier().getObjectName(), type);
+        }
+    }
+
+    private final class Sinks extends Factory implements DynamicTableSinkFactory {
+        @Override
+        public DynamicTableSink createDynamicTableSink(Context context) {
+            return new Sink(context.getCatalogTable().getResolvedSchema().toPhysicalRowDataType());
+        }
+    }
+
+    private final class Source implements ScanTableSource {
+        private final String name;
+        private final DataType type;
+
+        Source(String name, DataType type) {
+            this.name = name;
+            this.type = type;
+        }
+
+        @Override
+        public ChangelogMode getChangelogMode() {
+            return ChangelogMode.insertOnly();
+        }
+
+        @Override
+        public ScanRuntimeProvider getScanRuntimeProvider(ScanContext context) {
+            ToData converter = new ToData(context.createDataStructureConverter(type));
+            TypeInformation<RowData> data = context.createTypeInformation(type);
+            return provider(DataStreamScanProvider.class, "produceDataStream", env ->
+                    SqlJob.feed((StreamExecutionEnvironment) env, run, name)
+                            .map(converter).returns(data).setParallelism(1).uid("data-" + name));
+        }
+
+        @Override
+        public DynamicTableSource copy() {
+            return new Source(name, type);
+        }
+
+        @Override
+        public String asSummaryString() {
+            return "harness";
+        }
+    }
+
+    private final class Sink implements DynamicTableSink {
+        private final DataType type;
+
+        Sink(DataType type) {
+            this.type = type;
+        }
+
+        @Override
+        public ChangelogMode getChangelogMode(ChangelogMode requested) {
+            return ChangelogMode.all();
+        }
+
+        @Override
+        @SuppressWarnings("unchecked")
+        public SinkRuntimeProvider getSinkRuntimeProvider(Context context) {
+            FromData converter = new FromData(context.createDataStructureConverter(type));
+            SqlJob.Keep keep = new SqlJob.Keep(run);
+            return provider(DataStreamSinkProvider.class, "consumeDataStream", rows ->
+                    Cluster.discard(((DataStream<RowData>) rows)
+                            .map((MapFunction<RowData, Long>) data -> keep.map(converter.map(data)))
+                            .returns(Long.class).uid("kept")));
+        }
+
+        @Override
+        public DynamicTableSink copy() {
+            return new Sink(type);
+        }
+
+        @Override
+        public String asSummaryString() {
+            return "harness";
+        }
+    }
+
+    private interface Make {
+        Object of(Object last) throws Exception;
+    }
+
+    /** The method of a provider has other parameters in some releases; the last is always the stream or the environment. */
+    private static <T> T provider(Class<T> type, String method, Make make) {
+        return type.cast(Proxy.newProxyInstance(PlannedTables.class.getClassLoader(), new Class<?>[] {type}, (p, m, a) -> {
+            switch (m.getName()) {
+                case "isBounded":
+                    return false;
+                case "getParallelism":
+                    return Optional.empty();
+                default:
+                    if (!m.getName().equals(method)) {
+                        throw new UnsupportedOperationException(m.toString());
+                    }
+                    return make.of(a[a.length - 1]);
+            }
+        }));
+    }
+
+    private static final class ToData implements MapFunction<Row, RowData> {
+        private final DynamicTableSource.DataStructureConverter converter;
+        private transient boolean open;
+
+        ToData(DynamicTableSource.DataStructureConverter converter) {
+            this.converter = converter;
+        }
+
+        @Override
+        public RowData map(Row row) {
+            if (!open) {
+                converter.open(RuntimeConverter.Context.create(PlannedTables.class.getClassLoader()));
+                open = true;
+            }
+            return (RowData) converter.toInternal(row);
+        }
+    }
+
+    private static final class FromData implements MapFunction<RowData, Row> {
+        private final DynamicTableSink.DataStructureConverter converter;
+        private transient boolean open;
+
+        FromData(DynamicTableSink.DataStructureConverter converter) {
+            this.converter = converter;
+        }
+
+        @Override
+        public Row map(RowData data) {
+            if (!open) {
+                converter.open(RuntimeConverter.Context.create(PlannedTables.class.getClassLoader()));
+                open = true;
+            }
+            return (Row) converter.toExternal(data);
+        }
+    }
+
+    /** Compile the plan of an INSERT into a sink, and add its operators to the job as EXECUTE PLAN does. Returns the plan. */
+    static String plan(StreamTableEnvironment tables, StreamExecutionEnvironment env, String query) throws Exception {
+        List<DataType> types = tables.sqlQuery(query).getResolvedSchema().getColumnDataTypes();
+        List<String> names = tables.sqlQuery(query).getResolvedSchema().getColumnNames();
+        StringBuilder columns = new StringBuilder();
+        for (int i = 0; i < names.size(); i++) {
+            columns.append(i == 0 ? "`" : ", `").append(names.get(i)).append("` ")
+                    .append(types.get(i).getLogicalType().asSerializableString());
+        }
+        tables.executeSql("CREATE TEMPORARY TABLE result_rows (" + columns + ") WITH ('connector' = 'harness')");
+        Object planner = Reflect.call(tables, "getPlanner");
+        // A session counts the nodes of all its plans; this one is the first, so that equal queries have equal uids.
+        planner.getClass().getClassLoader().loadClass("org.apache.flink.table.planner.plan.nodes.exec.ExecNodeContext")
+                .getMethod("resetIdCounter").invoke(null);
+        Object compiled = Reflect.call(tables, "compilePlanSql", "INSERT INTO result_rows " + query);
+        String text = (String) Reflect.call(compiled, "asJsonString");
+        Object reference = Class.forName("org.apache.flink.table.api.PlanReference")
+                .getMethod("fromJsonString", String.class).invoke(null, text);
+        Object loaded = Reflect.call(planner, "loadPlan", reference);
+        for (Object operator : (List<?>) Reflect.call(planner, "translatePlan", loaded)) {
+            env.addOperator((Transformation<?>) operator);
+        }
+        return text;
+    }
+}
