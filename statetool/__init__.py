@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from statetool.api.upgrade import upgrade
     from statetool.api.values import purge, set_values
     from statetool.api.writer import SavepointWriter
+    from statetool.cluster.clusters import set_credentials
     from statetool.declaring import flink_types as flink
     from statetool.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
     from statetool.declaring.states import aggregating, list_of, map_of, reducing, value
@@ -123,6 +124,7 @@ __all__ = [
     "rescale",
     "restore_deleted",
     "sample",
+    "set_credentials",
     "set_values",
     "split",
     "to_kafka_consumer",
@@ -172,6 +174,7 @@ _NAMES: Final = {
     "statetool.api.upgrade": ("upgrade",),
     "statetool.api.values": ("purge", "set_values"),
     "statetool.api.writer": ("SavepointWriter",),
+    "statetool.cluster.clusters": ("set_credentials",),
     "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
     "statetool.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),
     "statetool.directories.chain": ("chain",),

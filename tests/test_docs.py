@@ -11,6 +11,7 @@ import click
 import pytest
 
 import statetool
+from statetool.connectors import registry
 from statetool.serializers.packages import known_name
 from statetool.serializers.table import SNAPSHOT_CLASSES
 from statetool.tables.request import OPTIONS
@@ -67,11 +68,11 @@ def test_a_broken_heading_is_found() -> None:
 
 
 def invocations(text: str) -> Iterator[str]:
-    """Yield the calls of statetool in a page's code, without the program."""
+    """Yield the calls of statetool in a page's code, without the program and the file of clusters."""
     for code in [block for _, block in FENCE.findall(text)] + re.findall(r"`(statetool [^`]+)`", text):
         for line in code.replace("\\\n", " ").splitlines():
             for call in re.findall(r"(?:^|&& |\| )statetool ([^|>&#]*)", line.strip()):
-                yield call.strip()
+                yield re.sub(r"^--clusters \S+ ", "", call.strip())
 
 
 def found_command(call: str) -> cli_reference.Command | None:
@@ -97,7 +98,7 @@ def test_commands_and_their_options_exist(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(PAGES) - FOREIGN))
 def test_options_in_the_text_exist(name: str) -> None:
-    known = {"--debug", "--version", "--help"}
+    known = {"--clusters", "--debug", "--version", "--help"}
     for command in COMMANDS.values():
         known |= {o for p in command.command.get_params(command.context) for o in p.opts}
     text = re.sub(r"`(?:python|pip|pytest|mkdocs|flink|spark-submit|conda-pack|--py-files)[^`]*`", "", PAGES[name])
@@ -179,6 +180,20 @@ def test_the_tables_of_snapshots_and_columns(tmp_path: Path) -> None:
     snapshots = support_tables.snapshot_table(support_tables.unpack_cases(tmp_path))
     assert "| heap | canonical savepoint |  | 1.13 1.15 1.17 1.20 2.0 2.3 |" in snapshots
     assert "| BIGINT | `Long` | `Types.LONG` | yes |" in support_tables.column_table()
+
+
+def test_the_table_of_connectors_names_those_without_bytes(tmp_path: Path) -> None:
+    lines = support_tables.connector_table(tmp_path).splitlines()
+    assert {f"`{c.name}`" for c in registry.connectors()} <= {line.split(" | ")[0].strip("| ") for line in lines}
+    unproved = [line.split("`")[1] for line in lines if "no bytes" in line]
+    assert unproved == [
+        "flink-kinesis-consumer",
+        "continuous-file-monitoring",
+        "continuous-file-reader",
+        "dynamic-iceberg-sink",
+        "elasticsearch8-sink",
+    ]
+    assert "| `fluss-source` | splits 0, enumerators 0 | release 0.7.0 |" in lines
 
 
 @pytest.mark.full

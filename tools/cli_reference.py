@@ -72,6 +72,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "sources list": f"statetool sources list {_SOURCE}",
         "sources show": f"statetool sources show {_SOURCE}",
         "sources check": f"statetool sources check {_SOURCE}",
+        "sources schemas": "statetool sources schemas cdc-pipeline | cut -c 1-120",
         "sources lag": (
             f"printf 'topic,partition,offset\\norders,0,5000\\n' > ends.csv\nstatetool sources lag {_SOURCE} --ends ends.csv"
         ),

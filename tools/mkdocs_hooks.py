@@ -30,10 +30,17 @@ def _snapshot_table() -> str:
         return support_tables.snapshot_table(support_tables.unpack_cases(Path(work)))
 
 
+@cache
+def _connector_table() -> str:
+    with tempfile.TemporaryDirectory() as work:
+        return support_tables.connector_table(Path(work))
+
+
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "commands": cli_reference.page,
     "serializers": cache(support_tables.support_table),
     "snapshots": _snapshot_table,
+    "connectors": _connector_table,
     "columns": cache(support_tables.column_table),
 }
 

@@ -9,6 +9,7 @@ It holds the snapshots that the pages name:
 * ``pyflink-job``: a savepoint of a PyFlink job
 * ``kafka-consumer``: a savepoint of a job with the Kafka consumer before FLIP-27
 * ``paimon-job`` and ``paimon-table``: a savepoint of a job that writes to Paimon, and metadata of its table
+* ``cdc-pipeline``: a savepoint of a CDC pipeline, with the schemas of its tables
 * ``config.yaml``: a Flink configuration with a contradiction
 * ``checkpoints.json``: the response of Flink's REST interface about the job's checkpoints
 
@@ -64,6 +65,7 @@ def create(folder: Path) -> Path:
         _unpack(_CORPUS / f"{archive}.tar.xz", inside, folder / name)
     _write_checkpoints(folder / "checkpoints")
     _write_new_job(folder / "new-job")
+    _write_pipeline(folder / "cdc-pipeline")
     return folder
 
 
@@ -116,6 +118,13 @@ def _write_new_job(target: Path) -> None:
     )
     writer = statetool.SavepointWriter.from_existing(sp).with_operator("timers", wider)
     writer.remove_operator("by-short").write(str(target))
+
+
+def _write_pipeline(target: Path) -> None:
+    from tests.support.connectors.pipelines import pipeline
+
+    with tempfile.TemporaryDirectory() as work:
+        shutil.move(pipeline(Path(work)).path, target)
 
 
 def _rest() -> Mapping[str, object]:

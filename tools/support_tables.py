@@ -1,4 +1,4 @@
-"""Tables of the documentation: serializers and snapshot kinds proved by bytes of Flink, and the types of undeclared columns.
+"""Tables of the documentation: serializers, snapshot kinds and connectors proved by real bytes, and the types of undeclared columns.
 
 ``tests/serializers/verified.tsv`` is written by ``python -m tests.support.facts`` from real snapshots. A class that none of them has is
 marked as unproved: its reader only follows Flink's sources. The snapshot kinds are those of the test cases.
@@ -14,11 +14,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+import statetool
 from statetool.columns.infer import infer_type
+from statetool.connectors import registry
+from statetool.connectors.connector import SinkConnector, SplitConnector, StateSource
 from statetool.declaring.job_code import java_info
 from statetool.errors import OptionError
 from statetool.hashing.possible_keys import check_key_type
 from statetool.serializers.table import FAMILIES, bundled_classes, snapshot_classes
+from tests.support.connectors.pipelines import coordinator_states
+from tests.support.connectors.written import written_states
 from tests.support.corpora.archives import HERE, unpack
 
 COLUMNS: Final = ("read", "written", "kernel", "versions")
@@ -26,6 +31,8 @@ COLUMNS: Final = ("read", "written", "kernel", "versions")
 ARCHIVES: Final = tuple(
     HERE / "corpus" / f"{name}.tar.xz" for name in ("public-datastream", "public-sql-sources", "jobs")
 )
+#: Archives of savepoints of jobs with sources and sinks.
+CONNECTOR_ARCHIVES: Final = tuple(HERE / "corpus" / f"{name}.tar.xz" for name in ("connectors", "lakes", "libraries"))
 #: Columns by their names in Spark.
 COLUMN_TYPES: Final = {
     "BOOLEAN": pa.bool_(),
@@ -51,6 +58,9 @@ ORDERED: Final = "of one entry at most: only the job knows the order of more, by
 LIBRARIES: Final = {
     "org.apache.beam.runners.flink.translation.types": "Beam",
     "org.apache.flinkx.api.serializer": "flink-scala-api",
+    "org.apache.flink.statefun.flink.common.protobuf": "Stateful Functions",
+    "org.apache.flink.statefun.flink.core.message": "Stateful Functions",
+    "org.apache.flink.statefun.flink.core.types.remote": "Stateful Functions",
 }
 _BACKENDS: Final = {"hashmap": "heap", "rocksdb": "RocksDB", "forst": "ForSt"}
 _KINDS: Final = {"canonical": "canonical savepoint", "native": "native savepoint", "checkpoint": "checkpoint"}
@@ -101,6 +111,47 @@ def snapshot_table(folders: Iterable[Path]) -> str:
 def unpack_cases(folder: Path) -> list[Path]:
     """Unpack the cases of the snapshot table below a folder."""
     return [unpack(archive, folder / archive.stem) for archive in ARCHIVES]
+
+
+def connector_table(folder: Path) -> str:
+    """Return the table of connectors as Markdown: the versions that they read, and the bytes that confirm them."""
+    proofs = _proofs(folder)
+    lines = ["| connector | reads | confirmed by bytes of |", "|---|---|---|"]
+    for connector in registry.connectors():
+        known = sorted(proofs.pop(connector.name, ()))
+        lines.append(
+            f"| `{connector.name}` | {_versions(connector)} | {', '.join(known) or 'no bytes in the repository'} |"
+        )
+    coordinators = sorted({s["release"] for s in coordinator_states()})
+    lines.append(f"| schemas of CDC pipelines | coordinators 0, 1, 2 | release {', release '.join(coordinators)} |")
+    return "\n".join(lines)
+
+
+def _proofs(folder: Path) -> dict[str, set[str]]:
+    """Return the releases whose bytes each connector reads, by its name. Archives are unpacked below the folder."""
+    proofs: dict[str, set[str]] = {}
+    for state in written_states():
+        for name in state["connector"].split(" or "):
+            proofs.setdefault(name, set()).add(f"release {state['release']}")
+    for archive in CONNECTOR_ARCHIVES:
+        for metadata in sorted(unpack(archive, folder / archive.stem).rglob("_metadata")):
+            savepoint = statetool.load(str(metadata.parent))
+            for row in (*savepoint.connector_rows("sources"), *savepoint.connector_rows("sinks")):
+                proofs.setdefault(row.connector, set()).add("a job in Flink")
+    return proofs
+
+
+def _versions(connector: registry.Connector) -> str:
+    known: dict[str, frozenset[int]] = {}
+    match connector:
+        case SplitConnector():
+            known = {"splits": connector.split_versions, "enumerators": connector.enumerator_versions}
+        case SinkConnector():
+            known = {"writers": connector.writer_versions, "committables": connector.committable_versions}
+        case StateSource():
+            return f"state `{connector.state}`"
+    versions = [f"{what} {', '.join(map(str, sorted(numbers)))}" for what, numbers in known.items() if numbers]
+    return ", ".join(versions) or "its list states"
 
 
 def _kind(case: dict[str, Any]) -> tuple[str, str, str]:

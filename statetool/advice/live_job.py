@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from statetool.advice.configuration import Configuration, read_configuration
 from statetool.advice.statistics import CheckpointStatistics, SubtaskTimes, statistics_of, subtasks_of
 from statetool.cluster.client import RestClient
 from statetool.cluster.job_graph import read_vertices
 from statetool.cluster.job_settings import read_checkpoint_settings, read_cluster_settings
-from statetool.cluster.jobs import Job, find_job, get_if_found, read_history
+from statetool.cluster.jobs import CheckpointHistory, Job, find_job, get_if_found, read_history
 from statetool.cluster.overview import connect
 from statetool.cluster.paths import is_job
 from statetool.errors import OptionError
+
+_DIRECTORY: Final = "execution.checkpointing.dir"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ class LiveJob:
     def configuration(self) -> Configuration:
         """Return the configuration of the JobManager, with the checkpoint settings that are in effect for the job.
 
-        A setting that only has its default, and that the JobManager does not set, is left out. Errors are as for :meth:`statistics`.
+        If the job's code sets the directory of its checkpoints, this is the directory of the newest one. A setting that only has its default, and that the JobManager does not set, is left out. Errors are as for :meth:`statistics`.
         """
         values = read_cluster_settings(self.client, self.job)
         own = Configuration(self.client.server, values)
@@ -83,7 +86,17 @@ class LiveJob:
                     values[option] = value
             elif not _same(own, option, value):
                 values[own.name(option)] = value
+        if self.job is not None and own.text(_DIRECTORY) is None:
+            values.update(_directory(self.job, read_history(self.client, self.job)))
         return Configuration(self.client.server, values)
+
+
+def _directory(job: Job, history: CheckpointHistory) -> dict[str, str]:
+    """Return the directory of the job's checkpoints as a setting, nothing if it is unknown."""
+    newest = history.newest("checkpoint")
+    path = "" if newest is None else newest.path or ""
+    directory, found, _ = path.partition(f"/{job.job_id}/chk-")
+    return {_DIRECTORY: directory} if found else {}
 
 
 def _same(configuration: Configuration, option: str, value: str) -> bool:

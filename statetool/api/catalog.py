@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Final, Literal
 from typing_extensions import Unpack
 
 from statetool.api.execution import Execution
-from statetool.api.load import load
+from statetool.api.load import load, name_operators
 from statetool.api.operator import Operator
 from statetool.api.savepoint import Savepoint
-from statetool.cluster.paths import resolve_directory
+from statetool.cluster.paths import names_reader, resolve_directory
 from statetool.declaring.classes import Declarations, PythonTypes
-from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_heads, unique_names
+from statetool.directories.heads import SnapshotHead, snapshot_heads
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
 from statetool.serializers.base import Serializer
 from statetool.snapshot.metadata_tables import METADATA_TABLES
 from statetool.snapshot.uids import find_all
 from statetool.tables.request import ScanOptions, ScanRequest, list_options
-from statetool.types.operators import OperatorLabel
+from statetool.types.operators import OperatorLabel, name_in_sql, operator_names_in_sql, unique_names
 from statetool.types.options import name_list
 
 if TYPE_CHECKING:
@@ -79,16 +79,22 @@ def catalog(
         jars=name_list("jars", jars),
         driver_read_limit=driver_read_limit,
     )
-    return Catalog(resolve_directory(root), Execution(spark), opener)
+    directory, read_names = resolve_directory(root), names_reader(root)
+    if read_names is None:
+        return Catalog(directory, Execution(spark), opener)
+    return Catalog(directory, Execution(spark), lambda path: name_operators(opener(path), read_names))
 
 
 def table_places(savepoint: Savepoint) -> dict[str, tuple[Operator, str]]:
     """Return the operator of each table of a snapshot, and the table's name within it, by the table's name in SQL."""
     names, places = [], []
+    of_operators = operator_names_in_sql(savepoint.inventory.labels)
     for operator in savepoint.operators.values():
         flat = {n for n, s in operator.states.items() if s.scope == "keyed" and s.kind in ("list", "map")}
         for table in operator.tables:
-            names.append(name_in_sql(f"{operator.name}_{table}{'_elements' if table in flat else ''}"))
+            names.append(
+                name_in_sql(f"{of_operators[operator.inventory.label]}_{table}{'_elements' if table in flat else ''}")
+            )
             places.append((operator, table))
     return dict(zip(unique_names(names), places, strict=True))
 
@@ -119,6 +125,7 @@ class Database:
     def tables(self) -> list[str]:
         """Names of its tables: ``<operator>_keyed_state``, ``<operator>_timers``, ``<operator>_<state>``.
 
+        ``<operator>`` is the uid. Without a known uid, it is the name, or the operator id if the name is unknown or not unique.
         ``<operator>_<state>_elements`` holds a keyed list or map flattened, with one row per element or entry.
         """
         return list(self._places)
@@ -137,7 +144,7 @@ class Database:
         ----------
         name
             One of :attr:`tables`; ``summary.balances$elements`` is the same as ``summary_balances_elements``. It may begin with the name
-            of the operator or a prefix of its id (at least 4 hex digits) instead of the uid, if that is unique.
+            of the operator, its id or a prefix of the id (at least 4 hex digits) instead of the uid, if that is unique.
         states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`statetool.Operator.table`.
 
@@ -168,11 +175,14 @@ class Database:
         OptionError
             There are several.
         """
-        labels = [OperatorLabel(o.operator_id, "", name_in_sql(o.name)) for o in self.savepoint.inventory.labels]
+        stored = self.savepoint.inventory.labels
+        labels = [OperatorLabel(o.operator_id, "", name_in_sql(o.name)) for o in stored]
+        of_operators = operator_names_in_sql(stored)
         tables = []
         for name, (operator, _) in self._places.items():
-            suffix = name.removeprefix(name_in_sql(operator.name))
-            if plain.endswith(suffix) and operator.operator_id in find_all(labels, plain.removesuffix(suffix)):
+            suffix = name.removeprefix(of_operators[operator.inventory.label])
+            word = plain.removesuffix(suffix)
+            if plain.endswith(suffix) and operator.operator_id in (word, *find_all(labels, word)):
                 tables.append(name)
         if len(tables) > 1:
             raise OptionError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statetool.api.writer import SavepointWriter
+    from statetool.cluster.job_graph import OperatorNames
     from statetool.serializers.base import Serializer
 
 
@@ -107,20 +108,22 @@ def load(
     limit = driver_read_limit if local_bytes is None else local_bytes
     access = Access(execution=Execution(spark), driver_read_limit=limit, edit=_edit)
     access.execution.prepare_session(sources=True)
-    return name_operators(Savepoint(inventory, access), path)
+    return name_operators(Savepoint(inventory, access), partial(operator_names, path))
 
 
-def name_operators(savepoint: Savepoint[SavepointWriter], url: str) -> Savepoint[SavepointWriter]:
+def name_operators(
+    savepoint: Savepoint[SavepointWriter], read_names: Callable[[Mapping[str, int]], OperatorNames | None]
+) -> Savepoint[SavepointWriter]:
     """Return a snapshot of a job with the names of the job's vertices, if its metadata stores no names (before Flink 2.0).
 
     Parameters
     ----------
-    url
-        The URL of the job. For other paths, the snapshot is returned unchanged.
+    read_names
+        Returns the names for the parallelism of each operator by its id. ``None`` if there are none.
     """
     if savepoint.inventory.stores_names:
         return savepoint
-    found = operator_names(url, {o.operator_id: o.parallelism for o in savepoint.inventory.metadata.operators})
+    found = read_names({o.operator_id: o.parallelism for o in savepoint.inventory.metadata.operators})
     return savepoint if found is None else savepoint.with_names(found.names, found.possible)
 
 

@@ -12,10 +12,10 @@ from statetool.api.catalog import Catalog, table_places
 from statetool.api.load import load
 from statetool.api.operator import Operator
 from statetool.api.savepoint import Savepoint
-from statetool.directories.heads import name_in_sql
 from statetool.errors import OptionError
 from statetool.snapshot.metadata_tables import METADATA_TABLES
 from statetool.tables.request import ScanRequest, list_options
+from statetool.types.operators import name_in_sql
 from statetool.types.options import ReadingOptions
 
 if TYPE_CHECKING:

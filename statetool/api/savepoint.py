@@ -211,6 +211,13 @@ class Savepoint(Generic[Writer]):
         """Return the inconsistencies between readers and enumerators: :class:`statetool.connectors.checks.SourceCheck`."""
         return self._connector_table("source_checks")
 
+    def table_schemas(self) -> DataFrame | pa.Table:
+        """Return the schemas of tables in CDC pipelines: :class:`statetool.connectors.pipeline_schemas.TableSchemaRow`."""
+        from statetool.connectors.pipeline_schemas import TableSchemaRow, table_schema_rows
+
+        rows = table_schema_rows(self._inventory.operators.values())
+        return self.execution.records_to_frame(TableSchemaRow, rows)
+
     def sinks(self) -> DataFrame | pa.Table:
         """Return every operator of a sink, with its amount of uncommitted data: :class:`statetool.connectors.rows.SinkRow`."""
         return self._connector_table("sinks")
@@ -513,9 +520,9 @@ class Savepoint(Generic[Writer]):
         return Report(facts)
 
     def register(self, prefix: str) -> list[str]:
-        """Create temporary views ``<prefix>_<uid>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.
+        """Create temporary views ``<prefix>_<operator>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.
 
-        Data is read only when a query needs it.
+        ``<operator>`` is the uid. Without a known uid, it is the name, or the operator id if the name is unknown or not unique. Data is read only when a query needs it.
 
         Returns
         -------

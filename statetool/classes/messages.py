@@ -21,6 +21,7 @@ from statetool.classes.class_path import ClassPath
 from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.io.protobuf_wire import LENGTH_DELIMITED, read_fields
 
 #: Superclasses of generated messages with a descriptor, and all supertypes of messages.
 PROTOBUF: Final = tuple(
@@ -41,7 +42,6 @@ _DESCRIPTOR: Final = "Lcom/google/protobuf/Descriptors$Descriptor;"
 _GET_STATIC: Final = 0xB2
 _INVOKE_STATIC: Final = 0xB8
 _INVOKE_SPECIAL: Final = 0xB7
-_LENGTH_DELIMITED: Final = 2
 _MAX_FILES: Final = 1000
 _MAX_DEPTH: Final = 64
 _MAX_FIELD_ID: Final = 4096
@@ -80,7 +80,7 @@ def protobuf_descriptor(class_path: ClassPath, cls: ClassFile) -> MessageDescrip
         raise NoDescriptorError(f"{len(matching)} messages of its descriptor fit {field.name}")
     out = Output()
     for data in files.values():
-        out.append(1 << 3 | _LENGTH_DELIMITED)
+        out.append(1 << 3 | LENGTH_DELIMITED)
         out.varint(len(data))
         out += data
     return MessageDescriptor(bytes(out), matching[0])
@@ -172,7 +172,7 @@ def _add_files(class_path: ClassPath, outer: str, files: dict[str, bytes], depth
 def _message_names(file: bytes) -> Iterator[str]:
     """Yield the full names of all messages in a ``FileDescriptorProto`` (package 2, message_type 4)."""
     try:
-        fields = list(_fields(file))
+        fields = list(read_fields(file))
         package = next((data.decode("utf-8") for number, data in fields if number == 2), "")
         for number, data in fields:
             if number == 4:
@@ -185,25 +185,9 @@ def _names_in(message: bytes, prefix: str, depth: int) -> Iterator[str]:
     """Yield the full names of a ``DescriptorProto`` (name 1, nested_type 3) and the messages inside."""
     if depth > _MAX_DEPTH:
         raise NoDescriptorError(f"its messages are nested deeper than {_MAX_DEPTH}")
-    fields = list(_fields(message))
+    fields = list(read_fields(message))
     name = prefix + next((data.decode("utf-8") for number, data in fields if number == 1), "")
     yield name
     for number, data in fields:
         if number == 3:
             yield from _names_in(data, f"{name}.", depth + 1)
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the numbers and bytes of the fields of a message that have a length."""
-    c = Cursor(message)
-    while c.left:
-        tag = c.varint64()
-        kind = tag & 7
-        if kind == _LENGTH_DELIMITED:
-            yield tag >> 3, c.take(c.varint())
-        elif kind == 0:
-            c.varint64()
-        elif kind in (1, 5):
-            c.skip(8 if kind == 1 else 4)
-        else:
-            raise c.fail(f"kind {kind} of a field")

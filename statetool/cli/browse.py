@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshot
-from statetool.errors import MissingDependencyError
+from statetool.errors import MissingDependencyError, OptionError
 
 
 @click.command(cls=Command)
@@ -27,4 +29,6 @@ def browse(options: CommonOptions, path: str) -> None:
         raise MissingDependencyError(
             f"the browser needs textual: {error}", hint="pip install 'statetool[browse]'"
         ) from error
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise OptionError("browse needs a terminal", hint="run: statetool ls PATH")
     Browser(open_snapshot(path, options)).run()

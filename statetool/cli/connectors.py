@@ -42,6 +42,7 @@ _SOURCE_COLUMNS = (
 _SPLIT_COLUMNS = ("operator", "subtask", "split_id", "source", "partition", "start", "position", "stop", "marker")
 _KNOWN_COLUMNS = ("operator", "split_id", "status", "source", "partition", "position", "stop", "marker")
 _LAG_COLUMNS = ("split_id", "subtask", "position", "end", "lag", "spread", "time_spread_ms", "note")
+_SCHEMA_COLUMNS = ("operator", "kind", "table", "version", "primary_key", "partition_key", "columns")
 _SINK_COLUMNS = ("operator", "connector", "role", "pending", "open", "oldest_checkpoint", "finished_subtasks", "note")
 _PENDING_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "age_ms", "verdict")
 _COMMIT_COLUMNS = ("operator", "connector", "checkpoint_id", "highest_known", "message")
@@ -204,6 +205,24 @@ def check(options: CommonOptions, path: str, only: str | None) -> None:
     show_source_checks(rows, [r.operator for r in _rows(savepoint, only, "sources")], options.output.form)
     if any(r.is_problem for r in rows):
         sys.exit(1)
+
+
+@sources.command()
+@_path_argument
+@_read_options
+def schemas(options: CommonOptions, path: str, only: str | None) -> None:
+    """Show the table schemas of CDC pipelines.
+
+    Shows the schema versions that the schema operator of a pipeline keeps: as the pipeline reads a table (original), and
+    as it writes the table (evolved).
+
+    Examples:
+      statetool sources schemas savepoint-1a2b
+    """
+    from statetool.connectors.pipeline_schemas import table_schema_rows
+
+    operators = _operators(_open(path, options, only), only)
+    options.output.rows(table_schema_rows(operators, required=only is not None), columns=_SCHEMA_COLUMNS)
 
 
 @sources.command()

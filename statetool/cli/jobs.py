@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
@@ -101,6 +102,7 @@ def _trigger(
     url: str, options: CommonOptions, request_for: Callable[[RestClient, Job], TriggerRequest], *, opens: bool
 ) -> None:
     from statetool.api.load import name_operators
+    from statetool.cluster.job_graph import read_operator_names
     from statetool.cluster.jobs import find_job
     from statetool.cluster.overview import connect
     from statetool.cluster.snapshots import existing_path
@@ -125,7 +127,7 @@ def _trigger(
     if opens:
         echo_err(f"{request.what} of {job.name!r}: {path}")
         savepoint = open_snapshot(existing_path(path, tuple(options.rebase.items()), "Flink"), options)
-        print_info(name_operators(savepoint, url), options)
+        print_info(name_operators(savepoint, partial(read_operator_names, client, job)), options)
     elif output.is_json:
         output.record({"job_id": job.job_id, "name": job.name, "path": path})
     else:

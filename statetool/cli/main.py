@@ -97,8 +97,10 @@ def _is_spark_error(error: Exception) -> bool:
 
 @click.group(cls=_Commands, sections=COMMANDS, context_settings={"help_option_names": ["--help", "-h"]})
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+@click.option("--clusters", metavar="FILE", help="File with credentials of Flink clusters (docs: options).")
 @click.version_option(statetool.__version__)
-def cli(debug: bool) -> None:
+@click.pass_context
+def cli(context: click.Context, debug: bool, clusters: str | None) -> None:
     """Inspect, check and edit Apache Flink savepoints and checkpoints.
 
     statetool needs no Flink and no job jar. It never changes an existing snapshot: commands that write take a source
@@ -114,6 +116,10 @@ def cli(debug: bool) -> None:
       statetool check s3://bucket/savepoint-1a2b --flink 2.3
     """
     use_escapes()
+    if clusters is not None:
+        from statetool.cluster.clusters import using_clusters
+
+        context.with_resource(using_clusters(clusters))
 
 
 def _replace_closed_streams() -> None:

@@ -19,6 +19,7 @@ from statetool.cli.group import COMMON, SectionOption
 from statetool.cli.output import Output, echo_err
 from statetool.cli.progress import expect, progress
 from statetool.cli.resolve_path import add_choices, is_snapshot, newest_snapshot, retention_of, was_deleted
+from statetool.cluster.paths import operator_names
 from statetool.cluster.paths import resolve_path as resolve_url
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
 
@@ -209,7 +210,7 @@ def _load(path: str, options: CommonOptions, spark: SparkSession | None) -> stat
 
     given, path = path, resolve_path(path, options)
     try:
-        savepoint = name_operators(load_snapshot(path, options), given)
+        savepoint = name_operators(load_snapshot(path, options), partial(operator_names, given))
     except SnapshotNotFoundError as error:
         raise add_choices(error, path, options.rebase) from error
     return savepoint if spark is None else savepoint.with_session(spark)

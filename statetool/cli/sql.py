@@ -64,7 +64,7 @@ def sql(
 
     QUERY is a statement in DuckDB's dialect. Without it, a prompt opens, or statements are read from stdin. Tables are called
     OPERATOR_keyed_state, OPERATOR_timers and OPERATOR_STATE. There are also operators, states, files, key_groups and in_flight. SHOW TABLES
-    lists all. If PATH is a directory of snapshots, each is a schema, and the newest is the default.
+    lists all. OPERATOR is the uid. Without a known uid, it is the name if that is unique, or the operator id. If PATH is a directory of snapshots, each is a schema, and the newest is the default.
 
     Examples:
       statetool sql savepoint-1a2b "SELECT count(*) FROM orders_keyed_state"

@@ -1,7 +1,7 @@
 """URLs of jobs, and of the servers that know them: a JobManager, or the HistoryServer.
 
 ``flink://host:8081/JOB`` and ``flinks://host:8081/JOB`` (TLS) name a job by its id, a prefix of it, or its name. URLs of the REST API and
-of the web interface name it by its id. ``k8s://NAMESPACE/NAME`` names a cluster or job by its resource in Kubernetes.
+of the web interface name it by its id. ``k8s://NAMESPACE/NAME`` names a cluster or job by its resource in Kubernetes, with ``?context=NAME`` for a context of the kubeconfig.
 ``?checkpoint=42`` and ``?savepoint=latest`` choose one of its snapshots.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from statetool.errors import OptionError
 
@@ -23,6 +23,7 @@ _FLINK_PORT: Final = 8081
 _RESOURCE_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _CHOICES: Final = ("checkpoint", "savepoint")
 _LATEST: Final = "latest"
+_CONTEXT: Final = "context"
 #: Routes of the web interface, after ``#``: ``/job/running/ID/overview``, ``/job/completed/ID/...``, ``/jobs/ID`` before Flink 1.6.
 _PAGE: Final = re.compile(r"/jobs?/(?:(?:running|completed)/)?(?P<job>[0-9a-f]{32})(?:/|$)")
 #: Paths of the REST API: the server, then the job, then perhaps a checkpoint.
@@ -45,6 +46,8 @@ class JobAddress:
         Id of a checkpoint or savepoint, or ``latest``.
     kind
         Kind of the resource in Kubernetes, one of :data:`KINDS`. Empty if the URL names none.
+    context
+        Context of the kubeconfig for a resource in Kubernetes. Empty if the URL names none.
     certain
         False for ``http://host/NAME``, which may also be a snapshot on a web server.
     """
@@ -54,6 +57,7 @@ class JobAddress:
     checkpoint: str | None = None
     savepoint: str | None = None
     kind: str = ""
+    context: str = ""
     certain: bool = True
 
     @property
@@ -94,22 +98,51 @@ class JobAddress:
         if "@" in parts.netloc:
             raise OptionError(
                 "the URL of a job contains credentials, which other programs could read",
-                hint="set STATETOOL_FLINK_USER and STATETOOL_FLINK_PASSWORD, or STATETOOL_FLINK_TOKEN",
+                hint="set STATETOOL_FLINK_USER and STATETOOL_FLINK_PASSWORD, or pass --clusters FILE with a section for the server",
             )
         if not parts.hostname:
             raise OptionError("the URL of a job has no host", hint=_form())
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        number = port or (_FLINK_PORT if scheme.startswith("flink") else None)
         chosen = _choice(parts.query)
         if checkpoint and chosen:
             raise OptionError("the URL names a checkpoint twice", hint=f"remove ?{parts.query}")
         return cls(
-            server=f"{_SCHEMES[scheme]}://{host}{f':{number}' if number else ''}{prefix}",
+            server=f"{_server(scheme, parts.hostname, port)}{prefix}",
             job=unquote(job),
             checkpoint=checkpoint or chosen.get("checkpoint"),
             savepoint=chosen.get("savepoint"),
             certain=certain,
         )
+
+
+def parse_server(url: str) -> str:
+    """Return the URL of a REST API as :attr:`JobAddress.server` has it, without the default ports of HTTP and HTTPS.
+
+    Raises
+    ------
+    OptionError
+        Not the URL of a server.
+
+    Examples
+    --------
+    >>> parse_server("flink://host"), parse_server("flinks://host:443/prod/")
+    ('http://host:8081', 'https://host/prod')
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in _SCHEMES or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
+        raise OptionError("not the URL of a server", hint="write flinks://HOST:PORT, without a job")
+    default = {"http": 80, "https": 443}[_SCHEMES[parts.scheme]]
+    server = _server(parts.scheme, parts.hostname, port).removesuffix(f":{default}")
+    return f"{server}{parts.path.rstrip('/')}"
+
+
+def _server(scheme: str, hostname: str, port: int | None) -> str:
+    host = f"[{hostname}]" if ":" in hostname else hostname
+    number = port or (_FLINK_PORT if scheme.startswith("flink") else None)
+    return f"{_SCHEMES[scheme]}://{host}{f':{number}' if number else ''}"
 
 
 def _kubernetes_address(url: str) -> JobAddress:
@@ -123,7 +156,11 @@ def _kubernetes_address(url: str) -> JobAddress:
             "the URL does not name a resource in Kubernetes",
             hint="write k8s://NAMESPACE/DEPLOYMENT or .../DEPLOYMENT/JOB",
         )
-    chosen = _choice(parts.query)
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    contexts = [value for name, value in pairs if name == _CONTEXT]
+    if len(contexts) > 1:
+        raise OptionError("the URL names more than one context", hint="keep one of them")
+    chosen = _choice(urlencode([pair for pair in pairs if pair[0] != _CONTEXT]))
     if chosen and kind == "flinkstatesnapshot":
         raise OptionError("a FlinkStateSnapshot is one snapshot", hint=f"remove ?{parts.query}")
     return JobAddress(
@@ -132,6 +169,7 @@ def _kubernetes_address(url: str) -> JobAddress:
         checkpoint=chosen.get("checkpoint"),
         savepoint=chosen.get("savepoint"),
         kind=kind,
+        context="".join(contexts),
     )
 
 

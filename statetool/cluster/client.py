@@ -12,7 +12,8 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Any, Final
 
-from statetool.cluster.credentials import CA, CERTIFICATE, PASSWORD, TIMEOUT, TOKEN, USER, Credentials
+from statetool.cluster.clusters import credentials_for
+from statetool.cluster.credentials import Credentials
 from statetool.errors import ConnectionFailedError, FormatError
 
 #: Pauses between attempts, in seconds.
@@ -55,12 +56,12 @@ class RestClient:
     server
         URL without a slash at the end.
     credentials
-        By default, those of the environment.
+        By default, those of :func:`statetool.cluster.clusters.credentials_for`.
     """
 
     def __init__(self, server: str, credentials: Credentials | None = None) -> None:
         self.server = server
-        self._credentials = Credentials.from_environment() if credentials is None else credentials
+        self._credentials = credentials_for(server) if credentials is None else credentials
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
         if server.startswith("https:"):
             handlers.append(urllib.request.HTTPSHandler(context=self._credentials.tls_context()))
@@ -180,7 +181,7 @@ class RestClient:
     def _access_hint(self) -> str:
         if self._credentials.source:
             return f"check {self._credentials.source}: the server does not accept them"
-        return f"set {TOKEN}, or {USER} and {PASSWORD}; for mutual TLS, set {CERTIFICATE}"
+        return self._credentials.say("set {token}, or {user} and {password}, or for mutual TLS {cert}{place}")
 
     def _no_answer(self, reason: Any, *, sends: bool) -> _Failure:
         """Return the failure for a connection that could not be made, or broke."""
@@ -188,19 +189,21 @@ class RestClient:
         hint, retry = "check host and port, and that the JobManager is up", True
         if isinstance(reason, ssl.SSLCertVerificationError):
             problem = f"{self.server}: the certificate cannot be verified ({reason.verify_message})"
-            hint, retry = f"set {CA} to the PEM file of the certificate authority", False
+            hint, retry = self._credentials.say("set {ca}{place} to the PEM file of the certificate authority"), False
         elif isinstance(reason, ssl.SSLError):
             problem = f"{self.server}: TLS failed ({reason.reason or reason})"
-            hint, retry = (
-                f"use flink:// if the server has no TLS; set {CERTIFICATE} if it asks for a certificate",
-                False,
+            hint = self._credentials.say(
+                "use flink:// if the server has no TLS; set {cert}{place} if it asks for a certificate"
             )
+            retry = False
         elif isinstance(reason, TimeoutError):
             problem = f"{self.server} does not answer within {self._credentials.timeout_s:g} s"
-            hint, retry = f"check host and port, or set {TIMEOUT} to more seconds", False
+            hint, retry = self._credentials.say("check host and port, or set {timeout}{place} to more seconds"), False
         elif isinstance(reason, ConnectionResetError) and self.server.startswith("https:"):
             # A server that misses a certificate may close the connection before its reason arrives.
-            hint = f"check that the JobManager is up, and set {CERTIFICATE} if it asks for a certificate"
+            hint = self._credentials.say(
+                "check that the JobManager is up, and set {cert}{place} if it asks for a certificate"
+            )
         elif isinstance(reason, http.client.HTTPException | ConnectionResetError) and self.server.startswith("http:"):
             problem = f"{self.server} does not answer as an HTTP server ({type(reason).__name__})"
             hint = "use flinks:// if the server has TLS"

@@ -1,4 +1,4 @@
-"""Credentials and connection settings for Flink's REST API, from the environment.
+"""Credentials and connection settings for requests to Flink's REST API.
 
 Secrets are not options of commands, because command lines are visible to other users and stored by shells. They are in no message, and
 in no ``repr``.
@@ -19,13 +19,18 @@ from statetool.errors import OptionError
 if TYPE_CHECKING:
     import ssl
 
-CA: Final = "STATETOOL_FLINK_CA"
-CERTIFICATE: Final = "STATETOOL_FLINK_CERT"
-USER: Final = "STATETOOL_FLINK_USER"
-PASSWORD: Final = "STATETOOL_FLINK_PASSWORD"
-TOKEN: Final = "STATETOOL_FLINK_TOKEN"
-HEADERS: Final = "STATETOOL_FLINK_HEADERS"
-TIMEOUT: Final = "STATETOOL_FLINK_TIMEOUT"
+#: The environment variable of each setting.
+VARIABLES: Final[Mapping[str, str]] = {
+    "token": "STATETOOL_FLINK_TOKEN",
+    "user": "STATETOOL_FLINK_USER",
+    "password": "STATETOOL_FLINK_PASSWORD",
+    "headers": "STATETOOL_FLINK_HEADERS",
+    "ca": "STATETOOL_FLINK_CA",
+    "cert": "STATETOOL_FLINK_CERT",
+    "key": "STATETOOL_FLINK_KEY",
+    "timeout": "STATETOOL_FLINK_TIMEOUT",
+}
+_SECRETS: Final = ("user", "password", "token", "headers")
 _SECONDS: Final = 10.0
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
@@ -41,13 +46,15 @@ class Credentials:
     Attributes
     ----------
     source
-        Where the credentials come from, for messages: the variables that set them. Empty without credentials.
+        Where the credentials come from, for messages. Empty without credentials.
     key
         File with the key of ``certificate``, if it is not in the same file.
     verify
         Whether the certificate of the server is verified.
     timeout_s
         Seconds to wait for a connection, and for each part of an answer.
+    names, place
+        Names of the settings, and where to set them, for messages.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -58,6 +65,8 @@ class Credentials:
     key: str | None = None
     verify: bool = True
     timeout_s: float = _SECONDS
+    names: Mapping[str, str] = field(default_factory=lambda: VARIABLES, repr=False)
+    place: str = field(default="", repr=False)
 
     @classmethod
     def from_environment(cls) -> Credentials:
@@ -66,32 +75,62 @@ class Credentials:
         Raises
         ------
         OptionError
-            A variable is malformed, or two of them contradict each other. The message has no value of them.
+            As for :meth:`from_settings`.
         """
-        values = {name: os.environ.get(name) or "" for name in (USER, PASSWORD, TOKEN, HEADERS)}
-        if values[TOKEN] and (values[USER] or values[PASSWORD]):
-            raise OptionError(f"{TOKEN} and {USER} are both set", hint="unset one of them")
-        if bool(values[USER]) != bool(values[PASSWORD]):
-            raise OptionError(f"only one of {USER} and {PASSWORD} is set", hint="set both")
-        headers, secrets = _parse_headers(values[HEADERS])
-        if values[TOKEN]:
-            token = values[TOKEN].strip()
-            headers["Authorization"] = f"Bearer {_checked(token, TOKEN)}"
+        return cls.from_settings({name: os.environ.get(variable, "") for name, variable in VARIABLES.items()})
+
+    @classmethod
+    def from_settings(
+        cls, settings: Mapping[str, str], names: Mapping[str, str] = VARIABLES, place: str = ""
+    ) -> Credentials:
+        """Return the credentials of settings by the names in :data:`VARIABLES`. An empty setting is not set.
+
+        Parameters
+        ----------
+        names, place
+            As for the class.
+
+        Raises
+        ------
+        OptionError
+            A setting is malformed, or two of them contradict each other. The message has no secret.
+        """
+        given = {name: settings.get(name, "") for name in VARIABLES}
+        if given["token"] and (given["user"] or given["password"]):
+            raise OptionError(f"{names['token']} and {names['user']} are both set{place}", hint="keep one of them")
+        if bool(given["user"]) != bool(given["password"]):
+            raise OptionError(f"only one of {names['user']} and {names['password']} is set{place}", hint="set both")
+        if given["key"] and not given["cert"]:
+            raise OptionError(f"{names['key']} is set without {names['cert']}{place}", hint="set both")
+        headers, secrets = _parse_headers(given["headers"], f"{names['headers']}{place}")
+        if given["token"]:
+            token = given["token"].strip()
+            headers["Authorization"] = "Bearer " + _checked(token, f"{names['token']}{place}")
             secrets.append(token)
-        elif values[USER]:
-            if ":" in values[USER]:
-                raise OptionError(f"{USER} contains a colon, which basic authentication does not support")
-            encoded = base64.b64encode(f"{values[USER]}:{values[PASSWORD]}".encode("utf-8", "surrogateescape")).decode()
-            headers["Authorization"] = f"Basic {encoded}"
-            secrets += [encoded, values[PASSWORD]]
+        elif given["user"]:
+            if ":" in given["user"]:
+                raise OptionError(
+                    f"{names['user']}{place} contains a colon, which basic authentication does not support"
+                )
+            encoded = base64.b64encode(f"{given['user']}:{given['password']}".encode("utf-8", "surrogateescape"))
+            headers["Authorization"] = f"Basic {encoded.decode()}"
+            secrets += [encoded.decode(), given["password"]]
+        used = " and ".join(names[name] for name in _SECRETS if given[name])
         return cls(
             headers=headers,
             secrets=tuple(sorted(secrets, key=len, reverse=True)),
-            source=" and ".join(name for name in (USER, PASSWORD, TOKEN, HEADERS) if values[name]),
-            ca=os.environ.get(CA) or None,
-            certificate=os.environ.get(CERTIFICATE) or None,
-            timeout_s=_parse_timeout(os.environ.get(TIMEOUT) or ""),
+            source=f"{used}{place}" if used else "",
+            ca=given["ca"] or None,
+            certificate=given["cert"] or None,
+            key=given["key"] or None,
+            timeout_s=_parse_timeout(given["timeout"], f"{names['timeout']}{place}"),
+            names=names,
+            place=place,
         )
+
+    def say(self, text: str) -> str:
+        """Return text for a message, with the names of settings in place of ``{token}``, ``{ca}`` and so on, and of their ``{place}``."""
+        return text.format(**self.names, place=self.place)
 
     def hide(self, text: str) -> str:
         """Return text of a server without the secrets, which it may repeat."""
@@ -113,7 +152,9 @@ class Credentials:
         try:
             context = ssl.create_default_context(cafile=self.ca)
         except OSError as error:
-            raise OptionError(f"{CA}={self.ca}: not a readable PEM file of certificates ({error})") from None
+            raise OptionError(
+                f"{self.names['ca']}={self.ca}{self.place}: not a readable PEM file of certificates ({error})"
+            ) from None
         if not self.verify:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if self.certificate is not None:
@@ -121,35 +162,35 @@ class Credentials:
                 context.load_cert_chain(self.certificate, self.key, password="")  # an empty password prevents a prompt
             except (OSError, ValueError) as error:
                 raise OptionError(
-                    f"{CERTIFICATE}={self.certificate}: not a readable PEM file ({error})",
-                    hint="the file must hold the certificate and its key, without a password",
+                    f"{self.names['cert']}={self.certificate}{self.place}: not a readable PEM file ({error})",
+                    hint=f"the file must hold the certificate and its key, or set {self.names['key']}; the key must have no password",
                 ) from None
         return context
 
 
-def _parse_headers(text: str) -> tuple[dict[str, str], list[str]]:
+def _parse_headers(text: str, source: str) -> tuple[dict[str, str], list[str]]:
     headers, secrets = {}, []
     for line in filter(str.strip, text.splitlines()):
         name, colon, value = line.partition(":")
         if not colon or not _NAME.fullmatch(name.strip()):
-            raise OptionError(f"{HEADERS} is malformed", hint="write one header per line, as Name: value")
-        headers[name.strip()] = _checked(value.strip(), HEADERS)
+            raise OptionError(f"{source}: malformed header", hint="write one header per line, as Name: value")
+        headers[name.strip()] = _checked(value.strip(), source)
         secrets += [value.strip(), *value.split()]
     return headers, secrets
 
 
-def _checked(value: str, variable: str) -> str:
+def _checked(value: str, source: str) -> str:
     # The errors of http.client for such values contain the value.
     if not _VALUE.fullmatch(value):
-        raise OptionError(f"{variable} contains a character that HTTP headers do not allow", hint="use printable ASCII")
+        raise OptionError(f"{source} contains a character that HTTP headers do not allow", hint="use printable ASCII")
     return value
 
 
-def _parse_timeout(text: str) -> float:
+def _parse_timeout(text: str, source: str) -> float:
     try:
         seconds = float(text or _SECONDS)
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise OptionError(f"{TIMEOUT}={text!r} is not a number of seconds above 0")
+        raise OptionError(f"{source}={text!r} is not a number of seconds above 0")
     return seconds

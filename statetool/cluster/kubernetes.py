@@ -20,6 +20,11 @@ _NOT_FOUND: Final = 404
 class KubernetesApi:
     """Requests to the API server that the kubeconfig names, or, in a pod without a kubeconfig, to that of the pod's cluster.
 
+    Parameters
+    ----------
+    context
+        The context of the kubeconfig. Empty for that in ``STATETOOL_KUBE_CONTEXT``, or its current one.
+
     Raises
     ------
     MissingDependencyError
@@ -28,7 +33,7 @@ class KubernetesApi:
         There is neither a kubeconfig nor a pod, or the kubeconfig is not valid.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, context: str = "") -> None:
         try:
             import kubernetes
         except ImportError as error:
@@ -39,18 +44,22 @@ class KubernetesApi:
         self._configuration = kubernetes.client.Configuration()
         kubeconfig = os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
         self._in_pod = not any(map(os.path.exists, kubeconfig.split(os.pathsep)))
+        if context and self._in_pod:
+            raise OptionError(f"there is no kubeconfig with context {context!r}", hint="set KUBECONFIG")
         try:
             if self._in_pod:
                 kubernetes.config.load_incluster_config(client_configuration=self._configuration)
             else:
                 kubernetes.config.load_kube_config(
                     config_file=kubeconfig,
-                    context=os.environ.get(CONTEXT) or None,
+                    context=context or os.environ.get(CONTEXT) or None,
                     client_configuration=self._configuration,
                 )
         except kubernetes.config.ConfigException as error:
             where = "there is no kubeconfig, and this is not a pod" if self._in_pod else f"{kubeconfig}: {error}"
-            raise OptionError(where, hint=f"set KUBECONFIG, and {CONTEXT} to choose a context") from None
+            raise OptionError(
+                where, hint=f"set KUBECONFIG, and ?context=NAME or {CONTEXT} to choose a context"
+            ) from None
         self._client = kubernetes.client.ApiClient(self._configuration)
 
     def custom_resource(self, plural: str, namespace: str, name: str) -> Mapping[str, Any] | None:
@@ -108,9 +117,8 @@ class KubernetesApi:
 
     def rest_client(self, namespace: str, service: str, port: int) -> RestClient:
         """Return a client for a REST service: in a pod directly, elsewhere through the proxy of the API server."""
-        own = Credentials.from_environment()
         if self._in_pod:
-            return RestClient(f"http://{service}.{namespace}.svc:{port}", own)
+            return RestClient(f"http://{service}.{namespace}.svc:{port}")
         configuration = self._configuration
         auth = [entry for entry in configuration.auth_settings().values() if entry["in"] == "header" and entry["value"]]
         headers = {str(entry["key"]).title(): str(entry["value"]) for entry in auth}
@@ -122,7 +130,7 @@ class KubernetesApi:
             certificate=configuration.cert_file,
             key=configuration.key_file,
             verify=bool(configuration.verify_ssl),
-            timeout_s=own.timeout_s,
+            timeout_s=Credentials.from_environment().timeout_s,
         )
         host = configuration.host.rstrip("/")
         return RestClient(f"{host}/api/v1/namespaces/{namespace}/services/{service}:{port}/proxy", credentials)
@@ -148,5 +156,6 @@ class KubernetesApi:
         if status:
             raise ConnectionFailedError(f"{host} answers {status} {reason} to {what}")
         raise ConnectionFailedError(
-            f"{host} does not answer: {reason}", hint=f"check the kubeconfig; {CONTEXT} chooses a context"
+            f"{host} does not answer: {reason}",
+            hint=f"check the kubeconfig; ?context=NAME or {CONTEXT} chooses a context",
         )

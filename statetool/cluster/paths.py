@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from statetool.cluster.address import JobAddress
@@ -146,6 +147,20 @@ def operator_names(path: str, operators: Mapping[str, int]) -> OperatorNames | N
     StatetoolError
         As :func:`resolve_path`.
     """
+    read = names_reader(path)
+    return None if read is None else read(operators)
+
+
+def names_reader(path: str) -> Callable[[Mapping[str, int]], OperatorNames] | None:
+    """Return a function as :func:`operator_names` for one job, which finds no names when the job or its JobManager is gone.
+
+    ``None`` for other paths, and without a JobManager.
+
+    Raises
+    ------
+    StatetoolError
+        As :func:`resolve_path`.
+    """
     address = JobAddress.parse(path)
     if address is None:
         return None
@@ -157,4 +172,4 @@ def operator_names(path: str, operators: Mapping[str, int]) -> OperatorNames | N
         client, jobs, address = connect(path)
     except ConnectionFailedError:
         return None
-    return read_operator_names(client, find_job(jobs, address.job, address.server), operators)
+    return partial(read_operator_names, client, find_job(jobs, address.job, address.server))

@@ -76,7 +76,7 @@ def find_resource(address: JobAddress) -> Resource:
     namespace, name = address.resource
     if address.kind == "flinkstatesnapshot":
         raise OptionError(f"FlinkStateSnapshot {name} is a snapshot, not a job", hint="give the URL of the deployment")
-    api = KubernetesApi()
+    api = KubernetesApi(address.context)
     cluster_id, job, service = name, address.job, f"{name}-rest"
     is_service = address.kind == "service"
     wants = ("flinkdeployment", "flinksessionjob") if not address.kind else (address.kind,)
@@ -141,7 +141,7 @@ def find_resource_snapshot(address: JobAddress, rebase: Sequence[tuple[str, str]
 def _snapshot_path(address: JobAddress, rebase: Sequence[tuple[str, str]]) -> str:
     assert address.resource is not None
     namespace, name = address.resource
-    found = KubernetesApi().custom_resource("flinkstatesnapshots", namespace, name)
+    found = KubernetesApi(address.context).custom_resource("flinkstatesnapshots", namespace, name)
     if found is None:
         raise UnknownNameError(
             f"namespace {namespace} has no FlinkStateSnapshot {name!r}",

@@ -5,7 +5,6 @@ Only :mod:`statetool.directories.snapshots` checks that the files of a snapshot 
 
 from __future__ import annotations
 
-import re
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from statetool.io.deletion import MOST_EMPTY_LISTINGS
 from statetool.io.listing import FoundFile, find_directories, list_files, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.locate import METADATA_NAME
+from statetool.types.operators import name_in_sql, unique_names
 
 _HEAD: Final = struct.Struct(">IiqI")
 _THREADS: Final = 16
@@ -96,25 +96,6 @@ def read_heads(metadata_files: Sequence[FoundFile]) -> list[SnapshotHead]:
         else in_threads(_read, metadata_files, threads=_THREADS)
     )
     return [head for head in heads if head is not None]
-
-
-def name_in_sql(name: str) -> str:
-    """Return a name that is valid in SQL without quotes: lower-case letters, digits and underscores."""
-    return re.sub(r"\W", "_", name, flags=re.ASCII).lower()
-
-
-def unique_names(wanted: list[str]) -> list[str]:
-    """Return unique names: duplicates get the suffix ``_2``, ``_3``."""
-    taken, names = set(wanted), list[str]()
-    used: set[str] = set()
-    for plain in wanted:
-        name, n = plain, 1
-        while name in used or (name != plain and name in taken):
-            n += 1
-            name = f"{plain}_{n}"
-        used.add(name)
-        names.append(name)
-    return names
 
 
 def _order(head: SnapshotHead) -> tuple[bool, int, int, str]:

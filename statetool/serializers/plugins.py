@@ -23,6 +23,9 @@ GROUP: Final = "statetool.serializers"
 BUNDLED: Final = {
     "org.apache.beam.runners.flink.translation.types": "statetool.serializers.beam.serializer:SNAPSHOTS",
     "org.apache.flinkx.api.serializer": "statetool.serializers.flinkx.serializer:SNAPSHOTS",
+    "org.apache.flink.statefun.flink.common.protobuf": "statetool.serializers.statefun:MESSAGES",
+    "org.apache.flink.statefun.flink.core.message": "statetool.serializers.statefun:ENVELOPES",
+    "org.apache.flink.statefun.flink.core.types.remote": "statetool.serializers.statefun:REMOTE_VALUES",
 }
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from statetool.classes.jar_classes import JarClasses
+from statetool.cluster.clusters import using_clusters
 from statetool.cluster.paths import resolve_directory, resolve_path
 from statetool.declaring.classes import python_types, read_declarations
 from statetool.directories.following import FOLLOW_OPTIONS
@@ -27,6 +28,7 @@ from statetool.types.options import whole_number
 
 _SNAPSHOT: Final = (
     "path",
+    "clusters",
     "rebase",
     "uids",
     "declarations",
@@ -94,7 +96,8 @@ def resolve_job(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
         return options
     moved = parse_object("rebase", options.get("rebase", "{}"))
     follows = {name.lower() for name in options} & {name.lower() for name in FOLLOW_OPTIONS}
-    options["path"] = (resolve_directory if follows else resolve_path)(path, tuple(moved.items()))
+    with using_clusters(options.get("clusters") or None):
+        options["path"] = (resolve_directory if follows else resolve_path)(path, tuple(moved.items()))
     return options
 
 

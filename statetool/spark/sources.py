@@ -5,6 +5,8 @@ Options of ``flink-state``, in any case, with or without underscores:
 =========================================  ==================================================================================
 ``path``                                   the snapshot (the argument of ``load``), or a directory of checkpoints:
                                            :mod:`statetool.spark.streaming`
+``clusters``                               file with credentials of Flink clusters (:mod:`statetool.cluster.clusters`), for the URL of a job;
+                                           a file of the driver's machine
 ``operatorUid`` or ``operatorId``          the operator: its uid, operator id, unique name, or unique prefix of the id
 ``table``                                  ``keyed_state`` (default), ``timers``, or a state's name (its long form); for a
                                            state also ``stateVarName``, the option of Spark's state data source

@@ -7,7 +7,6 @@ size of the snapshot.
 from __future__ import annotations
 
 import pickle
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -24,9 +23,9 @@ from statetool.spark.stages import Stages, stages_of_source
 from statetool.spark.workers import check_workers
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import column_names, plan_table, scan_table
+from statetool.types.operators import name_in_sql, operator_names_in_sql, unique_names
 
 _THREADS: Final = 8
-_NAME: Final = re.compile(r"\W", re.ASCII)
 #: The splits of operators with up to this many files are planned when their views are registered.
 MANY_FILES: Final = 1000
 #: Maximum number of tasks of a table whose splits are not planned yet; each reads several splits.
@@ -42,7 +41,7 @@ def register_views(
     local_bytes: int | None = None,
 ) -> list[str]:
     """Create a temporary view per ``(operator, table)`` and return their names; each is read only when queried."""
-    names = _view_names(prefix, tables)
+    names = _view_names(prefix, inventory, tables)
     planner = _Planner(spark, inventory, local_limit(spark, local_bytes))
     views = [(name, planner.stages(*table)) for name, table in zip(names, tables, strict=True)]
     check_workers(spark)
@@ -109,14 +108,9 @@ def _put(spark: Any, views: Sequence[tuple[str, Stages]]) -> bool:
     return True
 
 
-def _view_names(prefix: str, tables: Sequence[tuple[str, str]]) -> list[str]:
-    wanted = [_NAME.sub("_", f"{prefix}_{operator}_{table}").lower() for operator, table in tables]
-    taken = set(wanted)
-    names: list[str] = []
-    for plain in wanted:
-        name, n = plain, 1
-        while name in names or (name != plain and name in taken):
-            n += 1
-            name = f"{plain}_{n}"
-        names.append(name)
-    return names
+def _view_names(prefix: str, inventory: Inventory, tables: Sequence[tuple[str, str]]) -> list[str]:
+    of_operators = operator_names_in_sql(inventory.labels)
+    labels = {operator: inventory.operator(operator).label for operator, _ in tables}
+    return unique_names(
+        [name_in_sql(f"{prefix}_{of_operators[labels[operator]]}_{table}") for operator, table in tables]
+    )

@@ -1,8 +1,10 @@
-"""Labels of operators for tables, messages and errors."""
+"""Labels of operators for tables, messages and errors, and names in SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 ID_DIGITS: Final = 8
 #: Names of SQL operators before Flink 1.15 contain whole expressions.
 _LONGEST_NAME: Final = 80
+#: Longer names are not parts of names of tables.
+_LONGEST_IN_SQL: Final = 63
 
 
 class OperatorLabel(str):
@@ -85,6 +89,41 @@ def operator_name(operator: str) -> str:
 def operator_fields(label: OperatorLabel) -> dict[str, str]:
     """Return the fields by which records refer to an operator; ``operator`` is the label itself."""
     return {"operator": label, "operator_name": label.name, "operator_id": label.operator_id, "uid": label.uid}
+
+
+def name_in_sql(name: str) -> str:
+    """Return a name that is valid in SQL without quotes: lower-case letters, digits and underscores."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII).lower()
+
+
+def unique_names(wanted: list[str]) -> list[str]:
+    """Return unique names: duplicates get the suffix ``_2``, ``_3``."""
+    taken, names = set(wanted), list[str]()
+    used: set[str] = set()
+    for plain in wanted:
+        name, n = plain, 1
+        while name in used or (name != plain and name in taken):
+            n += 1
+            name = f"{plain}_{n}"
+        used.add(name)
+        names.append(name)
+    return names
+
+
+def operator_names_in_sql(labels: Iterable[OperatorLabel]) -> dict[OperatorLabel, str]:
+    """Return the beginning of the names of each operator's tables: its uid, else its name if no other operator has it, else its id.
+
+    Examples
+    --------
+    >>> aggregate = OperatorLabel("90bea66de1c231edf33913ecd54406c1", name="GroupAggregate[4]")
+    >>> orders = OperatorLabel("cbc357ccb763df2852fee8c4fc7d55f2", "orders-uid", "Source: orders[1]")
+    >>> list(operator_names_in_sql([aggregate, orders]).values())
+    ['groupaggregate_4', 'orders_uid']
+    """
+    known = list(labels)
+    names = {o: name_in_sql(o) if o.uid else re.sub(r"\W+|_+", "_", name_in_sql(o.name)).strip("_") for o in known}
+    times = Counter(names.values())
+    return {o: n if o.uid or (times[n] == 1 and 0 < len(n) <= _LONGEST_IN_SQL) else str(o) for o, n in names.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

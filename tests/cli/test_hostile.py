@@ -183,6 +183,7 @@ COMMANDS: Final = (
     ("declare", "--jar", "PATH"),
     ("sources", "list", "PATH"),
     ("sources", "show", "PATH"),
+    ("sources", "schemas", "PATH"),
     ("sources", "check", "PATH", "--uid", HOSTILE),
     ("sources", "lag", "PATH", "--uid", HOSTILE, "--ends", "CONFIG"),
     ("sources", "set", "PATH", "NEW", "--uid", HOSTILE, f"{HOSTILE}=1", "--dry-run"),

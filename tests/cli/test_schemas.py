@@ -21,6 +21,7 @@ from statetool.connectors.commit_ids import CommitIdRow, commit_id_rows
 from statetool.connectors.edits import SplitChange
 from statetool.connectors.lag import LagRow, lag_rows
 from statetool.connectors.pending import PendingRow, pending_rows
+from statetool.connectors.pipeline_schemas import TableSchemaRow, table_schema_rows
 from statetool.connectors.sinks import sinks_of
 from statetool.connectors.sources import source_of
 from statetool.connectors.table_commits import TableCommitRow, table_commit_rows
@@ -49,6 +50,7 @@ from statetool.verification.problems import Problem
 from tests.support.connectors.committers import iceberg
 from tests.support.connectors.committers import new as committing
 from tests.support.connectors.lake_cases import PACKED
+from tests.support.connectors.pipelines import pipeline
 from tests.support.corpora.archives import unpack
 from tests.support.servers.flink_rest import flink_rest
 
@@ -88,6 +90,7 @@ CONNECTIONS = {
     "split_changes": SplitChange,
     "pending": PendingRow,
     "commit_ids": CommitIdRow,
+    "table_schemas": TableSchemaRow,
     "table_commits": TableCommitRow,
     "lag": LagRow,
     "backlog": BacklogRow,
@@ -207,6 +210,8 @@ def connected(cases: Path, name: str) -> list[Any]:
         with tempfile.TemporaryDirectory() as folder:
             table = committing(7, *iceberg(7)).write(f"{folder}/table").inventory
             return list(commit_id_rows(table.operators.values(), 7))
+    if name == "table_schemas":
+        return list(table_schema_rows(pipeline(cases / "pipeline").inventory.operators.values()))
     if name == "table_commits":
         lake = unpack(PACKED, cases / "lakes") / "paimon-1.3.1"
         operators = statetool.load(str(lake / "snapshot")).inventory.operators.values()

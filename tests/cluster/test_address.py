@@ -83,3 +83,13 @@ def test_malformed_urls(url: str, message: str) -> None:
     with pytest.raises(OptionError, match=message) as caught:
         JobAddress.parse(url)
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_context_of_the_kubeconfig() -> None:
+    address = JobAddress.parse("k8s://prod/orders?context=east%2F1&checkpoint=42")
+    assert address is not None
+    assert (address.server, address.context, address.checkpoint) == ("k8s://prod/orders", "east/1", "42")
+    with pytest.raises(OptionError, match="more than one context"):
+        JobAddress.parse("k8s://prod/orders?context=a&context=b")
+    with pytest.raises(OptionError, match="unknown parameter 'context'"):
+        JobAddress.parse("flink://host/orders?context=a")

@@ -95,7 +95,7 @@ def test_credentials_are_sent_and_in_no_text(
         ({"STATETOOL_FLINK_TOKEN": _SECRET, "STATETOOL_FLINK_USER": "me"}, "both set"),
         ({"STATETOOL_FLINK_PASSWORD": _SECRET}, "only one of"),
         ({"STATETOOL_FLINK_USER": f"a:{_SECRET}", "STATETOOL_FLINK_PASSWORD": _SECRET}, "contains a colon"),
-        ({"STATETOOL_FLINK_HEADERS": _SECRET}, "HEADERS is malformed"),
+        ({"STATETOOL_FLINK_HEADERS": _SECRET}, "HEADERS: malformed header"),
         ({"STATETOOL_FLINK_TIMEOUT": "soon"}, "not a number of seconds"),
     ],
 )

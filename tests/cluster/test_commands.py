@@ -61,6 +61,35 @@ def test_jobs_and_ls_list_jobs_with_their_checkpoints(rest: FlinkRest) -> None:
     assert "savepoint-" in savepoints[1]
 
 
+#: Runs a command, and prints its modules and child processes.
+_PROGRAM = """
+import resource, sys
+from statetool.cli.main import cli
+cli(sys.argv[1:], standalone_mode=False)
+print(sorted({name.partition(".")[0] for name in sys.modules} & {"pyspark", "py4j", "duckdb", "polars", "kubernetes", "requests"}))
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+def test_head_takes_few_requests_and_no_java(rest: FlinkRest) -> None:
+    newest(rest)
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, "head", f"flink://{rest.host}/orders", "timers", "keyed_state", "-n", "1"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "", "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    _, row, modules, children = done.stdout.splitlines()
+    assert row.split() == ["timer-0", "7"]
+    assert (modules, children) == ("[]", "0")
+    paths = [path for _, path, _, _ in rest.requests]
+    of_job = f"/jobs/{rest.jobs['orders']}"
+    # The snapshot stores names. A slow read asks for the same again, to compare its duration with the retention.
+    assert list(dict.fromkeys(paths)) == ["/jobs/overview", f"{of_job}/checkpoints"]
+    assert len(paths) in (2, 4)
+
+
 def test_one_job_as_json(rest: FlinkRest) -> None:
     tree = json.loads(run("jobs", f"flink://{rest.host}/orders", "-o", "json").stdout)
     completed = rest.history("orders")["latest"]["completed"]

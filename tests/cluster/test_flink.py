@@ -208,10 +208,51 @@ def test_advice_and_directories_by_url(cluster: StandaloneCluster, orders: str) 
     settings = LiveJob.open(url, job_needed=True).configuration().values
     assert (settings[interval], settings["rest.port"]) == ("500 ms", str(cluster.port))
     assert interval not in LiveJob.open(cluster.url, job_needed=False).configuration().values
-    statetool.lint(url)
+    directory = "execution.checkpointing.dir"
+    assert settings[directory].removeprefix("file:").lstrip("/") == str(cluster.checkpoints).lstrip("/")
+    assert directory not in {finding.key for finding in statetool.lint(url)}
     chain = statetool.chain(url)
     assert {checkpoint.job for checkpoint in chain.checkpoints} == {orders}
     assert statetool.orphans(url) == []
+
+
+@pytest.mark.since(1, 15)
+def test_every_command_reads_a_job(cluster: StandaloneCluster, orders: str, tmp_path: Path) -> None:
+    url = f"flink://127.0.0.1:{cluster.port}/orders"
+    counts, uids = ("Counts", "keyed_state"), ("--name-uid", "counts")
+    commands: tuple[tuple[tuple[str, ...], str], ...] = (
+        (("info", url), f"{orders}/chk-"),
+        (("ls", url), "Counts"),
+        (("states", url), "count"),
+        (("files", url), "Counts"),
+        (("schema", url, *counts), "count"),
+        (("head", url, *counts, "-n", "1"), "count"),
+        (("count", url), "500"),
+        (("sql", url, "SELECT count(*) AS n FROM counts_keyed_state"), "500"),
+        (("stats", url), "Counts"),
+        (("check", url, "--flink", "2.3"), "2 of 2 states"),
+        (("check", url, url, *uids), "The job restores"),
+        (("diff", url, f"{url}?checkpoint=latest", *uids), "compared states"),
+        (("verify", url), "500 entries of keyed state"),
+        (("chain", url), f"{orders}/chk-"),
+        (("advise", url), "settings need no change"),
+        (("metrics", url), "statetool_checkpoint_id"),
+        (("sources", "list", url), "number-sequence-source"),
+        (("sources", "show", url), "Sequence Source"),
+        (("sinks", "list", url), "nothing found"),
+        (("copy", url, str(tmp_path / "copy")), "metadata_file"),
+        (("convert", url, str(tmp_path / "canonical")), "rewritten"),
+        (("export", url, *counts, str(tmp_path / "counts.parquet")), "500"),
+        (("report", url, "--target", str(tmp_path / "report.html")), "no problems found"),
+    )
+    for command, part in commands:
+        done = CliRunner().invoke(cli, command, prog_name="statetool")
+        assert done.exit_code in ((0, 1) if command[0] == "diff" else (0,)), (command, done.output)
+        assert part in done.output, (command, done.output)
+    page = (tmp_path / "report.html").read_text()
+    assert f"{orders}/chk-" in page
+    assert "Counts" in page
+    assert "browse needs a terminal" in run("browse", url, code=2).stderr
 
 
 def test_operators_have_the_names_of_the_job(cluster: StandaloneCluster, orders: str) -> None:
@@ -242,7 +283,18 @@ def test_operators_without_a_uid_have_the_names_of_the_plan(cluster: StandaloneC
         operators = statetool.load(f"flink://127.0.0.1:{cluster.port}/{plan}").operators.values()
         found = {operator.inventory.label.name for operator in operators}
         assert {"a sink" if "totals" in name else name for name in found} == names
+        if plan == "sql" and release_of(cluster.version) >= (1, 15):
+            assert_tables_are_named(f"flink://127.0.0.1:{cluster.port}/{plan}")
         cluster.cancel(job)
+
+
+def assert_tables_are_named(url: str) -> None:
+    """Check the names of the tables in SQL, of one checkpoint and of a catalog."""
+    table = "groupaggregate_3_accstate"
+    rows = json.loads(run("sql", url, f"SELECT count(*) AS n FROM {table}", "--json").stdout)
+    assert rows[0]["n"] > 0
+    catalog = statetool.catalog(None, url)
+    assert table in catalog[list(catalog)[-1]].tables
 
 
 def test_operators_with_a_uid_have_the_names_that_remain(cluster: StandaloneCluster) -> None:

@@ -227,6 +227,7 @@ def test_credentials_and_contexts(
     wrong = kubernetes.write_kubeconfig(tmp_path / "wrong", token="another-secret-token")
     monkeypatch.setenv("KUBECONFIG", str(wrong))
     outputs = refused.output + run("info", url, code=3).output
+    assert "http://127.0.0.1:9 does not answer" in run("info", "k8s://prod/orders?context=closed", code=3).stderr
     monkeypatch.setenv("STATETOOL_KUBE_CONTEXT", "closed")
     outputs += run("info", url, code=3).output
     assert "http://127.0.0.1:9 does not answer" in outputs
@@ -236,6 +237,7 @@ def test_credentials_and_contexts(
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "no-such-file"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert "no kubeconfig with context 'east'" in run("info", f"{url}?context=east", code=2).stderr
     outputs += run("info", url, code=2).output
     assert "there is no kubeconfig, and this is not a pod" in outputs
     assert TOKEN not in outputs

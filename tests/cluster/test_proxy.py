@@ -1,4 +1,4 @@
-"""Clusters of Flink 1.20 and 2.3 at once, one of them behind a proxy with TLS and basic authentication."""
+"""Clusters of Flink 1.20 and 2.3 at once, each behind a proxy with TLS: one with basic authentication, the other with a token."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from click.testing import CliRunner, Result
 
 import statetool
 from statetool.cli.main import cli
+from statetool.cluster import clusters
 from statetool.errors import SnapshotNotFoundError
 from tests.support.flink.standalone.cluster import StandaloneCluster
-from tests.support.servers.http_answers import forward, http_server
+from tests.support.servers.http_answers import Answer, forward, http_server
 from tools.flink_jars import DEFAULT_VERSIONS
 
 pytestmark = pytest.mark.full
 OFTEN = {"execution_checkpointing_interval": "500 ms"}
-USER, PASSWORD = "reader", "the password of the proxy"
+USER, PASSWORD, TOKEN = "reader", "the password of the proxy", "the-token-of-the-other-proxy"
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Two clusters, each with a job of the same name, and the URL of a proxy before the first."""
+    """Two clusters, each with a job of the same name, and the URLs of proxies before the first and the second."""
 
     clusters: tuple[StandaloneCluster, ...]
     jobs: tuple[str, ...]
     proxy: str
+    other_proxy: str
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +40,28 @@ def site(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterato
     work = tmp_path_factory.mktemp("clusters")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    expected = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    basic = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
     newer, older = DEFAULT_VERSIONS
     with StandaloneCluster(newer, work) as first, StandaloneCluster(older, work) as second:
 
-        def answer(method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes, dict[str, str]]:
-            if headers.get("Authorization") != expected:
-                return 401, b"<html>who are you?</html>", {"WWW-Authenticate": 'Basic realm="flink"'}
-            return forward(first.url, method, path.removeprefix("/flink"), body)
+        def proxy_of(cluster: StandaloneCluster, expected: str) -> Answer:
+            def answer(
+                method: str, path: str, headers: dict[str, str], body: bytes
+            ) -> tuple[int, bytes, dict[str, str]]:
+                if headers.get("Authorization") != expected:
+                    return 401, b"<html>who are you?</html>", {"WWW-Authenticate": 'Basic realm="flink"'}
+                return forward(cluster.url, method, path.removeprefix("/flink"), body)
+
+            return answer
 
         jobs = tuple(cluster.submit("orders", **OFTEN) for cluster in (first, second))
         for cluster, job in zip((first, second), jobs, strict=True):
             cluster.wait_until(job, "RUNNING")
             cluster.wait_for_checkpoint(job)
-        with http_server(answer, context) as url:
-            yield Site((first, second), jobs, f"{url.replace('https', 'flinks')}/flink")
+        proxy, other = proxy_of(first, basic), proxy_of(second, f"Bearer {TOKEN}")
+        with http_server(proxy, context) as url, http_server(other, context) as other_url:
+            proxies = [f"{each.replace('https', 'flinks')}/flink" for each in (url, other_url)]
+            yield Site((first, second), jobs, *proxies)
 
 
 @pytest.fixture
@@ -66,6 +75,7 @@ def run(*arguments: str, code: int = 0) -> Result:
     done = CliRunner().invoke(cli, arguments, prog_name="statetool")
     assert done.exit_code == code, done.output
     assert PASSWORD not in done.output
+    assert TOKEN not in done.output
     return done
 
 
@@ -98,6 +108,30 @@ def test_a_wrong_password_is_not_shown(site: Site, monkeypatch: pytest.MonkeyPat
     refused = run("info", f"{site.proxy}/orders", code=3)
     assert "answers 401" in refused.stderr
     assert "a wrong password" not in refused.output
+
+
+def test_two_proxies_with_different_credentials(
+    site: Site, certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = [f"{proxy}/orders" for proxy in (site.proxy, site.other_proxy)]
+    file = tmp_path / "clusters.ini"
+    sections = ((site.proxy, f"user = {USER}\npassword = {PASSWORD}"), (site.other_proxy, f"token = {TOKEN}"))
+    file.write_text("".join(f"[{url}]\nca = {certificate}\n{lines}\n" for url, lines in sections))
+    by_file, uids = ("--clusters", str(file)), ("--name-uid", "counts", "--name-uid", "numbers")
+    assert "2 of 2 states" in run(*by_file, "check", *reversed(urls), *uids).stdout
+    assert json.loads(run(*by_file, "diff", *urls, *uids, "--json", code=1).stdout)["summary"]
+    for url in urls:
+        assert run(*by_file, "savepoint", url, "--to", tmp_path.as_uri()).stdout.startswith("file:")
+    monkeypatch.setenv("STATETOOL_FLINK_CA", str(certificate))
+    assert "answers 401" in run("check", *urls, *uids, code=3).stderr
+    monkeypatch.delenv("STATETOOL_FLINK_CA")
+    monkeypatch.setattr(clusters, "_set", {})
+    statetool.set_credentials(site.proxy, user=USER, password=PASSWORD, ca=certificate)
+    statetool.set_credentials(site.other_proxy, token=TOKEN, ca=certificate)
+    for url, job in zip(urls, site.jobs, strict=True):
+        assert f"{job}/chk-" in statetool.load(url).path
+        assert statetool.chain(url).checkpoints
+        assert statetool.lint(url) is not None
 
 
 def test_a_job_that_restarts(site: Site) -> None:

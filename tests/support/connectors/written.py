@@ -31,6 +31,8 @@ PROGRAMS: Final = {
     "mongodb": ("MongoDb", "mongodb"),
     "debezium": ("Debezium", "debezium"),
     "paimons": ("Paimon", "paimon-0.9.0 paimon-1.3.1"),
+    "flusses": ("Fluss", "fluss"),
+    "cdcs": ("Schemas", "cdc-3.1.1 cdc-3.2.1 cdc-3.5.0"),
 }
 
 

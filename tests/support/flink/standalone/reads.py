@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
+import resource
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Final
 
 from click.testing import CliRunner
@@ -124,3 +128,32 @@ def _head(path: str, found: Reads) -> None:
     if done.exit_code or len(done.stdout.splitlines()) != 4:
         found.errors.append(done.output)
     found.add(done.stderr.count("reading the next one"))
+
+
+def head_seconds(path: str, count: int) -> tuple[float, float]:
+    """Run ``statetool head`` as a process of its own, and return the median duration and the median CPU time, in seconds."""
+    command = [
+        sys.executable,
+        "-m",
+        "statetool",
+        "head",
+        path,
+        "counts",
+        "keyed_state",
+        "-n",
+        "3",
+        "--name-uid",
+        "counts",
+    ]
+    durations, cpu = [], []
+    for _ in range(count):
+        start, before = time.perf_counter(), _children_seconds()
+        subprocess.run(command, check=True, capture_output=True)
+        durations.append(time.perf_counter() - start)
+        cpu.append(_children_seconds() - before)
+    return median(durations), median(cpu)
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
