@@ -13,10 +13,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE, unpack
+from tests.support.spark.jvm import SHORT_LIVED
 from tests.support.spark.lakes import submit_options
 
 # Tests read little data, but must exercise the code used for large data (for the other way see .ci/uncompiled, tests/kernels/test_jit.py).
 os.environ.setdefault("STATETOOL_JIT", "1")
+# All JVMs that tests start by Spark, also in other processes, such as those of examples and notebooks.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 
 # Kernels compile at their first call and machines are busy, so the duration of an example is not meaningful.
 SLOW: Final = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
@@ -44,10 +47,11 @@ GIVEN: Final = {
     "message_flink": "--maven",
     "lakes": "--lakes",
 }
-#: Files that take minutes in the full run: an image and clusters of Spark, restores in Flink, notebooks.
+#: The order of files in the full run, the longest first: examples, restores in Flink, clusters and an image of Spark, notebooks.
 LONGEST: Final = (
-    "tests/spark/test_image.py", "tests/spark/test_cluster.py", "tests/test_notebooks.py", "tests/flink/", "tests/spark/test_connect.py",
-    "tests/spark/test_streaming.py",
+    "tests/test_readme.py", "tests/flink/test_pairs.py", "tests/flink/test_followed.py",
+    "tests/spark/test_cluster.py", "tests/spark/test_image.py", "tests/spark/test_kills.py", "tests/test_notebooks.py", "tests/flink/",
+    "tests/comparison/test_forms.py", "tests/spark/", "tests/cluster/", "tests/kernels/test_jit.py", "tests/saving/test_sequences.py",
 )  # fmt: skip
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
@@ -91,8 +95,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             reasons[item] = needed[0]
         elif item.get_closest_marker("full") and not config.getoption("--full"):
             reasons[item] = "--full"
-    # With --no-loadscope-reorder, files are dealt in this order: one of these at the end would leave the other process idle.
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    # With --no-loadscope-reorder, files are dealt in this order: one of these at the end would leave the other processes idle.
+    items.sort(
+        key=lambda item: next((i for i, file in enumerate(LONGEST) if item.nodeid.startswith(file)), len(LONGEST))
+    )
     config.stash[LEFT_OUT] = Counter(reasons.values())
     if reasons:
         config.hook.pytest_deselected(items=list(reasons))
@@ -199,10 +205,9 @@ def spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
     """One local session for all tests."""
     from statetool.spark.session import local_session
 
-    # Queries are short: the JVM's second compiler and its collector threads would take cores away from the tests.
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    lakes = submit_options(tmp_path_factory.mktemp("lakes")) if pytestconfig.getoption("--lakes") else ""
-    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{quick}" {lakes} pyspark-shell')
+    if pytestconfig.getoption("--lakes"):
+        options = submit_options(tmp_path_factory.mktemp("lakes"))
+        os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"{options} pyspark-shell")
     session = local_session(cores="2", name="statetool tests")
     session.conf.set("spark.sql.shuffle.partitions", "2")
     session.sparkContext.setLogLevel("ERROR")

@@ -6,6 +6,7 @@ through :mod:`statetool.kernels` instead.
 
 from __future__ import annotations
 
+import builtins
 import struct
 from typing import ClassVar, Final
 
@@ -15,6 +16,7 @@ _I1: Final = struct.Struct(">b")
 _I2: Final = struct.Struct(">h")
 _U2: Final = struct.Struct(">H")
 _I4: Final = struct.Struct(">i")
+_I4_I4: Final = struct.Struct(">ii")
 _I8: Final = struct.Struct(">q")
 _F4: Final = struct.Struct(">f")
 _F8: Final = struct.Struct(">d")
@@ -144,6 +146,36 @@ class Cursor:
     def bytes4(self, what: str = "bytes") -> bytes:
         """Read an ``i4`` length and that many bytes."""
         return self.take(self.i4(), what)
+
+    def numbered(self, what: str, *, keep: builtins.bool = True) -> list[tuple[int, bytes]]:
+        """Read an ``i4`` count, then for each item an ``i4`` number, an ``i4`` length and that many bytes.
+
+        There can be millions of them, so this is one loop.
+
+        Parameters
+        ----------
+        what
+            Name of an item, for messages.
+        keep
+            Return the items. Otherwise only step over them, and return an empty list.
+        """
+        items: list[tuple[int, bytes]] = []
+        number_of_items = self.count(f"{what}s", at_least=8)
+        data, end, pos = self.data, self.end, self.pos
+        for _ in range(number_of_items):
+            start = pos + 8
+            if start > end:
+                self.pos = pos
+                self.need(8)
+            number, size = _I4_I4.unpack_from(data, pos)
+            pos = start + size
+            if size < 0 or pos > end:
+                self.pos = start
+                self.need(size, what)
+            if keep:
+                items.append((number, bytes(data[start:pos])))
+        self.pos = pos
+        return items
 
     def utf(self) -> str:
         """Read ``writeUTF``: ``u2`` byte count, modified UTF-8."""

@@ -26,11 +26,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out combinations of a release and a snapshot kind (marker ``case``) that the corpus does not have."""
-    absent = [item for item in items if isinstance(item, pytest.Function) and not _has_case(item)]
+    """Leave out combinations of a release and a snapshot kind (marker ``case``) that the corpus does not have, and those out of turn."""
+    absent = {item for item in items if isinstance(item, pytest.Function) and not _has_case(item)}
+    absent |= _out_of_turn([item for item in items if isinstance(item, pytest.Function) and item not in absent])
     if absent:
-        config.hook.pytest_deselected(items=absent)
-        items[:] = [item for item in items if item not in set(absent)]
+        config.hook.pytest_deselected(items=list(absent))
+        items[:] = [item for item in items if item not in absent]
+
+
+def _out_of_turn(items: list[pytest.Function]) -> set[pytest.Function]:
+    """Return tests with the marker ``in_turn`` of all releases but one, for each combination of their other parameters.
+
+    All pairs of two parameters run, and so do all pairs of a parameter and a release: each number in the marker shifts the releases by one.
+    """
+    releases: dict[tuple[str, ...], list[pytest.Function]] = {}
+    numbers: dict[tuple[str, ...], dict[str, int]] = {}
+    turns: dict[tuple[str, ...], int] = {}
+    for item in items:
+        if (marker := item.get_closest_marker("in_turn")) is None:
+            continue
+        test, turn = (str(item.path), item.originalname), sum(marker.args)
+        combination = []
+        for mark in item.iter_markers("parametrize"):
+            names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+            values = repr([item.callspec.params[name.strip()] for name in names])
+            seen = numbers.setdefault((*test, *names), {})
+            turn += seen.setdefault(values, len(seen))
+            combination.append(values)
+        releases.setdefault((*test, *combination), []).append(item)
+        turns.setdefault((*test, *combination), turn)
+    return {item for key, same in releases.items() for i, item in enumerate(same) if i != turns[key] % len(same)}
 
 
 def _has_case(item: pytest.Function) -> bool:

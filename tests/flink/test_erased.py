@@ -16,6 +16,8 @@ from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
 from tests.support.flink.machine import FlinkMachine
 
 pytestmark = pytest.mark.full
+#: A form that both releases write is changed in one of them by each test, in turn: what is written in another form depends on the form, and
+#: what Flink accepts on the release and the form.
 CASES = (
     ("rocksdb-canonical", "rocksdb"),
     ("rocksdb-native", "rocksdb"),
@@ -81,6 +83,7 @@ def restored_differences(
 
 
 @pytest.mark.case("{written}")
+@pytest.mark.in_turn(1)
 @with_cases
 def test_erased_keys_are_absent_and_their_timers_never_fire(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
@@ -99,6 +102,7 @@ def test_erased_keys_are_absent_and_their_timers_never_fire(
 
 
 @pytest.mark.case("{written}")
+@pytest.mark.in_turn(2)
 @with_cases
 def test_keys_chosen_by_their_values_are_absent(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
@@ -115,6 +119,7 @@ def test_keys_chosen_by_their_values_are_absent(
 
 
 @pytest.mark.case("{written}")
+@pytest.mark.in_turn(3)
 @with_cases
 def test_a_sample_restores(flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str) -> None:
     case = own_case(corpus, flink, written)
@@ -145,6 +150,7 @@ def found_keys(answer: dict[str, Any]) -> dict[str, set[str]]:
 
 
 @pytest.mark.case("{written}")
+@pytest.mark.in_turn(4)
 @with_cases
 def test_set_values_and_timers_are_seen(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
@@ -187,6 +193,7 @@ def test_set_values_and_timers_are_seen(
 
 
 @pytest.mark.case("{written}")
+@pytest.mark.in_turn(5)
 @with_cases
 def test_values_set_in_windows_are_fired(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
@@ -221,6 +228,7 @@ def row_of(states: dict[str, Any], state: str, key: Any) -> dict[str, Any]:
 
 
 @pytest.mark.case("{written}")
+@pytest.mark.in_turn(6)
 @with_cases
 def test_purged_values_and_timers_are_gone(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str

@@ -14,7 +14,9 @@ from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
 from tests.support.flink.machine import FlinkMachine
 from tests.support.snapshots.halves import write_halves
 
-pytestmark = pytest.mark.full
+pytestmark = (
+    pytest.mark.full
+)  # in_turn: how operators and keys are put together depends on the form, not on the release
 
 #: Operators of the second job; one has windows, one operator state, and one timers.
 SECOND = ("timers", "with-ttl", "op-lists", "win-session-list")
@@ -36,6 +38,7 @@ def without(expected: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: operator for name, operator in expected.items() if name not in names}
 
 
+@pytest.mark.in_turn(0)
 @pytest.mark.case("{written}")
 @pytest.mark.parametrize(
     ("written", "backend"),
@@ -64,6 +67,7 @@ def test_both_parts_of_a_split_and_their_merge_restore(
     assert windows.wrongly_continued(flink, Path(merged), expected, backend=backend) == []
 
 
+@pytest.mark.in_turn(1)
 @pytest.mark.case("{written}")
 @pytest.mark.parametrize(
     ("written", "backend"),
@@ -92,6 +96,7 @@ def test_operators_of_a_checkpoint_are_grafted_onto_a_savepoint(
 
 
 @BACKENDS
+@pytest.mark.in_turn(0)
 @pytest.mark.case("rocksdb-canonical")
 def test_a_grafted_operator_moves_to_other_key_groups(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str
@@ -110,6 +115,7 @@ def test_a_grafted_operator_moves_to_other_key_groups(
 
 
 @BACKENDS
+@pytest.mark.in_turn(0)
 @pytest.mark.case("{written}")
 @pytest.mark.parametrize("written", ["rocksdb-canonical", "hashmap-canonical"])
 @pytest.mark.parametrize("rescaled", [False, True], ids=["same-key-groups", "other-key-groups"])
@@ -129,6 +135,7 @@ def test_halves_of_the_keys_are_merged(
 
 
 @BACKENDS
+@pytest.mark.in_turn(1)
 @pytest.mark.case("rocksdb-canonical")
 def test_a_moved_state_belongs_to_the_other_operator(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str

@@ -14,6 +14,7 @@ from tests.support.flink.machine import FlinkMachine
 pytestmark = pytest.mark.full
 
 
+@pytest.mark.in_turn(0)  # where keys move depends on the form and the numbers
 @pytest.mark.case("{written}")
 @pytest.mark.parametrize(
     ("written", "restored", "number", "parallelism"),

@@ -12,6 +12,7 @@ from statetool.formats.metadata.handles import (
     ChangelogHandle,
     ChangesHandle,
 )
+from statetool.io.cursor import Cursor
 from tests.support.snapshots.every_handle import NULL_PROPERTIES, everything
 
 
@@ -113,3 +114,16 @@ def test_damaged_metadata_gives_metadata_or_our_error() -> None:
             parse_metadata(bytes(changed))
         except StatetoolError:
             continue
+
+
+def test_numbered_items_are_read_or_stepped_over() -> None:
+    data = bytes.fromhex("00000002 ffffffff 00000002 6162 00000007 00000000")
+    for keep, items in ((True, [(-1, b"ab"), (7, b"")]), (False, [])):
+        cursor = Cursor(data)
+        assert cursor.numbered("change", keep=keep) == items
+        assert cursor.left == 0
+        with pytest.raises(FormatError, match="negative length -2 of change") as negative:
+            Cursor(data.replace(b"\0\0\0\2ab", b"\xff\xff\xff\xfeab")).numbered("change", keep=keep)
+        assert negative.value.where.offset == 12
+        with pytest.raises(FormatError, match="expected 11 more bytes of change, only 10 are left"):
+            Cursor(data.replace(b"\0\0\0\2ab", b"\0\0\0\x0bab")).numbered("change", keep=keep)

@@ -19,7 +19,7 @@ from statetool.saving.streams import catch_up
 from statetool.snapshot.inventory import Inventory
 from tests.support.checks.corpus_check import Case
 from tests.support.flink.migrations import MIGRATIONS, Migration, later, with_choices
-from tests.support.quick import UNCOMPILED
+from tests.support.quick import UNCOMPILED, fewer_uncompiled
 from tests.support.snapshots.caught_up import changed, new_job, written
 from tests.support.snapshots.stored import stream_bytes
 
@@ -54,7 +54,7 @@ def test_every_migration_is_caught_up_byte_for_byte(tmp_path: Path, one: Migrati
     assert_same(tmp_path / "caught-up", tmp_path / "whole")
 
 
-@pytest.mark.parametrize("parallelism", [2, 3])
+@pytest.mark.parametrize("parallelism", fewer_uncompiled([2, 3], 3))
 @pytest.mark.parametrize("memory", [None, 1])
 def test_changed_removed_and_added_keys_are_merged_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parallelism: int, memory: int | None
@@ -62,7 +62,7 @@ def test_changed_removed_and_added_keys_are_merged_in(
     if memory is not None:  # many runs, and edits that are merged on local disk
         for name in ("_RUN_BYTES", "_MEMORY_BYTES", "_PORTION"):
             monkeypatch.setattr(catch_up, name, memory)
-    number = 300 if UNCOMPILED else 3_000
+    number = 300 if UNCOMPILED or memory is not None else 3_000
     numbers = {key: key * 3 for key in range(number)}
     a = written(tmp_path / "a", numbers, 1)
     b = written(tmp_path / "b", changed(numbers), 2, parallelism=parallelism)

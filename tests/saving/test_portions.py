@@ -21,10 +21,10 @@ from statetool.saving.composition import Composition
 from statetool.saving.local import LocalRunner
 from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
-from tests.support.quick import fewer_uncompiled
+from tests.support.quick import UNCOMPILED, fewer_uncompiled
 from tests.support.snapshots.stored import stream_bytes
 
-N = 500
+N = 200 if UNCOMPILED else 500
 MIXED = pa.table(
     {
         "k": [f"key {i * 7919 % N}" for i in range(N)],
@@ -104,8 +104,8 @@ def test_the_bytes_are_the_same(run: Any, make: Any, parallelism: int, tmp_path:
         return SavepointWriter.new().with_operator("o", make(lambda t: pieces(t, seed)), parallelism=parallelism)
 
     whole = stream_bytes(expected(writer(0), tmp_path / "whole").operators["o"])
-    for seed in fewer_uncompiled([1, 2, 3], 1):
-        assert stream_bytes(run(writer(seed), tmp_path / f"{seed}").operators["o"]) == whole
+    # Each parallelism has other chunks.
+    assert stream_bytes(run(writer(parallelism), tmp_path / "again").operators["o"]) == whole
 
 
 def test_entries_that_are_kept_are_put_among_those_of_a_table(run: Any, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_key_that_comes_twice_is_found(run: Any, tmp_path: Path) -> None:
 def test_a_value_of_a_later_portion_that_cannot_be_written_leaves_nothing(run: Any, tmp_path: Path) -> None:
     table = pa.table({"k": list(range(N)), "n": [*range(N - 1), 1 << 40]})
     state = bootstrap_keyed_state(table, key="k", states={"n": statetool.value("INT")})
-    with pytest.raises(EncodeError, match="row with key 499"):
+    with pytest.raises(EncodeError, match=f"row with key {N - 1}"):
         run(SavepointWriter.new().with_operator("o", state), tmp_path / "sp")
     assert not (tmp_path / "sp").exists()
 

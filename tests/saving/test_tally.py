@@ -20,6 +20,7 @@ from statetool.saving.tally import DistinctHashes, tally, tally_removed, whole_k
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from tests.support.checks.corpus_check import Case
+from tests.support.quick import fewer_uncompiled
 
 ALL = KeyGroupFilter(groups=frozenset())
 
@@ -76,7 +77,7 @@ def test_hashes_are_kept_at_most_twice() -> None:
     assert every.sorted().tolist() == np.sort(hashes).tolist()
 
 
-@pytest.mark.parametrize("count", [1, 7, 5000, 20_000, 30_000])
+@pytest.mark.parametrize("count", fewer_uncompiled([1, 7, 5000, 20_000, 30_000], 7, 20_000))
 def test_large_samples_are_chosen_with_few_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     operator = large(tmp_path, 20_000)
     expected = sample._bound(operator, count, 3, map)

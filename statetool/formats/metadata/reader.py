@@ -436,7 +436,7 @@ class _Reader:
             count=n,
             first_sequence=c.i8(),
             last_sequence=c.i8(),
-            changes=self.several("changes", 8, lambda: (c.i4(), c.bytes4("change"))),
+            changes=tuple(c.numbered("change", keep=self.keep_handles)),
             handle_id=None if self.changelog_of_1_14 else c.utf(),
         )
 

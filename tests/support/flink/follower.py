@@ -11,11 +11,13 @@ import sys
 import time
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import statetool
 
 _SECONDS = 240
+#: With no time between polls, an idle stream would list its directory all the time, beside the job that it follows.
+POLLING: Final = "200 milliseconds"
 
 
 class Follower:
@@ -74,7 +76,7 @@ def run(root: str, work: Path) -> None:
 
     frame = spark.readStream.format("flink-state").options(operatorUid="counts", mode="changes").load(root)
     stream = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(work / "offsets"))
-    query = stream.trigger(processingTime="0 seconds").start()
+    query = stream.trigger(processingTime=POLLING).start()
     while query.isActive and not (work / "stop").exists():
         time.sleep(0.05)
     if query.exception() is not None:

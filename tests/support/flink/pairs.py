@@ -12,7 +12,7 @@ import csv
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -253,7 +253,8 @@ def outcomes(
         for backend in backends(suite):
             said = verdicts(suite, snapshots, work, written_by, release, backend)
             with_jars = verdicts(suite, snapshots, work, written_by, release, backend, with_jars=True)
-            done = _restored(flink, suite, old, backend, before, {n: v for n, (v, _) in said.items()})
+            alone = [n for n, (verdict, _) in said.items() if verdict == "not"]
+            done = _restored(flink, suite, old, backend, before, alone=alone)
             for name, (verdict, warnings) in said.items():
                 yield Outcome(
                     suite=suite.name, pair=name, written_by=written_by, release=release, backend=backend,
@@ -262,11 +263,40 @@ def outcomes(
                 )  # fmt: skip
 
 
+def results_again(
+    flink: FlinkMachine, snapshots: Path, work: Path, written_by: str, wanted: Sequence[Suite]
+) -> dict[tuple[str, str, str], str]:
+    """Restore the pairs of the table again, and return the results by suite, pair and backend.
+
+    Each refused pair needs a job of its own. A pair that both backends refuse is restored on one of them: on one from a savepoint of the same
+    release, on the other from a savepoint of another release.
+    """
+    kept = results(written_by, short(flink.version))
+    found: dict[tuple[str, str, str], str] = {}
+    for suite in wanted:
+        old = old_savepoint(suite, snapshots, written_by, work)
+        before = content_of(flink, suite, old)
+        for turn, backend in enumerate(backends(suite), start=written_by == short(flink.version)):
+            on = {b: {n for n in suite.states(new=True) if kept.get((suite.name, n, b)) == "refused"} for b in BACKENDS}
+            refused_by_both = on["rocksdb"] & on["hashmap"]
+            left_out = {n for i, n in enumerate(suite.states(new=True)) if n in refused_by_both and (i + turn) % 2}
+            done = _restored(flink, suite, old, backend, before, alone=on[backend], left_out=left_out)
+            found |= {(suite.name, name, backend): result for name, result in done.items()}
+    return found
+
+
+def results(written_by: str, release: str) -> dict[tuple[str, str, str], str]:
+    """Return what Flink did by suite, pair and backend, as the table says."""
+    rows = [r for r in table() if (r.written_by, r.release) == (written_by, release)]
+    return {(r.suite, r.pair, r.backend): r.flink for r in rows}
+
+
 def _restored(
-    flink: FlinkMachine, suite: Suite, old: Path, backend: str, before: Rows, said: Mapping[str, Verdict]
-) -> dict[str, str]:
-    """Return the result of each pair, or of the job; those that should be refused are tried one by one."""
-    states = suite.states(new=True)
+    flink: FlinkMachine, suite: Suite, old: Path, backend: str, before: Rows, *, alone: Collection[str],
+    left_out: Collection[str] = (),
+) -> dict[str, str]:  # fmt: skip
+    """Return the result of each pair, or of the job; those that should be refused are tried alone."""
+    states = {n: s for n, s in suite.states(new=True).items() if n not in left_out}
     if suite.whole:
         rows = restore(
             flink, old, states, backend, parallelism=suite.parallelism, allow=suite.allow, config=suite.after
@@ -279,9 +309,9 @@ def _restored(
         return {suite.name: next((w for w in ("other", "kept") if w in words), "same")}
     # The heap backend refuses a generic Avro record only when it is written, because it still has its old schema.
     options: dict[str, Any] = {"again": suite.avro, "config": suite.after}
-    found = restore_each(flink, old, {n: s for n, s in states.items() if said[n] != "not"}, backend, **options)
+    found = restore_each(flink, old, {n: s for n, s in states.items() if n not in alone}, backend, **options)
     for name in states:
-        if said[name] == "not":
+        if name in alone:
             found |= restore_each(flink, old, {name: states[name]}, backend, **options)
     return {name: word(before.get(name), found[name]) for name in states}
 

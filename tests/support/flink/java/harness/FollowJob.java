@@ -3,6 +3,7 @@ package harness;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.flink.api.common.JobID;
+import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.functions.RichMapFunction;
 import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
@@ -18,6 +19,20 @@ final class FollowJob {
     private static final Map<String, JobID> RUNNING = new ConcurrentHashMap<>();
 
     private FollowJob() {}
+
+    /**
+     * Lets some thousand numbers pass per second: most keys change between two checkpoints, and the tests have the cores. It runs in the
+     * source's thread, so that no numbers wait before a slow operator, which would hold up the barriers of checkpoints.
+     */
+    static final class Slow implements MapFunction<Long, Long> {
+        @Override
+        public Long map(Long value) throws Exception {
+            if (value % 8 == 0) {
+                Thread.sleep(1);
+            }
+            return value;
+        }
+    }
 
     /** Spreads numbers over keys. */
     static final class Key implements KeySelector<Long, Long> {
@@ -40,9 +55,6 @@ final class FollowJob {
             } else {
                 count.update(now);
                 seen.add(value);
-            }
-            if (value % 20 == 0) {
-                Thread.sleep(1);
             }
             return now;
         }
@@ -67,6 +79,7 @@ final class FollowJob {
         env.setParallelism(2);
         env.setMaxParallelism(16);
         env.fromSequence(0, Long.MAX_VALUE / 2).setParallelism(1)
+                .map(new Slow()).returns(Types.LONG).setParallelism(1)
                 .keyBy(new Key()).map(new Count()).returns(Types.LONG).uid("counts")
                 .filter(value -> false);
         JobID job = cluster.submit(env, request.path("snapshot").asText(null), false);
