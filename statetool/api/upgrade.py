@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.execution import Execution
 from statetool.api.load import classes_of, inventory_of
@@ -88,6 +88,7 @@ def upgrade(
     jars: Iterable[str | os.PathLike[str]] = (),
     to: str | Savepoint | None = None,
     flink_version: str | None = None,
+    backend: Literal["heap", "rocksdb"] | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
@@ -117,6 +118,8 @@ def upgrade(
         A savepoint of the new job. Without one, the new job has the states of the old one.
     flink_version
         Flink release of the new job. Defaults to that of ``to``, or of the snapshot.
+    backend
+        State backend of the new job, as for :func:`statetool.check`. A native snapshot of RocksDB or ForSt needs it if ``to`` is not given.
     accept, renames, fills
         As for :func:`statetool.migrate`.
     spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
@@ -144,7 +147,7 @@ def upgrade(
     if new_job is not None:
         options.check_target(new_job, dst)
         base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
-    before = check_inventories(base, new_job, flink_version, None, classes)
+    before = check_inventories(base, new_job, flink_version, backend, classes)
     plan = _plan(base, new_job, flink_version, classes).renaming(renames or {}).filling(fills or {})
     plan = plan.accepting(tuple(accept))
     plan = try_conversions(plan, base)
@@ -160,7 +163,7 @@ def upgrade(
         before=before,
         plan=plan,
         verification=verify_inventory(written, Execution(spark).map, deep=True, allow_unread=True),
-        after=check_inventories(written, new_job, flink_version, None, classes),
+        after=check_inventories(written, new_job, flink_version, backend, classes),
     )
 
 
@@ -177,7 +180,8 @@ def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
         name = display_name(operator.uid)
         # The key of an operator, and its successor.
         if any(c.level >= Level.UNKNOWN for c in operator.causes) or any(w.kind == "loses" for w in operator.warnings):
-            yield f"{name}: {operator.reason or ' '.join(w.message for w in operator.warnings)}"
+            remedies = (c.remedy.text for c in operator.causes if c.level is Level.UNKNOWN and c.remedy is not None)
+            yield " ".join((f"{name}: {operator.reason or ' '.join(w.message for w in operator.warnings)}", *remedies))
         for state in operator.states:
             if state.verdict in ("not", "unknown") and (operator.uid, state.name) not in planned:
                 yield f"{name}.{state.name}: {state.reason}"

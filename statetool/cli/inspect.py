@@ -20,6 +20,7 @@ from statetool.cli.options import (
     OUTPUT,
     SNAPSHOT,
     CommonOptions,
+    backend_option,
     common_options,
     flink_option,
     given_options,
@@ -252,10 +253,7 @@ def comparison_record(comparison: Comparison, limit: int) -> dict[str, Any]:
 
 def new_job_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that describe the new job."""
-    backend = click.option(
-        "--backend", type=click.Choice(["heap", "rocksdb"]), help="State backend of the new job.  [default: that of B]"
-    )
-    return flink_option(backend(command))
+    return flink_option("B")(backend_option(command))
 
 
 @click.command(cls=Command)

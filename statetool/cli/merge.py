@@ -62,7 +62,7 @@ def _print_operators(plan: MergePlan, options: CommonOptions) -> None:
 )
 @_NUMBER
 @_HASHES
-@flink_option
+@flink_option("SRC")
 @common_options(*WRITE, "on_spark")
 def graft(
     options: CommonOptions,
@@ -104,7 +104,7 @@ def graft(
 @click.argument("target", metavar="DST", shell_complete=complete_path)
 @_NUMBER
 @_HASHES
-@flink_option
+@flink_option("A")
 @common_options(*WRITE, "on_spark")
 def merge(
     options: CommonOptions,

@@ -100,7 +100,7 @@ def _migration_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         jar_options,
         sql_plan_options,
-        flink_option,
+        flink_option("JOB"),
         fill_option,
         click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field."),
         click.option(

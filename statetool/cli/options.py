@@ -382,10 +382,17 @@ def operator_option(help: str, *name: str, **more: Any) -> Callable[[Callable[..
     return click.option("--uid", *name, shell_complete=complete_operator, help=help, **more)
 
 
-def flink_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Add ``--flink``."""
-    help = "Flink release of the new job, such as 2.3.  [default: that of B]"
-    return click.option("--flink", metavar="RELEASE", help=help)(command)
+def flink_option(of: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add ``--flink``, by default the release of the snapshot ``of``."""
+    return click.option(
+        "--flink", metavar="RELEASE", help=f"Flink release of the new job, such as 2.3.  [default: that of {of}]"
+    )
+
+
+def backend_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--backend``."""
+    help = "State backend of the new job.  [default: that of B]"
+    return click.option("--backend", type=click.Choice(["heap", "rocksdb"]), help=help)(command)
 
 
 def jar_options(command: Callable[..., None]) -> Callable[..., None]:

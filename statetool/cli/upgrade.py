@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -13,7 +13,9 @@ from statetool.cli.migrate import fill_option, report_steps
 from statetool.cli.options import (
     WRITE,
     CommonOptions,
+    backend_option,
     common_options,
+    flink_option,
     jar_options,
     json_values,
     open_snapshots,
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 @source_and_target
 @jar_options
 @sql_plan_options
-@click.option("--flink", metavar="RELEASE", help="Flink release of the new job, such as 2.3.  [default: that of SRC]")
+@flink_option("SRC")
+@backend_option
 @click.option("--to", "new_job", metavar="B", help="Savepoint of the new job, if its states differ from those of SRC.")
 @click.option("--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name.")
 @click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field.")
@@ -48,6 +51,7 @@ def upgrade(
     plan_a: str | None,
     plan_b: str | None,
     flink: str | None,
+    backend: Literal["heap", "rocksdb"] | None,
     new_job: str | None,
     accept: tuple[str, ...],
     renames: tuple[str, ...],
@@ -82,6 +86,7 @@ def upgrade(
             other_jars=jar_b,
             to=jobs[0] if jobs else None,
             flink_version=flink,
+            backend=backend,
             accept=accept,
             renames=pairs(renames, "FIELD=OLD"),
             fills=json_values(fills),

@@ -56,6 +56,9 @@ def join_headers(
     key = _key_bytes(first.key)
     for header in headers:
         if _key_bytes(header.key) != key:
+            names = [h.key.type_name for h in (first, header)]
+            if names[0] != names[1]:
+                raise UnsupportedError(f"{of} have different key types: {names[0]} and {names[1]}")
             raise UnsupportedError(f"{of} describe the key differently", hint=hint)
         for meta in header.states:
             if meta.name in without:

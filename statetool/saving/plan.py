@@ -393,7 +393,10 @@ class _KeyedPlan:
         if not self.layout.change.added or not headers:
             return header
         hint = "migrate one of them first, so that both have the same types (statetool migrate)"
-        return join_headers(headers, self.layout.types, of="two operators", hint=hint)
+        try:
+            return join_headers(headers, self.layout.types, of="two operators", hint=hint)
+        except UnsupportedError as error:
+            raise error.at(operator=None if operator is None else operator.label) from error.__cause__
 
     def in_place(self, operator: OperatorInventory) -> StreamWriteTask | None:
         """Plan to filter the keyed state in place; ``None`` if there is no filter, or the form of the state does not allow it."""

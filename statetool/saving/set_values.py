@@ -28,7 +28,17 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.saving.streams.filters import AddedEntry, KeyFilter, ReplaceFilter, key_bounds
-from statetool.saving.value_paths import REMOVED, ItemStep, Step, ValuePath, list_index, pairs_of, plain_of, replace_at
+from statetool.saving.value_paths import (
+    REMOVED,
+    ItemStep,
+    Step,
+    ValuePath,
+    list_index,
+    pairs_of,
+    part_at,
+    plain_of,
+    replace_at,
+)
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
@@ -36,7 +46,7 @@ from statetool.snapshot.state_tables import timer_names
 from statetool.snapshot.views import CONTENTS, MERGED, WINDOWS, is_window
 from statetool.tables.option_text import Key
 from statetool.tables.scan import encode_keys
-from statetool.types import Scalar, StructType, TtlType
+from statetool.types import Scalar, StructType
 from statetool.types.display import display_value
 from statetool.types.operators import OperatorRecord
 
@@ -356,7 +366,8 @@ def _set_value(entries: _KeyEntries, path: ValuePath, value: Any, now_ms: int) -
         new = _SEPARATOR.join(parts) or None
     else:
         new = _whole_value(shape, old, path.steps, value, now_ms)
-        before, after = _text_of(shape, old), _text_of(shape, new)
+        before = _text_of(shape, old, path.steps)
+        after = None if value is REMOVED else _text_of(shape, new, path.steps, appended=True)
     if new is not None:
         own[head] = new
     return before, after
@@ -399,11 +410,11 @@ def _set_in_map(
         raise UnknownNameError(
             f"the map has no key {step.text}", hint="run: statetool head PATH OPERATOR STATE --keys KEY"
         )
-    before = None if old is None else _map_text(shape.element, old)
+    before = None if old is None else _map_text(shape.element, old, steps[1:])
     if value is REMOVED and len(steps) == 1:
         return before, None
     own[composite] = _map_value(shape.element, old, steps[1:], value, now_ms)
-    return before, _map_text(shape.element, own[composite])
+    return before, None if value is REMOVED else _map_text(shape.element, own[composite], steps[1:], appended=True)
 
 
 def _count_text(entries: int) -> str | None:
@@ -429,11 +440,8 @@ def _change_element(
     removed = value is REMOVED and len(steps) == 1
     new = None if removed else _changed_value(shape.element, old, steps[1:], value, now_ms)
     parts[at : at + 1] = [] if new is None else [new]
-    return _text(shape.element, old), _text(shape.element, new)
-
-
-def _text(element: Serializer, raw: bytes | None) -> str | None:
-    return None if raw is None else _shown(element, raw)
+    before = None if old is None else _shown(shape.element, old, steps[1:])
+    return before, None if new is None or value is REMOVED else _shown(shape.element, new, steps[1:], appended=True)
 
 
 def _elements(shape: StateLayout, raw: bytes | None) -> list[bytes]:
@@ -478,24 +486,23 @@ def encode(serializer: Serializer, value: Any) -> bytes:
     return bytes(out)
 
 
-def _text_of(shape: StateLayout, raw: bytes | None) -> str | None:
+def _text_of(shape: StateLayout, raw: bytes | None, steps: tuple[Step, ...], *, appended: bool = False) -> str | None:
     if raw is None:
         return None
     if shape.kind == "list":
-        parts = [_shown(shape.element, part) for part in _elements(shape, raw)]
+        parts = [_shown(shape.element, part, ()) or "null" for part in _elements(shape, raw)]
         return f"[{', '.join(parts)}]"
-    return _shown(shape.element, raw)
+    return _shown(shape.element, raw, steps, appended=appended)
 
 
-def _map_text(element: Serializer, raw: bytes) -> str:
-    return "null" if raw[:1] == _NULL else _shown(element, raw[1:])
+def _map_text(element: Serializer, raw: bytes, steps: tuple[Step, ...], *, appended: bool = False) -> str | None:
+    return "null" if raw[:1] == _NULL else _shown(element, raw[1:], steps, appended=appended)
 
 
-def _shown(element: Serializer, raw: bytes) -> str:
-    value, logical = decode(element, raw), element.logical
-    if isinstance(logical, TtlType):
-        value, logical = value[1], logical.value
-    return display_value(value, logical)
+def _shown(element: Serializer, raw: bytes, steps: tuple[Step, ...], *, appended: bool = False) -> str | None:
+    """Return the part of a value at a path as text, ``None`` if it does not exist."""
+    part = part_at(element.logical, decode(element, raw), steps, appended=appended)
+    return None if part is None else display_value(part[1], part[0])
 
 
 def _set_timer(operator: OperatorInventory, entries: _KeyEntries, edit: TimerEdit) -> SetRow:

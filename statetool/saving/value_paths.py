@@ -245,6 +245,33 @@ def replace_at(logical: LogicalType, old: Any, steps: tuple[Step, ...], new: Any
     raise OptionError(f"{_shown(step)} does not fit a value of type {_name_of(logical)}")
 
 
+def part_at(
+    logical: LogicalType, value: Any, steps: tuple[Step, ...], *, appended: bool
+) -> tuple[LogicalType, Any] | None:
+    """Return the part of a plain value at a path that fits its type, with the type of the part. ``None`` if the part does not exist.
+
+    Parameters
+    ----------
+    appended
+        Whether ``[+]`` is the last element of a list, or does not exist yet.
+    """
+    if isinstance(logical, TtlType):
+        return part_at(logical.value, value[1], steps, appended=appended)
+    if not steps or value is None:
+        return None if steps else (logical, value)
+    match logical, steps[0]:
+        case StructType(fields), FieldStep(name):
+            at = [field.name for field in fields].index(name)
+            return part_at(fields[at].type, value[at], steps[1:], appended=appended)
+        case ListType(element), ItemStep(text):
+            at = len(value) - appended if text == "+" else int(text)
+            return part_at(element, value[at], steps[1:], appended=appended) if at < len(value) else None
+        case MapType(key, item), ItemStep() as step:
+            wanted = plain_of(key, step.key, now_ms=0)
+            return next((part_at(item, v, steps[1:], appended=appended) for k, v in value if k == wanted), None)
+    return None
+
+
 def list_index(step: ItemStep, length: int, *, appends: bool) -> int:
     """Return the index of a list element; ``length`` for ``[+]``.
 

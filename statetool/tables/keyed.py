@@ -93,7 +93,7 @@ class KeyedTable:
     keys
         Encoded keys to read, ``None`` for all.
     decoded
-        States whose values :meth:`state_columns` decodes, ``None`` for all.
+        States whose values are decoded, ``None`` for all.
     """
 
     def __init__(
@@ -271,6 +271,16 @@ class KeyedTable:
             shape.element.logical,
         )
 
+    def item_values(
+        self, shape: StateLayout, data: npt.NDArray[np.uint8], pos: Positions, end: Positions
+    ) -> tuple[pa.Array, list[int]]:
+        """Decode elements of lists or complete values, and return them with the indexes of those that cannot be decoded."""
+        return self.guarded(
+            lambda run: decode_framed(shape.item, data, pos[run], end[run], self.options),
+            len(pos),
+            shape.item.logical,
+        )
+
     # ---- long form ----------------------------------------------------------------------------
 
     def long_rows(self, batch: EntryBatch, name: str) -> Iterator[tuple[int, npt.NDArray[np.int64], Columns]]:
@@ -314,6 +324,7 @@ class KeyedTable:
         """Decode a run of rows of the long form."""
         data, name, pos, end = entries.data, shape.name, items.pos, items.end
         undecoded: Undecoded = {}
+        decoded = self.decoded is None or name in self.decoded
         columns = self.key_columns(entries, keys, meta, items.source)
         if shape.kind == "map" and shape.user_key is not None:
             start, stop = keys.user_key[items.source], entries.key_end[items.source]
@@ -321,18 +332,15 @@ class KeyedTable:
             columns.append(("map_key", shape.user_key.logical, user_keys))
             for i in bad:
                 undecoded.setdefault(i, {})[f"{name}.map_key"] = bytes(data[start[i] : stop[i]])
-            values, bad = self.map_values(shape, entries, pos, end)
+            values, bad = self.map_values(shape, entries, pos, end) if decoded else (None, [])
             kept = unexpired_map_values(shape.element, data, pos, end, self.options)
         else:
             if items.index is not None and items.told_apart is not None:
                 columns.append(("list_index", Scalar("int64"), as_arrow(items.index, mask=~items.told_apart)))
-            values, bad = self.guarded(
-                lambda run: decode_framed(shape.item, data, pos[run], end[run], self.options),
-                len(pos),
-                shape.item.logical,
-            )
+            values, bad = self.item_values(shape, data, pos, end) if decoded else (None, [])
             kept = unexpired_elements(shape.item, data, pos, end, self.options)
-        columns.append(("value", shape.item.logical, values))
+        if values is not None:
+            columns.append(("value", shape.item.logical, values))
         if self.options.on_error == "keep_raw":
             for i in bad:
                 undecoded.setdefault(i, {})[name] = bytes(data[pos[i] : end[i]])

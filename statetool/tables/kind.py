@@ -92,6 +92,8 @@ class KeyedKind(ABC):
         Whether a row needs all entries of its key.
     column_per_state
         Whether each state has its own column.
+    long_form
+        Whether the table shows one state, with its values in the column ``value``.
     stored_by_key
         Whether stored entries start with their key. Timers start with their timestamp.
     in_raw_state
@@ -105,6 +107,7 @@ class KeyedKind(ABC):
     view: ClassVar[str | None] = None
     whole_keys: ClassVar[bool] = False
     column_per_state: ClassVar[bool] = False
+    long_form: ClassVar[bool] = False
     stored_by_key: ClassVar[bool] = True
     in_raw_state: ClassVar[bool] = False
     keeps_raw: ClassVar[bool] = True

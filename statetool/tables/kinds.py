@@ -117,6 +117,7 @@ class StateKind(KeyedKind):
     """One keyed state in its long form: one row per value, list element or map entry."""
 
     follows_keys: ClassVar[bool] = True
+    long_form: ClassVar[bool] = True
 
     def matches(self, operator: OperatorInventory, table: str) -> bool:
         return operator.state_table(table)[0] == "keyed"

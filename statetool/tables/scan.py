@@ -86,12 +86,13 @@ class TableScan:
 def _select(split: Split, schema: pa.Schema) -> Split:
     """Return the split for a table with these columns only."""
     spec = replace(split.spec, schema=schema.serialize().to_pybytes())
-    if isinstance(split, KeyedSplit) and split.kind.column_per_state and UNDECODED not in schema.names:
-        fields = {
-            name: {name, *(f"{name}{suffix}" for suffix in SUFFIXES)} for name in spec.columns if name is not None
-        }
+    if not isinstance(split, KeyedSplit) or UNDECODED in schema.names:
+        return replace(split, spec=spec)
+    if split.kind.long_form or split.kind.column_per_state:
+        columns: Sequence[str | None] = ["value"] * len(spec.states) if split.kind.long_form else spec.columns
+        fields = {name: {name, *(f"{name}{suffix}" for suffix in SUFFIXES)} for name in columns if name is not None}
         selected = {name for name, own in fields.items() if not own.isdisjoint(schema.names)}
-        decoded = frozenset(s for s, c in zip(spec.states, spec.columns, strict=True) if c in selected)
+        decoded = frozenset(s for s, c in zip(spec.states, columns, strict=True) if c in selected)
         spec = replace(spec, decoded=decoded)
     return replace(split, spec=spec)
 

@@ -105,7 +105,7 @@ def test_set_takes_paths_timers_and_keys_of_all_types(tmp_path: Path) -> None:
     command = ("set", SAVEPOINT, target, "--uid", "by-tuple", "--key", '[{"tuple": ["tk-1", 0]}]')
     done = run(*command, "--set", 'last[{"f0": 0, "f1": "m"}].f1=new', "--add-timer", "event=5", "--json")
     assert done.exit_code == 0, done.output
-    assert [row["after"] for row in json.loads(done.stdout)] == ["{f0: 1700000015000, f1: 'new'}", "5"]
+    assert [row["after"] for row in json.loads(done.stdout)] == ["'new'", "5"]
     for wrong in (("--set", "count"), ("--add-timer", "event"), ("--set", "count=1", "--set", "count=2")):
         assert run(*command[:2], f"{target}2", *command[3:], *wrong).exit_code == 2
     assert run("purge", SAVEPOINT, f"{target}2").exit_code == 2

@@ -186,6 +186,18 @@ def test_an_upgrade_names_what_it_cannot_do(snapshots: Path, old_jar: str, new_j
     assert not (tmp_path / "new").exists()
 
 
+def test_a_native_snapshot_needs_the_backend_of_the_new_job(corpus: Path, public_jar: Path, tmp_path: Path) -> None:
+    source = st.load(str(corpus / "v2_3_0-rocksdb-native" / "snapshot"))
+    st.drop(source, str(tmp_path / "old"), [uid for uid in source.operators if uid not in ("timers", "by-tuple")])
+    planned = st.upgrade(str(tmp_path / "old"), str(tmp_path / "new"), dry_run=True, other_jars=[public_jar])
+    assert len(planned.plan.refused) == 2
+    assert all("Name the backend of the new job" in text for text in planned.plan.refused)
+    options = ["--backend", "rocksdb", "--jar-b", str(public_jar)]
+    done = CliRunner().invoke(cli, ["upgrade", str(tmp_path / "old"), str(tmp_path / "new"), *options])
+    assert done.exit_code == 0, done.output
+    assert "after: fully" in done.stderr
+
+
 def test_keys_that_kryo_wrote_are_refused(tmp_path: Path, new_jar: str) -> None:
     subtask = canonical_state.Subtask(
         key=build.kryo("java.util.UUID"),

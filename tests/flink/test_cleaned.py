@@ -23,7 +23,8 @@ from tests.support.flink.machine import FlinkMachine
 from tests.support.snapshots.trees import absolute_names
 
 pytestmark = pytest.mark.full
-ROUNDS: Final = 25
+#: A long run has 100: ``STATETOOL_CLEANUP_ROUNDS=100 pytest --full --timeout=0 tests/flink/test_cleaned.py``.
+ROUNDS: Final = int(os.environ.get("STATETOOL_CLEANUP_ROUNDS", "25"))
 #: Rounds after which the next job continues from the last checkpoint.
 ROUNDS_OF_A_JOB: Final = 8
 MONTH: Final = 30 * 86_400

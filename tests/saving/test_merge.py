@@ -218,13 +218,13 @@ def test_a_key_is_shared_even_if_its_states_differ(tmp_path: Path) -> None:
 
 def test_other_types_of_key_or_state_are_refused(tmp_path: Path) -> None:
     first = small(tmp_path / "a", "counts", [1])
-    for name, table in (
-        ("key", pa.table({"id": ["x"], "n": [1]})),
-        ("state", pa.table({"id": [2], "n": ["x"]})),
+    for name, words, table in (
+        ("key", "have different key types: Long and String", pa.table({"id": ["x"], "n": [1]})),
+        ("state", "describe this state differently", pa.table({"id": [2], "n": ["x"]})),
     ):
         state = statetool.bootstrap_keyed_state(table, key="id")
         statetool.SavepointWriter.new().with_operator("counts", state).write(str(tmp_path / name))
-        with pytest.raises(UnsupportedError, match=rf"two operators describe (the|this) {name} differently"):
+        with pytest.raises(UnsupportedError, match=f"two operators {words}"):
             statetool.merge(first, str(tmp_path / name), str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
 
@@ -315,7 +315,7 @@ def test_a_state_moves_to_an_operator_with_other_key_groups(tmp_path: Path) -> N
         ("timers", "orders", [], OptionError, "nothing to move"),
         ("timers", "orders", ["register"], UnknownNameError, "no keyed state 'register'"),
         ("op-lists", "orders", ["buffered"], UnsupportedError, "'buffered' is operator state"),
-        ("timers", "by-short", ["registered"], UnsupportedError, "describe the key differently"),
+        ("timers", "by-short", ["registered"], UnsupportedError, "different key types: Short and String"),
         ("timers", "orders", {"registered": "pet"}, OptionError, "two states 'pet'"),
         ("timers", "orders", ["_timer_state/event_user-timers"], OptionError, "two states"),
     ],

@@ -181,6 +181,33 @@ def test_values_with_a_time_to_live_keep_their_last_access(tmp_path: Path) -> No
     assert dict(after["ttl-map"])["x"]["last_access"].timestamp() == 1
 
 
+def test_changes_show_the_parts_at_their_paths(tmp_path: Path) -> None:
+    row = pa.struct([("f0", pa.int64()), ("f1", pa.list_(pa.string()))])
+    table = pa.table(
+        {
+            "k": ["a"],
+            "row": pa.array([{"f0": 1, "f1": ["x", "y"]}], row),
+            "m": pa.array([[("p", {"f0": 2, "f1": []})]], pa.map_(pa.string(), row)),
+            "l": pa.array([[1, 2]], pa.list_(pa.int64())),
+        }
+    )
+    states = {"row": statetool.value(), "m": statetool.map_of(), "l": statetool.list_of()}
+    bootstrap = statetool.bootstrap_keyed_state(table, key="k", states=states)
+    source = statetool.SavepointWriter.new().with_operator("op", bootstrap).write(str(tmp_path / "old"))
+    values = {"row.f0": 5, "row.f1[0]": "z", "row.f1[+]": "v", "m[p].f0": 6, "l[1]": 7, "l[+]": 8}
+    plan = statetool.set_values(source, str(tmp_path / "new"), "op", "a", values, remove=["row.f1[1]", "l[0]"])
+    assert [(row.path, row.before, row.after) for row in plan.changes] == [
+        ("row.f0", "1", "5"),
+        ("row.f1[0]", "'x'", "'z'"),
+        ("row.f1[+]", None, "'v'"),
+        ("m[p].f0", "2", "6"),
+        ("l[1]", "2", "7"),
+        ("l[+]", None, "8"),
+        ("row.f1[1]", "'y'", None),
+        ("l[0]", "1", None),
+    ]
+
+
 def test_timers_are_added_and_removed(tmp_path: Path) -> None:
     old = statetool.load(SAVEPOINT)["timers"].to_arrow("timers", keys=["timer-3"])
     gone = min(r["timestamp"] for r in old.to_pylist() if r["domain"] == "event")

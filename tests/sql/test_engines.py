@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,23 @@ def test_every_table_arrives_exactly(corpus: Path, sql_corpus: Path) -> None:
     assert tables > 50
 
 
+@pytest.mark.full
+@pytest.mark.usefixtures("lakes")
+def test_every_table_arrives_in_datafusion_and_lance(corpus: Path, sql_corpus: Path, tmp_path: Path) -> None:
+    """Libraries that read a table as an Arrow stream. ``.ci/lakes`` installs them."""
+    datafusion, lance = import_module("datafusion"), import_module("lance")
+    tables = 0
+    for path in (*found(corpus, *CASES), *found(sql_corpus, *SQL_CASES)):
+        for operator, table, arrow in tables_of(path):
+            scan = operator.scan(table, on_error="keep_raw", decimals="string")
+            frame = datafusion.SessionContext().from_arrow(scan)
+            assert values(pa.table(frame)) == values(arrow), (path, operator, table)
+            tables += 1
+            written = lance.write_dataset(scan.reader(), str(tmp_path / f"{tables}.lance"))
+            assert values(written.to_table()) == values(arrow), (path, operator, table)
+    assert tables > 50
+
+
 def test_single_columns_have_the_same_rows(corpus: Path) -> None:
     compared = 0
     for operator, table, arrow in tables_of(found(corpus, CASES[0])[0]):
@@ -99,6 +117,7 @@ def test_states_in_other_columns_are_not_decoded(corpus: Path) -> None:
         operator.to_arrow()
     keys = pa.table(operator.scan().select(["key", "int"]))
     assert values(keys) == values(operator.to_arrow(decimals="string").select(["key", "int"]))
+    assert operator.count("bigint") == operator.to_arrow("bigint", decimals="string").num_rows > 0
     with pytest.raises(UnknownNameError, match="no column 'itn'"):
         operator.scan().select(["itn"])
 
