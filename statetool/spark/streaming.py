@@ -125,7 +125,10 @@ class CheckpointTable:
     #: Heads of checkpoints by directory, each read once.
     _heads: dict[str, SnapshotHead] = field(default_factory=dict)
     _has_advised: bool = False
+    _has_left_out: bool = False
     _times: BatchTimes = field(default_factory=BatchTimes)
+    #: Since when the stream waits for a checkpoint that it can read in time.
+    _waits_since_s: float | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CheckpointTable:
@@ -158,6 +161,39 @@ class CheckpointTable:
         if advice is not None and not self._has_advised:
             warn(advice, stacklevel=3)
             self._has_advised = True
+
+    def poll(self) -> None:
+        """Note that the stream looks for new checkpoints."""
+        self._times.add_poll(time.monotonic())
+
+    def leave_out_unreadable(self, completed: Sequence[SnapshotHead], after: int) -> list[SnapshotHead]:
+        """Return checkpoints without those after a given one that the job would delete before they are read; with a warning, once.
+
+        If all would be deleted, none is left, so that the stream waits for the next one, but at most for the time between two. With
+        ``failOnDataLoss``, and if the last checkpoint of the query is among them, nothing is left out: a deletion is then an error.
+        """
+        unread = [h.checkpoint_id or 0 for h in completed if (h.checkpoint_id or 0) > after]
+        retention = self._times.retention
+        if self.follow.fail_on_data_loss or retention is None or self.follow.ending in unread:
+            return list(completed)
+        readable = self._times.readable(unread, time.time() * 1000)
+        if readable or not unread:
+            self._waits_since_s = None
+        else:
+            now_s = time.monotonic()
+            self._waits_since_s = now_s if self._waits_since_s is None else self._waits_since_s
+            if now_s - self._waits_since_s > retention.period_s:
+                return list(completed)
+        if len(readable) < len(unread) and not self._has_left_out:
+            least_s = self._times.least_read_s
+            advice = f". To read all, set execution.checkpointing.num-retained: {retention.needed(least_s)}"
+            warn(
+                f"checkpoints that the job would delete before they are read are left out: a batch takes {least_s:.1f} s or more"
+                f"{'' if self._has_advised else advice}",
+                stacklevel=3,
+            )
+            self._has_advised = self._has_left_out = True
+        return [h for h in completed if (h.checkpoint_id or 0) <= after or h.checkpoint_id in readable]
 
     def scan(self, head: SnapshotHead) -> _CheckpointScan:
         """Plan the table in one checkpoint."""
@@ -366,11 +402,14 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise OptionError(
                 "PySpark before 4.2 does not tell a source the position of its stream", hint="use PySpark 4.2 or later"
             )
+        self.table.poll()
         completed = self.table.completed()
         self.table.end_batch()
         if self.until is not None:
             self._reach_the_newest(completed, int(start["checkpoint"]))
             completed = [h for h in completed if (h.checkpoint_id or 0) <= self.until]
+        else:
+            completed = self.table.leave_out_unreadable(completed, int(start["checkpoint"]))
         step = next_step(completed, int(start["checkpoint"]), self.table.follow, _most(limit))
         if not step.chosen:
             return start

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,48 @@ def test_a_slow_stream_is_told_before_anything_is_deleted(job: Path, monkeypatch
         told = [str(warning.message) for warning in warned]
         assert [text.rpartition("set ")[2] for text in told] == ["execution.checkpointing.num-retained: 4"] * warns
         start, newest = end, newest + completed
+
+
+def test_a_stream_plans_only_checkpoints_that_it_can_read_in_time(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job takes a checkpoint each 2 s and keeps three. A batch takes 4.5 s, and the stream polls each 0.1 s."""
+    clock = [14.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+
+    def complete(*numbers: int) -> None:
+        for number in numbers:
+            checkpoint(job, number, of=number - 1)
+            os.utime(job / f"chk-{number}" / "_metadata", (2 * number, 2 * number))
+            shutil.rmtree(job / f"chk-{number - 3}", ignore_errors=True)
+
+    def poll(start: dict[str, Any], at_s: float) -> str:
+        clock[0] = at_s
+        return str(stream.latestOffset(start, None)["read"])
+
+    complete(5, 6, 7)
+    options = {"path": str(job), "operatorUid": "timers", "startingCheckpoint": "7", "failOnDataLoss": "false"}
+    stream = CheckpointStream(CheckpointTable.of(options))
+    start = stream.initialOffset()
+    assert [poll(start, at_s) for at_s in (14.0, 14.1)] == ["7", "7"]
+    first = stream.latestOffset(start, None)
+    assert stream.partitions(start, first)
+    complete(8, 9)
+    with pytest.warns(UserWarning, match="num-retained: 4|left out") as warned:
+        assert poll(first, 18.6) == "9"  # 8 is deleted at 22
+    told, left_out = (str(warning.message) for warning in warned)
+    assert told.endswith("num-retained: 4")
+    assert left_out.endswith("would delete before they are read are left out: a batch takes 4.4 s or more")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert poll(first, 19.7) == "7"  # neither can be read in time: the offset stays, to wait for the next one
+        complete(10)
+        assert poll(first, 20.1) == "10"
+        assert poll(first, 21.7) == "7"
+        assert poll(first, 23.8) == "8,9,10"  # the next one is late
+        stream.table.follow = replace(stream.table.follow, ending=10)
+        assert poll(first, 21.7) == "8,9,10"  # the last one of the query
+    stream.table.follow = replace(stream.table.follow, ending=None, fail_on_data_loss=True)
+    assert poll(first, 21.7) == "8,9,10"  # a deletion is an error
 
 
 def test_tasks_of_a_deleted_checkpoint_say_so(spark: Any, job: Path) -> None:
