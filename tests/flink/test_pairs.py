@@ -46,7 +46,7 @@ def test_flink_restores_what_the_suggested_commands_write(flink: FlinkMachine, t
     snapshots = unpack(pairs.SNAPSHOTS, tmp_path / "snapshots")
     found = list(remedied(flink, snapshots, tmp_path, pairs.short(flink.version), backend, pairs.suites(avro=False)))
     assert _unmended(found) == []
-    assert sum(r.result != "empty" for r in found) > 35  # half of the refused pairs
+    assert sum(r.result != "empty" for r in found) > 25  # about half of the refused pairs are tried on one backend
 
 
 @pytest.mark.since(2, 0)
