@@ -17,10 +17,10 @@ from statetool.formats import stream as streams
 from statetool.formats.stream import AHEAD_BYTES, ReadAhead, Stream
 from statetool.io import small_files
 from statetool.io.files import IN_FLIGHT
-from tests.support.servers.simulated_store import World, add_file, simulated_store
+from tests.support.servers.simulated_store import LONG_LATENCY, World, add_file, simulated_store
 from tests.support.snapshots.incremental import Job
 
-LATENCY: Final = 0.01
+_LATENCY: Final = 0.01
 #: Files of the savepoint with small files.
 SUBTASKS: Final = 100
 _KIB: Final = 1 << 10
@@ -29,7 +29,7 @@ _KIB: Final = 1 << 10
 @pytest.fixture
 def world() -> Iterator[World]:
     small_files.forget()
-    with simulated_store(LATENCY) as made:
+    with simulated_store(_LATENCY) as made:
         yield made
     small_files.forget()
 
@@ -70,6 +70,7 @@ def upload(world: World, folder: Path) -> None:
 def remote(world: World, path: Path) -> Any:
     """Open a savepoint in the store, and count requests from there on."""
     upload(world, path)
+    world.latency = LONG_LATENCY
     opened = statetool.load(f"sim://bucket/{path.name}", uids=["op"])
     world.requests.clear()
     return opened["op"]
@@ -85,6 +86,7 @@ def test_small_files_are_requested_together(world: World, savepoint: Path) -> No
 
 def test_statistics_and_verification_wait_for_few_requests(world: World, savepoint: Path) -> None:
     upload(world, savepoint)
+    world.latency = LONG_LATENCY
     path = f"sim://bucket/{savepoint.name}"
     statetool.load(path, uids=["op"]).stats()
     assert world.in_flight() >= 16
@@ -122,6 +124,7 @@ def test_table_files_are_requested_together(world: World, tmp_path: Path) -> Non
         job.checkpoint()
         expected = job.truth
     upload(world, root)
+    world.latency = LONG_LATENCY
     rebase = {str(root): "sim://bucket/checkpoints"}
     operator = statetool.load("sim://bucket/checkpoints/chk-1", rebase=rebase, uids=["op"])["op"]
     for state in "ab":

@@ -19,6 +19,8 @@ import fsspec
 from fsspec.asyn import AsyncFileSystem
 
 PAGE: Final = 1000
+#: Seconds in which a busy machine also makes requests that are made at the same time.
+LONG_LATENCY: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
