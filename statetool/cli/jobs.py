@@ -14,6 +14,7 @@ from statetool.cli.info import print_info
 from statetool.cli.job_list import print_jobs
 from statetool.cli.options import OUTPUT, CommonOptions, common_options, open_snapshot
 from statetool.cli.output import echo_err
+from statetool.errors import OptionError
 
 if TYPE_CHECKING:
     from statetool.cluster.client import RestClient
@@ -25,6 +26,7 @@ _SILENT_S: Final = 10.0
 _open_option: Final = click.option(
     "--open", "opens", is_flag=True, help="Show the snapshot instead of its path, as info does."
 )
+_job_argument: Final = click.argument("job", required=False)
 
 
 @click.command(cls=Command)
@@ -46,6 +48,7 @@ def jobs(options: CommonOptions, url: str) -> None:
 
 @click.command(cls=Command)
 @click.argument("url")
+@_job_argument
 @click.option("--to", "target", required=True, metavar="DIR", help="Directory in which Flink creates the savepoint.")
 @click.option(
     "--format", type=click.Choice(["canonical", "native"]), help="Format of the savepoint.  [default: canonical]"
@@ -57,6 +60,7 @@ def jobs(options: CommonOptions, url: str) -> None:
 def savepoint(
     options: CommonOptions,
     url: str,
+    job: str | None,
     target: str,
     format: Literal["canonical", "native"] | None,
     stop: bool,
@@ -65,41 +69,48 @@ def savepoint(
 ) -> None:
     """Take a savepoint of a running job and print its path.
 
-    URL names the job, as for jobs. DIR is an absolute path or a URI that all machines of the job can write to. The job
-    keeps running unless --stop is given. With --dry-run, prints the request without sending it.
+    URL names the job, as for jobs, or only the cluster if JOB is given. DIR is an absolute path or a URI that all
+    machines of the job can write to. The job keeps running unless --stop is given. With --dry-run, prints the request
+    without sending it.
 
     Examples:
       statetool savepoint flink://host:8081/orders --to s3://bucket/savepoints
-      statetool savepoint flink://host:8081/435d --to s3://bucket/sp --stop
+      statetool savepoint flink://host:8081 435d --to s3://bucket/sp --stop
     """
     from statetool.cluster.triggers import savepoint_request
 
     def request_for(client: RestClient, job: Job) -> TriggerRequest:
         return savepoint_request(client, job, target, format, stop=stop, drain=drain)
 
-    _trigger(url, options, request_for, opens=opens)
+    _trigger(url, job, options, request_for, opens=opens)
 
 
 @click.command(cls=Command)
 @click.argument("url")
+@_job_argument
 @_open_option
 @common_options("rebase", "dry_run", *OUTPUT)
-def checkpoint(options: CommonOptions, url: str, opens: bool) -> None:
+def checkpoint(options: CommonOptions, url: str, job: str | None, opens: bool) -> None:
     """Take a checkpoint of a running job and print its path.
 
-    URL names the job, as for jobs. Flink owns the checkpoint and deletes it like any other. Needs Flink 1.17. With
-    --dry-run, prints the request without sending it.
+    URL names the job, as for jobs, or only the cluster if JOB is given. Flink owns the checkpoint and deletes it like
+    any other. Needs Flink 1.17. With --dry-run, prints the request without sending it.
 
     Examples:
       statetool checkpoint flink://jobmanager:8081/orders
     """
     from statetool.cluster.triggers import checkpoint_request
 
-    _trigger(url, options, checkpoint_request, opens=opens)
+    _trigger(url, job, options, checkpoint_request, opens=opens)
 
 
 def _trigger(
-    url: str, options: CommonOptions, request_for: Callable[[RestClient, Job], TriggerRequest], *, opens: bool
+    url: str,
+    name: str | None,
+    options: CommonOptions,
+    request_for: Callable[[RestClient, Job], TriggerRequest],
+    *,
+    opens: bool,
 ) -> None:
     from statetool.api.load import name_operators
     from statetool.cluster.job_graph import read_operator_names
@@ -109,7 +120,9 @@ def _trigger(
     from statetool.cluster.triggers import trigger
 
     client, found, address = connect(url)
-    job = find_job(found, address.job, address.server)
+    if name and address.job:
+        raise OptionError(f"both the URL and {name!r} name a job", hint="leave one of them out")
+    job = find_job(found, name or address.job, address.server)
     request = request_for(client, job)
     output = options.output
     if options.dry_run:

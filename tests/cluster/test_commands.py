@@ -175,6 +175,9 @@ def test_a_job_is_only_stopped_on_request(rest: FlinkRest) -> None:
     (sent,) = (r for r in rest.requests if r[0] == "POST")
     assert sent[1] == f"/jobs/{rest.jobs['orders']}/stop"
     assert sent[3] == {"targetDirectory": "s3://b/s", "drain": True}
+    by_name = run("savepoint", f"flink://{rest.host}", "orders", "--to", "s3://b/s", "--stop", "--drain", "--json")
+    assert json.loads(by_name.stdout) == tree
+    assert "name a job" in run("savepoint", url, "orders", "--to", "s3://b/s", code=2).stderr
     assert "add --stop" in run("savepoint", url, "--to", "s3://b/s", "--drain", code=2).stderr
 
 
