@@ -22,7 +22,7 @@ from typing import Final
 from statetool.connectors.elements import OperatorBytes
 from statetool.connectors.model import as_json
 from statetool.connectors.sources import READER_STATE
-from statetool.errors import OptionError, StatetoolError
+from statetool.errors import OptionError, StatetoolError, warn
 from statetool.io.cursor import Cursor
 from statetool.serializers.basic import read_string
 from statetool.snapshot.operator import OperatorInventory
@@ -114,7 +114,8 @@ def table_schema_rows(operators: Iterable[OperatorInventory], *, required: bool 
     Parameters
     ----------
     required
-        Whether each operator has to be the schema operator of a pipeline. Otherwise those with other coordinator state are left out.
+        Whether each operator has to be the schema operator of a pipeline. Otherwise those with other coordinator state are left out, with a
+        warning: they may be of a version that is not known.
 
     Raises
     ------
@@ -138,6 +139,12 @@ def table_schema_rows(operators: Iterable[OperatorInventory], *, required: bool 
         except StatetoolError as error:
             if required:
                 raise error.at(operator=operator.label) from None
+            name = operator.label.display
+            warn(
+                f"operator {name!r} is left out: its coordinator state is not that of a known coordinator of schemas. "
+                f"To see why, run: statetool sources schemas SRC --uid {name}",
+                stacklevel=2,
+            )
             continue
         rows += _rows(operator, found)
     return rows
