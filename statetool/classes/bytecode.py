@@ -42,10 +42,20 @@ _OPERANDS: Final = _operand_bytes()
 
 @dataclass(frozen=True, slots=True)
 class EnumConstants:
-    """Constants of an enum in the order of their ordinals, and those among them that have a body."""
+    """Constants of an enum in the order of their ordinals.
+
+    Attributes
+    ----------
+    bodies
+        Those among them that have a body.
+    numbers
+        The next int after the ordinal of each constant, which is the argument of a constructor that takes nothing else. Empty if a
+        constant has none.
+    """
 
     names: tuple[str, ...]
     bodies: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
 
 
 def instructions(code: bytes) -> Iterator[tuple[int, Cursor]]:
@@ -87,7 +97,7 @@ def enum_constants(cls: ClassFile) -> EnumConstants | None:
     """
     initializer = next((m.code for m in cls.methods if m.name == "<clinit>"), b"")
     expected = {f.name for f in cls.fields if f.access & ENUM}
-    found: dict[str, tuple[str, int, str]] = {}
+    found: dict[str, tuple[str, int, str, int | None]] = {}
     created: _Created | None = None
     for operation, operands in instructions(initializer):
         if operation == _NEW and created is None:
@@ -98,34 +108,39 @@ def enum_constants(cls: ClassFile) -> EnumConstants | None:
             if target.owner == cls.name and target.name in expected and target.name not in found:
                 if created.name is None or created.ordinal is None:
                     return None
-                found[target.name] = created.name, created.ordinal, created.cls
+                found[target.name] = created.name, created.ordinal, created.cls, created.number
             created = None
         elif created is not None:
             created.take(constant(operation, operands, cls.constants))
     ordered = sorted(found.values(), key=lambda constant: constant[1])
-    names = tuple(name for name, _, _ in ordered)
+    names = tuple(name for name, _, _, _ in ordered)
     if (
         set(found) != expected
-        or [n for _, n, _ in ordered] != list(range(len(ordered)))
+        or [n for _, n, _, _ in ordered] != list(range(len(ordered)))
         or len(set(names)) < len(names)
     ):
         return None
-    return EnumConstants(names, tuple(name for name, _, constant_class in ordered if constant_class != cls.name))
+    bodies = tuple(name for name, _, constant_class, _ in ordered if constant_class != cls.name)
+    numbers = tuple(number for _, _, _, number in ordered if number is not None)
+    return EnumConstants(names, bodies, numbers if len(numbers) == len(names) else ())
 
 
 class _Created:
-    """An object under construction, with the first text and the int directly after it among the arguments of its constructor."""
+    """An object under construction, with the first text and the two ints after it among the arguments of its constructor."""
 
     def __init__(self, cls: str) -> None:
         self.cls = cls
         self.name: str | None = None
         self.ordinal: int | None = None
+        self.number: int | None = None
 
     def take(self, constant: str | int | None) -> None:
         if isinstance(constant, str) and self.name is None:
             self.name = constant
         elif isinstance(constant, int) and self.name is not None and self.ordinal is None:
             self.ordinal = constant
+        elif isinstance(constant, int) and self.ordinal is not None and self.number is None:
+            self.number = constant
 
 
 def constant(operation: int, operands: Cursor, constants: Constants) -> str | int | None:

@@ -23,9 +23,11 @@ from statetool.classes.messages import (
     MESSAGES,
     PROTOBUF,
     THRIFT,
+    THRIFT_ENUM,
     NoDescriptorError,
     protobuf_descriptor,
-    thrift_fields,
+    thrift_names,
+    thrift_types,
 )
 from statetool.classes.registrations import Registration, find_registrations
 from statetool.classes.signatures import (
@@ -250,9 +252,17 @@ class _ClassReader:
         name, is_final = self._cls.name, bool(self._cls.access & FINAL)
         # A job registers serializers for superclasses in libraries too.
         extends = tuple(s for s in self._supertypes if not is_known_without_jar(s))
-        if THRIFT in self._supertypes:
-            fields = thrift_fields(self._cls)
-            return ClassDeclaration(name=name, kind="thrift", constants=fields, extends=extends, final=is_final)
+        if any(s in THRIFT for s in self._supertypes):
+            names = thrift_names(self._cls)
+            return ClassDeclaration(
+                name=name,
+                kind="thrift",
+                fields=tuple(thrift_types(self._cls, names.values()).items()),
+                constants=tuple(names.values()),
+                numbers=tuple(names),
+                extends=tuple(dict.fromkeys((*extends, THRIFT[0]))),
+                final=is_final,
+            )
         if not any(s in MESSAGES for s in self._supertypes):
             return None
         if not any(s in PROTOBUF for s in self._supertypes):
@@ -311,8 +321,16 @@ class _ClassReader:
         if bool(self._cls.access & FINAL) == bool(constants.bodies):
             raise _UndeclarableError("it is final though constants have bodies, or the reverse")
         return enum_of(
-            self._cls.name, (f"{n}{{}}" if n in constants.bodies else n for n in constants.names), extends=extends
+            self._cls.name,
+            (f"{n}{{}}" if n in constants.bodies else n for n in constants.names),
+            extends=extends,
+            numbers=constants.numbers if self._is_thrift_enum() else (),
         )
+
+    def _is_thrift_enum(self) -> bool:
+        """Return True for an enum that Thrift's compiler generated: its constructor takes nothing but the number."""
+        constructors = {m.descriptor for m in self._cls.methods if m.name == "<init>"}
+        return THRIFT_ENUM in self._supertypes and constructors == {"(Ljava/lang/String;II)V"}
 
     def _container(self, levels: list[_Level], extends: tuple[str, ...]) -> ClassDeclaration | None:
         """Return the declaration of a class that is itself a collection or map: Kryo writes its elements, and none of its fields."""

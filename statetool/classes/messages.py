@@ -1,4 +1,4 @@
-"""Descriptors of Protobuf messages and field names of Thrift structs, from the classes that their compilers generate.
+"""Descriptors of Protobuf messages and names in Thrift structs, from the classes that their compilers generate.
 
 A file of Protobuf has an outer class, whose static initializer builds the descriptor from string constants::
 
@@ -6,22 +6,27 @@ A file of Protobuf has an outer class, whose static initializer builds the descr
     FileDescriptor.internalBuildGeneratedFileFrom(descriptorData, new FileDescriptor[] {Other.getDescriptor()});
 
 The static method ``getDescriptor`` of a message returns a field of the outer class, ``internal_static_acme_Order_descriptor``, whose name is
-that of the message. A Thrift struct has constants ``new TField("id", type, (short) 1)``.
+that of the message.
+
+A Thrift struct has constants ``new TField("id", type, (short) 1)``, and a Java field per field: ``List<Part> parts``. A union has a static
+method instead: ``Choice parts(List<Part> value)``. A constant of an enum has its number after its ordinal: ``new Kind("LARGE", 1, 5)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from statetool.classes.bytecode import constant, instructions
 from statetool.classes.class_file import STATIC, ClassFile, MemberReference
 from statetool.classes.class_path import ClassPath
+from statetool.classes.signatures import GenericType, parse_parameters, parse_type
 from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.io.protobuf_wire import LENGTH_DELIMITED, read_fields
+from statetool.types.java import ARRAY, OBJECT, PRIMITIVES, JavaType
 
 #: Superclasses of generated messages with a descriptor, and all supertypes of messages.
 PROTOBUF: Final = tuple(
@@ -35,7 +40,10 @@ MESSAGES: Final = (
 )
 #: Supertypes that all generated messages have.
 ALL_MESSAGES: Final = tuple(f"com.google.protobuf.{n}" for n in ("AbstractMessage", "Message", "MessageLite"))
-THRIFT: Final = "org.apache.thrift.TBase"
+#: Supertypes of Thrift structs. Unions have the second one, which has the first one.
+THRIFT: Final = ("org.apache.thrift.TBase", "org.apache.thrift.TUnion")
+THRIFT_ENUM: Final = "org.apache.thrift.TEnum"
+_THRIFT_FIELD: Final = "org.apache.thrift.protocol.TField"
 _DESCRIPTORS: Final = "com.google.protobuf.Descriptors"
 _FILE_DESCRIPTOR: Final = "()Lcom/google/protobuf/Descriptors$FileDescriptor;"
 _DESCRIPTOR: Final = "Lcom/google/protobuf/Descriptors$Descriptor;"
@@ -44,7 +52,6 @@ _INVOKE_STATIC: Final = 0xB8
 _INVOKE_SPECIAL: Final = 0xB7
 _MAX_FILES: Final = 1000
 _MAX_DEPTH: Final = 64
-_MAX_FIELD_ID: Final = 4096
 
 
 class NoDescriptorError(Exception):
@@ -86,8 +93,8 @@ def protobuf_descriptor(class_path: ClassPath, cls: ClassFile) -> MessageDescrip
     return MessageDescriptor(bytes(out), matching[0])
 
 
-def thrift_fields(cls: ClassFile) -> tuple[str, ...]:
-    """Return the names of the fields 1, 2, ... of a generated Thrift struct, empty for numbers without a field.
+def thrift_names(cls: ClassFile) -> dict[int, str]:
+    """Return the names of the fields of a generated Thrift struct by their ids.
 
     Raises
     ------
@@ -104,12 +111,38 @@ def thrift_fields(cls: ClassFile) -> tuple[str, ...]:
             number = value
         elif operation == _INVOKE_SPECIAL:
             called = cls.constants.member(operands.u2())
-            if (called.owner, called.name) == (
-                "org.apache.thrift.protocol.TField",
-                "<init>",
-            ) and 0 < number <= _MAX_FIELD_ID:
+            if (called.owner, called.name) == (_THRIFT_FIELD, "<init>") and text:
                 names[number] = text
-    return tuple(names.get(n, "") for n in range(1, max(names, default=0) + 1))
+    return names
+
+
+def thrift_types(cls: ClassFile, names: Collection[str]) -> dict[str, JavaType]:
+    """Return the Java types of the fields of a generated Thrift struct or union that have structs or enums inside.
+
+    Raises
+    ------
+    FormatError
+        The class is damaged.
+    """
+    kinds = {f.name: parse_type(f.signature or f.descriptor) for f in cls.fields if not f.access & STATIC}
+    for method in cls.methods:
+        if method.name in names and method.access & STATIC:
+            parameters, result = parse_parameters(method.signature or method.descriptor)
+            if len(parameters) == 1 and result == GenericType("class", cls.name):
+                kinds.setdefault(method.name, parameters[0])
+    types = {name: _java_type(kinds[name]) for name in names if name in kinds}
+    return {name: kind for name, kind in types.items() if _has_user_class(kind)}
+
+
+def _java_type(given: GenericType) -> JavaType:
+    if given.kind == "array":
+        return JavaType(ARRAY, (_java_type(given.args[0]),))
+    return JavaType(given.name, tuple(map(_java_type, given.args))) if given.kind == "class" else OBJECT
+
+
+def _has_user_class(kind: JavaType) -> bool:
+    is_known = kind.is_array or kind.name in PRIMITIVES or kind.name.startswith("java.")
+    return not is_known or any(map(_has_user_class, kind.args))
 
 
 def _code_of(cls: ClassFile, name: str, descriptor: str) -> Iterator[tuple[int, Cursor]]:

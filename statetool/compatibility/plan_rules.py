@@ -6,12 +6,23 @@ from collections.abc import Iterator
 from typing import Final
 
 from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, migration_remedy
+from statetool.errors import sentence
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
-from statetool.sql_plans.aggregates import PlanAggregates, changed_key, changed_rows, changed_view, moved_columns
+from statetool.sql_plans.aggregates import (
+    PlanAggregates,
+    changed_key,
+    changed_rows,
+    changed_view,
+    moved_columns,
+    unnamed_rows,
+)
 
 _MIGRATE: Final = migration_remedy("Write a copy of the snapshot in which the columns are matched by name.")
 _KEEP_VIEWS: Final = Remedy("Keep such aggregates at their positions in the query, and add others after them.")
+_NAME_ROWS: Final = Remedy(
+    "Pass the plan of each snapshot's job. If you did, compare the columns of both queries yourself."
+)
 _KEEP_KEY: Final = Remedy("Keep the columns of the key, or drop the operator.")
 
 
@@ -33,13 +44,16 @@ def _resolutions(
 ) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
     if key := changed_key(before, after):
         yield ("keyed", ""), _may_change(f"By the compiled plans, {key}.", _KEEP_KEY)
-    for name in old.listed_keyed:
-        if name in new.listed_keyed:
-            if view := changed_view(before, after, name):
-                yield ("keyed", name), _may_change(f"By the compiled plans, {view}.", _KEEP_VIEWS)
-            elif moved := moved_columns(*changed_rows(before, after, name)):
-                text = f"Flink reads columns by position: {', '.join(moved)}."
-                yield ("keyed", name), _may_change(text, _MIGRATE)
+    states: list[tuple[Scope, str]] = [("keyed", n) for n in old.listed_keyed if n in new.listed_keyed]
+    states += [("operator", n) for n in old.listed_elements if n in new.listed_elements]
+    for scope, name in states:
+        if view := changed_view(before, after, name):
+            yield (scope, name), _may_change(f"By the compiled plans, {view}.", _KEEP_VIEWS)
+        elif unnamed := unnamed_rows(before, after, name):
+            yield (scope, name), _may_change(sentence(unnamed), _NAME_ROWS)
+        elif moved := moved_columns(*changed_rows(before, after, name)):
+            text = f"Flink reads columns by position: {', '.join(moved)}."
+            yield (scope, name), _may_change(text, _MIGRATE)
 
 
 def _may_change(text: str, remedy: Remedy) -> Resolution:

@@ -12,6 +12,7 @@ from statetool.errors import OptionError
 from statetool.io import files
 from statetool.types.avro_java import classes_of_schema
 from statetool.types.declared import ClassDeclaration, class_of_fields, class_of_steps, enum_of, from_json
+from statetool.types.java import parse_java_type
 from statetool.types.python_types import (
     MapState,
     PythonState,
@@ -40,6 +41,7 @@ def declare(
     parameters: Sequence[str] = (),
     serializer: str = "",
     hash_code: str = "",
+    numbers: Sequence[int] = (),
 ) -> ClassDeclaration:
     """Declare a class that snapshots do not describe; every :func:`statetool.load` after it knows the class.
 
@@ -67,6 +69,8 @@ def declare(
         their order: ``{"cents": "writeLong", "count": "writeInt(true)", "owner": "writeObject(com.acme.Person)"}``.
     hash_code
         Formula of its ``hashCode()``, such as ``Objects.hash(a, b)`` (:mod:`statetool.types.conventions`), if it is the class of a key.
+    numbers
+        For an enum of Thrift, the numbers of its constants.
 
     Returns
     -------
@@ -76,7 +80,7 @@ def declare(
     Raises
     ------
     OptionError
-        The type of a field or the formula is not valid.
+        The type of a field or the formula is not valid, or the numbers do not fit the constants.
     """
     described = _json(schema, f"the schema of {name}") if isinstance(schema, str) else schema
     if isinstance(described, Mapping) and described.get("type") in _AVRO_TYPES:
@@ -89,7 +93,7 @@ def declare(
         declared = class_of_fields(
             name, described, extends=extends, final=final, record=record, generic=generic, parameters=parameters
         )
-    return _remember([replace(declared, hash_code=hash_code)])[name]
+    return _remember([replace(declared, hash_code=hash_code, numbers=tuple(numbers))])[name]
 
 
 def _remember(classes: Iterable[ClassDeclaration]) -> dict[str, ClassDeclaration]:
@@ -138,15 +142,33 @@ def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], mess
     return _remember([declared])[name]
 
 
-def declare_thrift(name: str, fields: Sequence[str] = ()) -> ClassDeclaration:
+def declare_thrift(
+    name: str, fields: Sequence[str] | Mapping[str, str] = (), *, numbers: Sequence[int] = ()
+) -> ClassDeclaration:
     """Declare a class as a Thrift struct, written through Kryo by chill's ``TBaseSerializer``. Values are shown as JSON text.
 
     Parameters
     ----------
     fields
-        Names of the fields with ids 1, 2, and so on. Other fields are shown by their ids.
+        Names of the fields, or their names and Java types, ``{"id": "long", "parts": "List<shop.Part>"}``. The names inside a nested
+        struct or enum need its type here, and its own declaration. Fields that are not declared are shown by their ids.
+    numbers
+        Ids of the fields. Defaults to 1, 2, and so on.
+
+    Raises
+    ------
+    OptionError
+        A type is not a valid Java type, or the numbers do not fit the names.
     """
-    return _remember([ClassDeclaration(name=name, kind="thrift", constants=tuple(fields))])[name]
+    types = fields.items() if isinstance(fields, Mapping) else ()
+    declared = ClassDeclaration(
+        name=name,
+        kind="thrift",
+        fields=tuple((field, parse_java_type(kind)) for field, kind in types),
+        constants=tuple(fields),
+        numbers=tuple(numbers),
+    )
+    return _remember([declared])[name]
 
 
 def declare_from(*paths: str | os.PathLike[str]) -> tuple[ClassDeclaration, ...]:

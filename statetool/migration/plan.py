@@ -24,7 +24,7 @@ from statetool.serializers.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view
+from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view, unnamed_rows
 
 #: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
 _JOB: Final = Job(backend="rocksdb", target=None)
@@ -372,6 +372,8 @@ def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
     for _, before, after in _state_pairs(old, new):
         if view := changed_view(old.plan_aggregates, new.plan_aggregates, before.name):
             yield f"{old.label}.{before.name}: {view}. Keep such aggregates at their positions in the query, and add others after them"
+        if unnamed := unnamed_rows(old.plan_aggregates, new.plan_aggregates, before.name):
+            yield f"{old.label}.{before.name}: {unnamed}. Pass the plan of each snapshot's job, or no plan to keep the positions"
         yield from refusals_of_state(f"{old.label}.{before.name}", before, after)
 
 

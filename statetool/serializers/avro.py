@@ -62,15 +62,20 @@ class AvroSerializer(Serializer):
             out.utf(self.schema_json)
 
 
-def parse_schema(schema: Any) -> av.AvroType:
+def parse_schema(schema: Any, *, logical_types: bool = True) -> av.AvroType:
     """Return the type of a schema (parsed JSON).
+
+    Parameters
+    ----------
+    logical_types
+        Whether values of logical types are decoded as such. Otherwise, they are those of the base types.
 
     Raises
     ------
     ValueError, KeyError, TypeError
         Not an Avro schema.
     """
-    root = _Parser().parse(schema, "", 0)
+    root = _Parser(logical_types=logical_types).parse(schema, "", 0)
     if root.parts > av.MAX_PARTS:
         raise ValueError(f"more than {av.MAX_PARTS} parts")
     return root
@@ -79,7 +84,8 @@ def parse_schema(schema: Any) -> av.AvroType:
 class _Parser:
     """Parser of one schema; named types are known by their full names from their definition on."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, logical_types: bool) -> None:
+        self._logical_types = logical_types
         self.named: dict[str, av.AvroType] = {}
         self.unfinished: set[str] = set()
 
@@ -106,7 +112,7 @@ class _Parser:
 
     def primitive(self, schema: dict[str, Any], kind: str) -> av.AvroType | None:
         """Return the logical type of a primitive, ``None`` if it has no known one."""
-        logical = schema.get("logicalType")
+        logical = schema.get("logicalType") if self._logical_types else None
         if kind == "bytes" and logical == "decimal":
             return av.decimal_value(schema, None)
         return av.logical_leaf(kind, logical)
@@ -131,15 +137,15 @@ class _Parser:
             symbols = schema["symbols"]
             if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
                 raise TypeError("a symbol that is not a string")
-            self.named[full] = av.EnumType(name, tuple(symbols))
+            self.named[full] = av.EnumType(full, tuple(symbols))
         elif kind == "fixed":
             size = schema["size"]
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:
                 raise TypeError(f"{size!r} is not the size of a fixed type")
-            decimal = av.decimal_value(schema, size) if schema.get("logicalType") == "decimal" else None
-            self.named[full] = decimal or av.FixedType(name, size)
+            is_decimal = self._logical_types and schema.get("logicalType") == "decimal"
+            self.named[full] = (av.decimal_value(schema, size) if is_decimal else None) or av.FixedType(full, size)
         else:
-            record = av.RecordType(name)
+            record = av.RecordType(full)
             self.named[full] = record
             self.unfinished.add(full)
             names = [f["name"] for f in schema["fields"]]

@@ -263,9 +263,10 @@ class EnumType(AvroType):
         self.op = ir.EnumIndex(symbols)
 
     def decode(self, c: Cursor) -> str:
+        start = c.pos
         index = c.i4()
         if not 0 <= index < len(self.symbols):
-            raise c.fail(f"{index} is not one of the symbols of {self.name}", pos=c.pos - 4)
+            raise c.fail(f"{index} is not one of the symbols of {self.name}", pos=start)
         return self.symbols[index]
 
     def encode(self, out: Output, value: Any) -> None:
@@ -294,9 +295,13 @@ class ArrayType(AvroType):
         self.op = ir.or_per_record(ir.Blocks(None, items.op), self.decode)
         self.at_least = least_size(items.op)
 
+    def count_items(self, c: Cursor) -> Iterator[int]:
+        """Count through the items, which the caller reads."""
+        return _blocks(c, self.at_least)
+
     def decode(self, c: Cursor) -> list[Any]:
         with inside("element"):
-            return [self.items.decode(c) for _ in _blocks(c, self.at_least)]
+            return [self.items.decode(c) for _ in self.count_items(c)]
 
     def encode(self, out: Output, value: Any) -> None:
         items = sequence(value, "Avro array")
@@ -318,9 +323,13 @@ class MapOf(AvroType):
         self.op = ir.or_per_record(ir.Blocks(ir.Counted(text=True), values.op), self.decode)
         self.at_least = 4 + least_size(values.op)
 
+    def count_items(self, c: Cursor) -> Iterator[int]:
+        """Count through the pairs, which the caller reads."""
+        return _blocks(c, self.at_least)
+
     def decode(self, c: Cursor) -> list[tuple[str, Any]]:
         pairs = []
-        for _ in _blocks(c, self.at_least):
+        for _ in self.count_items(c):
             with inside("key"):
                 key = _read_text(c)
             with inside("value"):
@@ -358,10 +367,16 @@ class UnionType(AvroType):
             )
         self.op = ir.or_per_record(ir.Union(tuple(b.op for b in branches), self.null), self.decode)
 
-    def decode(self, c: Cursor) -> Any:
+    def decode_index(self, c: Cursor) -> int:
+        """Read the index of a value's branch."""
+        start = c.pos
         index = c.i4()
         if not 0 <= index < len(self.branches):
-            raise c.fail(f"branch {index} of a union of {len(self.branches)}", pos=c.pos - 4)
+            raise c.fail(f"branch {index} of a union of {len(self.branches)}", pos=start)
+        return index
+
+    def decode(self, c: Cursor) -> Any:
+        index = self.decode_index(c)
         value = self.branches[index].decode(c)
         if index == self.null or self.single:
             return value

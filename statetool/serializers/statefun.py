@@ -18,7 +18,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.io.protobuf_wire import read_fields
 from statetool.serializers.base import Serializer
-from statetool.serializers.kryo import messages, text
+from statetool.serializers.kryo import protobuf, text
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import ClassDeclaration
@@ -47,7 +47,7 @@ class StatefulMessageSerializer(Serializer):
         start = c.pos
         raw = c.bytes4("a message")
         try:
-            return text.as_json(messages.to_tree(self.message, raw))
+            return text.as_json(protobuf.to_tree(self.message, raw))
         except DecodeError as error:
             raise error.at(offset=c.base + start) from error
 
@@ -55,7 +55,7 @@ class StatefulMessageSerializer(Serializer):
         c.bytes4("a message")
 
     def encode(self, out: Output, value: Any) -> None:
-        out.bytes4(messages.from_tree(self.message, text.of_json(value)))
+        out.bytes4(protobuf.from_tree(self.message, text.of_json(value)))
 
     def write_payload(self, out: Output) -> None:
         out.bytes4(self.payload)

@@ -56,12 +56,27 @@ def changed_rows(old: PlanAggregates | None, new: PlanAggregates | None, state: 
     if old is None or new is None or old.query == new.query:
         return (), ()
     before, after = old.rows_of(state), new.rows_of(state)
-    if before.keys() != after.keys():
+    if before.keys() != after.keys():  # see unnamed_rows
         return (), ()
     before = {path: tuple(n if is_identified(n) else f"{n}{_OLD}" for n in names) for path, names in before.items()}
     if before == after:
         return (), ()
     return tuple(before.items()), tuple(after.items())
+
+
+def unnamed_rows(old: PlanAggregates | None, new: PlanAggregates | None, state: str) -> str:
+    """Return the reason why a state's columns can only be matched by position, empty if both plans name the same rows of it."""
+    if old is None or new is None or old.query == new.query:
+        return ""
+    before, after = old.rows_of(state), new.rows_of(state)
+    sides = (("old", before, after), ("new", after, before))
+    unnamed = [
+        f"the {side} plan does not name the columns of {path}"
+        for side, own, other in sides
+        for path in other
+        if path not in own
+    ]
+    return f"{', and '.join(unnamed)}, so its columns can only be matched by position" if unnamed else ""
 
 
 def changed_view(old: PlanAggregates | None, new: PlanAggregates | None, state: str) -> str:
@@ -79,7 +94,10 @@ def changed_key(old: PlanAggregates | None, new: PlanAggregates | None) -> str:
     if old is None or new is None or old.query == new.query:
         return ""
     before, after = old.columns.get(_KEY), new.columns.get(_KEY)
-    if before is None or after is None or (before == after and all(map(is_identified, before))):
+    if before is None or after is None:
+        named = "new" if before is None else "old"
+        return "" if before == after else f"only the {named} plan names the columns of the key"
+    if before == after and all(map(is_identified, before)):
         return ""
     return f"the columns of the key were ({', '.join(before)}) and are ({', '.join(after)})"
 

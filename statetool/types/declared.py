@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from statetool.errors import OptionError
+from statetool.errors import OptionError, several
 from statetool.types.conventions import Convention, parse_convention
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 #: Maximum number of fields, constants or steps of a declaration in messages.
 _SHOWN_PARTS: Final = 6
+
+#: Package of Avro, whose private fields differ between its releases.
+_AVRO: Final = "org.apache.avro."
 
 Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrift", "written"]
 
@@ -39,9 +42,13 @@ class ClassDeclaration:
     fields
         Name and declared type of every field that is neither static nor transient, including those of superclasses.
         Their order does not matter: Kryo sorts them by name. A primitive and its box differ on the wire.
-        For a ``written`` class, a name and the type of the decoded value for each of ``steps``.
+        For a ``written`` class, a name and the type of the decoded value for each of ``steps``. For a ``thrift`` struct, the types of
+        the fields that have structs or enums inside.
     constants
-        Constants of an enum in the order of the source; for a Thrift struct, names of the fields 1, 2, ...
+        Constants of an enum in the order of the source; for a Thrift struct, the names of its fields.
+    numbers
+        Thrift's numbers of ``constants``: ids of fields, or values of an enum. Empty if a struct's fields are 1, 2, ..., or if Thrift
+        does not know the enum.
     bodies
         Constants of an enum that have a body (methods).
     element_types
@@ -69,6 +76,7 @@ class ClassDeclaration:
     kind: Kind = "record"
     fields: tuple[tuple[str, JavaType], ...] = ()
     constants: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
     bodies: tuple[str, ...] = ()
     element_types: tuple[JavaType, ...] = ()
     parameters: tuple[str, ...] = ()
@@ -91,8 +99,18 @@ class ClassDeclaration:
         names = [n for n, _ in self.fields]
         if twice := {n for n in names if names.count(n) > 1}:
             raise OptionError(f"class {self.name} is declared with {', '.join(sorted(twice))} twice")
+        if self.numbers and len(self.numbers) != len(self.constants):
+            counts = f"{several(len(self.numbers), 'number')} for {several(len(self.constants), 'name')}"
+            raise OptionError(f"class {self.name} is declared with {counts}")
         if self.hash_code:
             parse_convention(self.hash_code)
+
+    @property
+    def by_number(self) -> dict[int, str]:
+        """Names of a Thrift struct's fields, or of an enum's constants, by Thrift's numbers."""
+        if self.kind == "thrift" and not self.numbers:
+            return dict(enumerate(self.constants, 1))
+        return dict(zip(self.numbers, self.constants, strict=False))
 
 
 class ClassSource:
@@ -334,13 +352,21 @@ def _type_of_step(field: str, step: str) -> JavaType:
     )
 
 
-def enum_of(name: str, constants: Iterable[str], *, extends: Sequence[str] = ()) -> ClassDeclaration:
+def enum_of(
+    name: str, constants: Iterable[str], *, extends: Sequence[str] = (), numbers: Sequence[int] = ()
+) -> ClassDeclaration:
     """Declare an enum by its constants in the order of the source; write a constant that has a body with braces: ``"PLUS{}"``."""
     given = tuple(constants)
     bodies = tuple(c[:-2] for c in given if c.endswith("{}"))
     names = tuple(c.removesuffix("{}") for c in given)
     return ClassDeclaration(
-        name=name, kind="enum", constants=names, bodies=bodies, final=not bodies, extends=tuple(extends)
+        name=name,
+        kind="enum",
+        constants=names,
+        numbers=tuple(numbers),
+        bodies=bodies,
+        final=not bodies,
+        extends=tuple(extends),
     )
 
 
@@ -352,6 +378,7 @@ def to_json(declared: ClassDeclaration) -> dict[str, Any]:
         "fields": {n: str(t) for n, t in declared.fields},
         "element_types": [str(t) for t in declared.element_types],
         "constants": list(declared.constants),
+        "numbers": list(declared.numbers),
         "bodies": list(declared.bodies),
         "parameters": list(declared.parameters),
         "extends": list(declared.extends),
@@ -380,7 +407,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
     flags = ("final", "record", "generic")
     texts = ("message", "serializer", "hash_code")
     lists = ("constants", "bodies", "parameters", "extends", "steps")
-    known = {"class", "kind", "fields", "element_types", "descriptor", *flags, *texts, *lists}
+    known = {"class", "kind", "fields", "element_types", "descriptor", "numbers", *flags, *texts, *lists}
     fields, name, kind = tree.get("fields", {}), tree.get("class"), tree.get("kind", "record")
     if not (
         set(tree) <= known
@@ -390,6 +417,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
         and all(isinstance(tree.get(n, False), bool) for n in flags)
         and all(isinstance(tree.get(n, ""), str) for n in (*texts, "descriptor"))
         and all(_are_texts(tree.get(n, ())) for n in (*lists, "element_types"))
+        and _are_numbers(tree.get("numbers", ()))
     ):
         raise OptionError(f"{tree!r} is not a declaration of a class")
     try:
@@ -403,6 +431,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
         element_types=tuple(parse_java_type(t) for t in tree.get("element_types", ())),
         descriptor=descriptor,
         constants=tuple(tree.get("constants", ())),
+        numbers=tuple(tree.get("numbers", ())),
         bodies=tuple(tree.get("bodies", ())),
         parameters=tuple(tree.get("parameters", ())),
         extends=tuple(tree.get("extends", ())),
@@ -420,6 +449,10 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
 
 
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, int) and not isinstance(v, bool) for v in value)
+
+
 def skeleton_of_steps(name: str, serializer: str) -> str:
     """Return a template for the declaration of a class that a serializer of the job writes, for messages."""
     return (
@@ -430,6 +463,8 @@ def skeleton_of_steps(name: str, serializer: str) -> str:
 
 def skeleton(name: str) -> str:
     """Return a template for a declaration, for messages."""
+    if name.startswith(_AVRO):
+        return "pass the job's jar, or Avro's own one, which has this class: jars=[...] (--jar FILE)"
     return (
         f'declare the class: statetool.declare("{name}", {{"field": "java.lang.String", "count": "int", ...}}) with every'
         " field and its Java type, or an Avro schema file by declarations=[...] (--declare FILE)"

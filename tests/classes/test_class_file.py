@@ -43,7 +43,9 @@ def test_the_parts_of_a_class(shop: Path) -> None:
     assert parse(shop, "Index").signature == "<V:Ljava/lang/Object;>Ljava/util/HashMap<Ljava/lang/Integer;TV;>;"
     # Flags of a nested class are those of its declaration: a private class has package access in its own file.
     assert not parse(shop, "Hidden").access & 1
-    assert enum_constants(parse(shop, "Op")) == EnumConstants(("PLUS", "NONE", "MINUS"), ("PLUS", "MINUS"))
+    assert enum_constants(parse(shop, "Op")) == EnumConstants(
+        ("PLUS", "NONE", "MINUS"), ("PLUS", "MINUS"), (1, 3, -200000)
+    )
 
 
 def test_constants_of_an_enum_that_code_computes_are_not_guessed(shop: Path) -> None:

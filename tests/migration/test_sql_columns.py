@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 import statetool
 from statetool.cli.main import cli
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError
+from statetool.sql_plans.aggregates import PlanAggregates, changed_key
 from tests.support.corpora.sql_plans import aggregate, aggregation_plan, call, literal, ref
 
 UID = "4_group-aggregate"
@@ -152,13 +153,50 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
     assert "the new type has no such field" in unknown.output
     with pytest.raises(UnknownNameError, match="no state of the plan"):
         statetool.migrate(a, str(tmp_path / "y"), to=a, fills={"x.y.z": 1})
-    (tmp_path / "b.json").write_text(aggregation_plan([COUNT, TOTAL, LEAST]))
-    b = statetool.load(str(tmp_path / "b"), columns_from_plan=str(tmp_path / "b.json"))
-    # A plan that does not name all columns names none: the row is treated as without plans.
-    assert statetool.plan_migration(a, b).states == ()
     (tmp_path / "b.json").write_text(json.dumps({"nodes": [], "edges": []}))
     with pytest.raises(OptionError, match="the plan has no node"):
         statetool.check(a, statetool.load(str(tmp_path / "b"), columns_from_plan=str(tmp_path / "b.json")))
+
+
+def test_columns_that_one_plan_does_not_name_are_not_matched_by_position(tmp_path: Path) -> None:
+    """A plan that does not fit the row, such as that of another version of the query, names none of its columns."""
+    old, new = aggregation_plan([COUNT, TOTAL]), aggregation_plan([COUNT, TOTAL, LEAST])
+    a = savepoint(tmp_path, "a", old, [{"c": 1, "s": 20}])
+    b = savepoint(tmp_path, "b", new, [{"s": 0, "c": 0}])
+    reason = "new plan does not name the columns of accState, so its columns can only be matched by position"
+    checked = statetool.check(a, b)
+    assert not checked.ok
+    (warning,) = checked.warnings
+    assert warning.startswith(f"{UID}.accState: may_change: The {reason}.")
+    assert (
+        "Pass the plan of each snapshot's job"
+        in run(tmp_path, "check", str(tmp_path / "a"), str(tmp_path / "b")).output
+    )
+    assert [f"{UID}.accState: the {reason}" in text for text in statetool.plan_migration(a, b).refused] == [True]
+    with pytest.raises(UnsupportedError, match=f"the {reason}"):
+        statetool.migrate(a, str(tmp_path / "no"), to=b)
+    # The same without plans is the user's choice.
+    assert statetool.plan_migration(str(tmp_path / "a"), str(tmp_path / "b")).refused == ()
+    # Plans of one query, which leave the same columns without names, say that nothing moved.
+    same = statetool.load(str(tmp_path / "a"), columns_from_plan=str(tmp_path / "b.json"))
+    assert statetool.plan_migration(same, b).refused == ()
+
+
+def test_plans_that_name_the_key_differently() -> None:
+    key, other = (PlanAggregates(columns=c, views={}, query=q) for c, q in (({"key": ("shop",)}, "1"), ({}, "2")))
+    assert changed_key(key, other) == "only the old plan names the columns of the key"
+    assert changed_key(other, key) == "only the new plan names the columns of the key"
+    assert changed_key(other, PlanAggregates(columns={}, views={}, query="3")) == ""
+
+
+@pytest.mark.full
+def test_columns_are_carried_over_by_name_on_spark(tmp_path: Path, spark: Any) -> None:
+    old, new = aggregation_plan([COUNT, TOTAL]), aggregation_plan([TOTAL, COUNT])
+    a = savepoint(tmp_path, "a", old, [{"c": i, "s": 10 * i} for i in range(300)])
+    b = savepoint(tmp_path, "b", new, [{"s": 0, "c": 0}])
+    statetool.migrate(a, str(tmp_path / "spark"), to=b, spark=spark)
+    statetool.migrate(a, str(tmp_path / "here"), to=b)
+    assert values(tmp_path / "spark") == values(tmp_path / "here") == sorted((10 * i, i) for i in range(300))
 
 
 def _damaged(record: dict[str, Any], columns: Any) -> dict[str, Any]:

@@ -94,13 +94,42 @@ def test_a_schema_that_is_none_is_an_error(schema: str) -> None:
         read(bytes_of(schema, b"\0" * 9))
 
 
-def test_values_without_bytes_are_bounded() -> None:
+def _doubled(levels: int) -> Any:
+    """Return the schema of a record with 2 ** levels nulls."""
     level: Any = "null"
-    for n in range(30):
+    for n in range(levels):
         fields = [
             {"name": "a", "type": level},
             {"name": "b", "type": level if isinstance(level, str) else level["name"]},
         ]
         level = {"type": "record", "name": f"R{n}", "fields": fields}
+    return level
+
+
+def test_values_without_bytes_are_bounded() -> None:
+    with pytest.raises(FormatError, match="more than 100000 parts"):
+        read(bytes_of(_doubled(30), b""))
     with pytest.raises(FormatError, match="more than 1,000,000 Avro values"):
-        read(bytes_of(level, b""))
+        read(bytes_of({"type": "array", "items": _doubled(14)}, b"\x50\0"))
+
+
+def test_a_record_inside_of_itself() -> None:
+    schema = {
+        "type": "record",
+        "name": "Node",
+        "namespace": "shop.Tree$",
+        "fields": [{"name": "next", "type": ["null", "Node"]}],
+    }
+    text = to_text(Obj(_RECORD, read(bytes_of(schema, b"\2\2\0"))), _KRYO)
+    assert json.loads(text or "") == {
+        _RECORD: {"next": {"shop.Tree$Node": {"next": {"shop.Tree$Node": {"next": None}}}}}
+    }
+    with pytest.raises(FormatError, match="nested deeper than 64"):
+        read(bytes_of(schema, b"\2" * 100 + b"\0"))
+
+
+def test_values_of_logical_types_are_those_of_their_base_types() -> None:
+    """The serializers read without Avro's conversions."""
+    day, cents = {"type": "int", "logicalType": "date"}, {"type": "bytes", "logicalType": "decimal", "precision": 4}
+    schema = {"type": "record", "name": "R", "fields": [{"name": "day", "type": day}, {"name": "cents", "type": cents}]}
+    assert read(bytes_of(schema, b"\2\2\7")) == {"day": Obj("java.lang.Integer", 1), "cents": Obj("[B", b"\7")}

@@ -14,13 +14,13 @@ from typing import Any, Final, Literal
 import pytest
 
 import statetool
-from statetool.errors import DecodeError, EncodeError, MissingDependencyError
+from statetool.errors import DecodeError, EncodeError, MissingDependencyError, OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.kryo.protobuf import message_class
 from statetool.serializers.table import snapshot_reader
-from statetool.types.declared import ClassDeclaration, TypeContext
+from statetool.types.declared import ClassDeclaration, TypeContext, from_json, to_json
 
 pytest.importorskip("google.protobuf.unknown_fields")
 FOLDER: Final = Path(__file__).parent / "kryo"
@@ -131,6 +131,33 @@ def test_thrift_structs_are_decoded(version: str) -> None:
     loose = serializer(version, "by-default", declared())
     part = {"shop.thrift.Part": {"name": "alone", "count": -1}}
     assert json.loads(decoded(loose, lines(version)["by-default", "part"][0])) == part
+
+
+def test_names_inside_nested_thrift_structs_come_from_their_declarations() -> None:
+    part = statetool.declare_thrift("shop.thrift.Part", ["name", "count"])
+    choice = statetool.declare_thrift("shop.thrift.Choice", ["text", "number"])
+    kind = statetool.declare("shop.thrift.Kind", ["SMALL", "LARGE"], numbers=[1, 5])
+    types = {
+        "id": "long", "name": "String", "parts": f"List<{part.name}>", "stock": "Map<String, Integer>", "kind": kind.name,
+        "choice": choice.name, "nested": f"Map<Long, List<{part.name}>>", "odd": "String",
+    }  # fmt: skip
+    parcel = statetool.declare_thrift("shop.thrift.Parcel", types, numbers=[1, 2, 3, 4, 6, 10, 20, -1])
+    assert from_json(to_json(parcel)) == parcel
+    assert from_json(to_json(kind)) == kind
+    s = serializer("2.3.0", "parcel", (part, choice, kind, parcel))
+    unnamed = {k: v for k, v in PARCEL.items() if k not in ("-1", "parts", "6", "10", "20")}
+    assert json.loads(decoded(s, lines("2.3.0")["parcel", "parcel"][0])) == unnamed | {
+        "parts": [{"name": "a", "count": 1}, {"count": 0}], "kind": "LARGE", "choice": {"number": 1 << 40},
+        "nested": [[5, [{"name": "deep", "count": 2}]]], "odd": "odd",
+    }  # fmt: skip
+    # A constant that the declaration does not have stays a number, and a struct whose class is not declared keeps the ids.
+    older = statetool.declare("shop.thrift.Kind", ["SMALL"], numbers=[1])
+    found = json.loads(
+        decoded(serializer("2.3.0", "parcel", (part, older, parcel)), lines("2.3.0")["parcel", "parcel"][0])
+    )
+    assert (found["kind"], found["choice"]) == (5, {"2": 1 << 40})
+    with pytest.raises(OptionError, match="1 number for 2 names"):
+        statetool.declare_thrift("shop.thrift.Part", ["name", "count"], numbers=[1])
 
 
 @pytest.mark.parametrize("version", VERSIONS)

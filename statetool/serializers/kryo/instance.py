@@ -11,6 +11,7 @@ from statetool.serializers.kryo import libraries, messages, scala
 from statetool.serializers.kryo.classes import ClassTable
 from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE
 from statetool.serializers.kryo.registry import Registry
+from statetool.serializers.kryo.thrift import ThriftReader
 from statetool.serializers.kryo.values import Args
 from statetool.serializers.kryo.wire import Generation
 from statetool.types.declared import TypeContext, skeleton, skeleton_of_steps
@@ -51,6 +52,7 @@ class KryoInstance:
         self.context = context
         self.classes = ClassTable(context)
         self.registry = Registry(gen, self.classes, registrations, defaults, chill=context.chill)
+        self.thrift = ThriftReader(self.classes.find)
         #: Results cached per class when reading: reader of the body, fields in wire order, whether it has references.
         self.readers: dict[str, Callable[[Any, Args], Any]] = {}
         self.fields: dict[tuple[str, Args], list[tuple[str, JavaType]]] = {}

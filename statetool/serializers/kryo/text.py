@@ -108,7 +108,7 @@ def _body(obj: Obj, kryo: KryoInstance) -> Any:
     value = obj.value
     declared = kryo.classes.declared(obj.cls)
     if isinstance(value, bytes) and declared is not None and kryo.is_message(obj.cls):
-        return messages.to_tree(declared, value)
+        return messages.to_tree(declared, value, kryo.thrift)
     if isinstance(value, bytes):
         code = base64.b64encode(value).decode("ascii")
         return code if obj.cls == "[B" else {**_throwable_message(value), "java": code}

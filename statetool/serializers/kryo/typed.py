@@ -52,7 +52,7 @@ def view_of(kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...] = ())
         return _OptionalView(view_of(kind.args[0], kryo, enclosing))
     declared = kryo.classes.declared(kind.name)
     if kryo.is_message(kind.name):
-        return _BytesView(kind.name) if declared is None else _MessageView(declared)
+        return _BytesView(kind.name) if declared is None else _MessageView(declared, kryo)
     if kryo.by_java(kind.name):
         return _BytesView(kind.name)
     if kryo.registry.container(kind.name) is not None:
@@ -136,14 +136,15 @@ class _TextView(View):
 class _MessageView(View):
     """A Protobuf or Thrift message: its fields as JSON text."""
 
-    def __init__(self, declared: ClassDeclaration) -> None:
+    def __init__(self, declared: ClassDeclaration, kryo: KryoInstance) -> None:
         super().__init__(Scalar("string"))
         self._declared = declared
+        self._thrift = kryo.thrift
 
     def plain(self, obj: Obj) -> Any:
         if obj.cls != self._declared.name:
             raise _other_class_error(self._declared.name, obj)
-        return text.as_json(messages.to_tree(self._declared, obj.value))
+        return text.as_json(messages.to_tree(self._declared, obj.value, self._thrift))
 
     def object(self, value: Any) -> Obj:
         return Obj(self._declared.name, messages.from_tree(self._declared, text.of_json(value)))

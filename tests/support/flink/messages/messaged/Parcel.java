@@ -1,13 +1,19 @@
 package messaged;
 
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
 import org.apache.thrift.TBase;
 import org.apache.thrift.TException;
 import org.apache.thrift.TFieldIdEnum;
 import org.apache.thrift.protocol.TField;
 import org.apache.thrift.protocol.TList;
+import org.apache.thrift.protocol.TMap;
 import org.apache.thrift.protocol.TProtocol;
+import org.apache.thrift.protocol.TSet;
 import org.apache.thrift.protocol.TStruct;
 import org.apache.thrift.protocol.TType;
 
@@ -17,10 +23,16 @@ public class Parcel implements TBase<Parcel, Parcel.Fields> {
     private static final TField ID_FIELD_DESC = new TField("id", TType.I64, (short) 1);
     private static final TField OWNER_FIELD_DESC = new TField("owner", TType.STRING, (short) 2);
     private static final TField TAGS_FIELD_DESC = new TField("tags", TType.LIST, (short) 4);
+    private static final TField PARTS_FIELD_DESC = new TField("parts", TType.MAP, (short) 20);
+    private static final TField KINDS_FIELD_DESC = new TField("kinds", TType.SET, (short) 300);
+    private static final TField ODD_FIELD_DESC = new TField("odd", TType.I32, (short) -1);
 
     public long id;
     public String owner;
     public List<String> tags = new ArrayList<>();
+    public Map<Integer, List<Part>> parts = new TreeMap<>();
+    public Set<Kind> kinds = EnumSet.noneOf(Kind.class);
+    public Kind odd = Kind.SMALL;
 
     public Parcel() {}
 
@@ -28,10 +40,13 @@ public class Parcel implements TBase<Parcel, Parcel.Fields> {
         this.id = id;
         this.owner = owner;
         this.tags.addAll(List.of(tags));
+        parts.put(7, List.of(new Part("a", Kind.LARGE, new Part("inside", Kind.SMALL, null)), new Part("b", Kind.SMALL, null)));
+        kinds.add(Kind.LARGE);
     }
 
     public enum Fields implements TFieldIdEnum {
-        ID((short) 1, "id"), OWNER((short) 2, "owner"), TAGS((short) 4, "tags");
+        ID((short) 1, "id"), OWNER((short) 2, "owner"), TAGS((short) 4, "tags"), PARTS((short) 20, "parts"),
+        KINDS((short) 300, "kinds"), ODD((short) -1, "odd");
 
         private final short number;
         private final String label;
@@ -58,6 +73,24 @@ public class Parcel implements TBase<Parcel, Parcel.Fields> {
         out.writeListBegin(new TList(TType.STRING, tags.size()));
         for (String tag : tags) out.writeString(tag);
         out.writeListEnd();
+        out.writeFieldEnd();
+        out.writeFieldBegin(PARTS_FIELD_DESC);
+        out.writeMapBegin(new TMap(TType.I32, TType.LIST, parts.size()));
+        for (Map.Entry<Integer, List<Part>> entry : parts.entrySet()) {
+            out.writeI32(entry.getKey());
+            out.writeListBegin(new TList(TType.STRUCT, entry.getValue().size()));
+            for (Part part : entry.getValue()) part.write(out);
+            out.writeListEnd();
+        }
+        out.writeMapEnd();
+        out.writeFieldEnd();
+        out.writeFieldBegin(KINDS_FIELD_DESC);
+        out.writeSetBegin(new TSet(TType.I32, kinds.size()));
+        for (Kind kind : kinds) out.writeI32(kind.getValue());
+        out.writeSetEnd();
+        out.writeFieldEnd();
+        out.writeFieldBegin(ODD_FIELD_DESC);
+        out.writeI32(odd.getValue());
         out.writeFieldEnd();
         out.writeFieldStop();
         out.writeStructEnd();
