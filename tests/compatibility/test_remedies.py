@@ -17,8 +17,12 @@ from statetool.cli.main import cli
 from statetool.verdicts.check import check_findings
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding
+from tests.support.flink import pairs
+from tests.support.flink.pair_suites import SUITES
+from tests.support.flink.remedies import refused_pairs
 from tests.support.snapshots import build
 from tests.support.snapshots import canonical as canonical_state
+from tools.flink_jars import DEFAULT_VERSIONS
 
 NUMBERS: Final = pa.array([1, 2], pa.int32())
 TEXTS: Final = pa.array(["a", "b"])
@@ -154,3 +158,22 @@ def test_a_new_name_is_not_offered_where_flink_still_reads_the_old_state(tmp_pat
         folder = tmp_path / name
         found = findings(snapshot(folder / "old", before), snapshot(folder / "new", after))
         assert not any("new name" in f.remedy or "another name" in f.remedy for f in found)
+
+
+def test_the_documentation_counts_the_refused_pairs() -> None:
+    """``tests/flink/test_pairs.py`` tries each of them at least once."""
+    whole = {s.name for s in SUITES if s.whole}
+    refused = {(r.suite, r.pair) for r in pairs.table() if r.flink == "refused" and r.suite not in whole}
+    releases = sorted(map(pairs.short, DEFAULT_VERSIONS))
+    tried = {
+        (suite.name, pair)
+        for suite in SUITES
+        for release in releases
+        for backend in pairs.BACKENDS[: 1 if suite.avro else None]
+        for pair in refused_pairs(suite, release, release, backend)
+    }
+    assert {t for t in tried if t[0] not in whole} == refused
+    count = len(refused)
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "checks.md").read_text("utf-8")
+    assert f"refused {count} different changes" in text
+    assert f"| {count} | {count} (100 %) | {count} (100 %) |" in text

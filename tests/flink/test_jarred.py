@@ -284,7 +284,8 @@ def test_avro_records_that_kryo_writes_are_read(avro_records_flink: FlinkMachine
     }
     # Without a serializer of Avro, Kryo writes the fields of the record and of its schema.
     (schema, values) = read("generic")["Generic"]
-    assert schema["org.apache.avro.Schema$RecordSchema"]["name"]["name"] == "Line"
+    name = schema["org.apache.avro.Schema$RecordSchema"]["name"]["org.apache.avro.Schema$Name"]
+    assert name == {"full": "avrorecords.Records$.Line", "name": "Line", "space": "avrorecords.Records$"}
     assert values == [utf8("generic"), 9]
     row = avro_records_flink.call("class", **{"class": "JarredValues"}, source="avrorecords.Records", method="generic")
     bare = snapshot_reader(TypeContext(kryo=kryo)).snapshot(Cursor(bytes.fromhex(row["Generic"]["snapshot"])))

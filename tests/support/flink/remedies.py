@@ -56,7 +56,7 @@ def remedied(
     """
     release = pairs.short(flink.version)
     for suite in wanted:
-        refused = _refused(suite, written_by, release, backend)
+        refused = refused_pairs(suite, written_by, release, backend)
         if suite.whole or not refused:
             continue
         sides = (
@@ -86,7 +86,7 @@ def remedied(
             )  # fmt: skip
 
 
-def _refused(suite: Suite, written_by: str, release: str, backend: str) -> set[str]:
+def refused_pairs(suite: Suite, written_by: str, release: str, backend: str) -> set[str]:
     """Return the refused pairs whose turn it is."""
 
     def of(release: str, written_by: str) -> set[str]:
