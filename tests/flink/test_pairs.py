@@ -10,7 +10,7 @@ import pytest
 from tests.support.corpora.archives import unpack
 from tests.support.flink import pairs
 from tests.support.flink.machine import FlinkMachine
-from tests.support.flink.remedies import MENDED, Remedied, remedied
+from tests.support.flink.remedies import ACROSS, MENDED, Remedied, remedied
 
 pytestmark = pytest.mark.full
 
@@ -54,7 +54,7 @@ def test_flink_restores_what_the_suggested_commands_write_for_another_release(
     flink: FlinkMachine, tmp_path: Path
 ) -> None:
     snapshots = unpack(pairs.SNAPSHOTS, tmp_path / "snapshots")
-    suites = [s for s in pairs.suites(avro=False) if s.name in ("classes", "changed-classes", "java-serialized")]
+    suites = [s for s in pairs.suites(avro=False) if s.name in ACROSS]
     (old,) = [r for r in pairs.releases_before(flink.version) if r.startswith("1.")]
     found = list(remedied(flink, snapshots, tmp_path, old, "rocksdb", suites))
     assert _unmended(found) == []

@@ -20,6 +20,8 @@ from tools.flink_jars import DEFAULT_VERSIONS
 
 #: Results of commands that help.
 MENDED: Final = ("same", "kept", "converted", "restored", "empty")
+#: Suites whose commands are tried from one release to another, too: in these, the releases of Kryo matter.
+ACROSS: Final = ("classes", "changed-classes", "java-serialized")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
