@@ -16,7 +16,8 @@ from tests.support.flink.machine import FlinkMachine
 pytestmark = pytest.mark.full
 _FLINK: Final = "2.3.0"
 _KEYS: Final = 40
-_NUMBERS: Final = 24_000
+#: The slow job takes at least 200 seconds for them.
+_NUMBERS: Final = 80_000
 _CONFIG: Final = {
     "jobmanager.scheduler": "adaptive",
     "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout": "0 ms",
