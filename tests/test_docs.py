@@ -193,6 +193,7 @@ def test_the_table_of_connectors_names_those_without_bytes(tmp_path: Path) -> No
         "elasticsearch8-sink",
     ]
     assert "| `fluss-source` | splits 0, enumerators 0 | release 0.7.0 |" in lines
+    assert lines[-1].endswith("| state `_delta_join_operator_async_wait_state_` | jobs in Flink 2.1.3, 2.2.1, 2.3.0 |")
 
 
 @pytest.mark.full

@@ -22,9 +22,11 @@ from statetool.declaring.job_code import java_info
 from statetool.errors import OptionError
 from statetool.hashing.possible_keys import check_key_type
 from statetool.serializers.table import FAMILIES, bundled_classes, snapshot_classes
+from statetool.snapshot.views import DELTA_JOIN_QUEUE
 from tests.support.connectors.pipelines import coordinator_states
 from tests.support.connectors.written import written_states
 from tests.support.corpora.archives import HERE, unpack
+from tests.support.flink.delta_job import PACKED as DELTA_JOINS
 
 COLUMNS: Final = ("read", "written", "kernel", "versions")
 #: Archives of cases with ``case.json``.
@@ -124,6 +126,8 @@ def connector_table(folder: Path) -> str:
         )
     coordinators = sorted({s["release"] for s in coordinator_states()})
     lines.append(f"| schemas of CDC pipelines | coordinators 0, 1, 2 | release {', release '.join(coordinators)} |")
+    joins = [case.name for case in sorted(unpack(DELTA_JOINS, folder / DELTA_JOINS.stem).iterdir()) if _waits(case)]
+    lines.append(f"| waiting rows of delta joins | state `{DELTA_JOIN_QUEUE}` | jobs in Flink {', '.join(joins)} |")
     return "\n".join(lines)
 
 
@@ -139,6 +143,12 @@ def _proofs(folder: Path) -> dict[str, set[str]]:
             for row in (*savepoint.connector_rows("sources"), *savepoint.connector_rows("sinks")):
                 proofs.setdefault(row.connector, set()).add("a job in Flink")
     return proofs
+
+
+def _waits(case: Path) -> bool:
+    """Return True if the rows of a savepoint's delta join can be read."""
+    operators = statetool.load(str(case)).operators.values()
+    return any(op.to_arrow("waiting").num_rows > 0 for op in operators if "waiting" in op.tables)
 
 
 def _versions(connector: registry.Connector) -> str:

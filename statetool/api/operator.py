@@ -311,7 +311,9 @@ class Operator(Generic[Writer]):
 
         For asynchronous I/O: calls that have not returned, or whose results wait for an earlier one, in their order. Columns: ``value``,
         ``timestamp``, ``element`` (``record``, ``watermark``, ...), ``marker``, ``subtask``. For complex event processing: events that the
-        watermark has not reached. Columns: ``key``, ``timestamp``, ``value``.
+        watermark has not reached. Columns: ``key``, ``timestamp``, ``value``. For SQL joins: rows whose look-ups have not returned.
+        Columns: ``key``, ``value``, ``timestamp``, ``watermark`` (the last one before the row). A delta join has ``input`` (``left`` or
+        ``right``), ``left`` and ``right`` in place of ``value``.
 
         Parameters
         ----------

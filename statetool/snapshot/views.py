@@ -1,7 +1,8 @@
 """Views: tables that join several states of an operator into one user-level table.
 
-* ``waiting``: buffered elements. These are calls of asynchronous I/O that have not returned (``AsyncWaitOperator``), or events that
-  complex event processing buffers until the watermark reaches them (``CepOperator``).
+* ``waiting``: buffered elements. These are calls of asynchronous I/O that have not returned (``AsyncWaitOperator``), rows of SQL joins
+  whose look-ups have not returned (``TableKeyedAsyncWaitOperator`` and ``StreamingDeltaJoinOperator``), or events that complex event
+  processing buffers until the watermark reaches them (``CepOperator``).
 * ``matches``: started matches of complex event processing.
 * ``windows``: one row per key and window, with all state of the window: contents and trigger state.
 """
@@ -24,6 +25,11 @@ WINDOWS: Final = "windows"
 VIEWS: Final = (WAITING, MATCHES, WINDOWS)
 
 ASYNC_QUEUE: Final = "_async_wait_operator_state_"
+#: Keyed queues of look-ups: of a lookup join in the order of its keys (Flink 2.0), and of a delta join (2.1).
+LOOKUP_QUEUE: Final = "_keyed_async_wait_operator_state_"
+DELTA_JOIN_QUEUE: Final = "_delta_join_operator_async_wait_state_"
+#: Numbers of their stream elements. The delta join also stores the number of the input.
+_LOOKUPS: Final = {LOOKUP_QUEUE: 2, DELTA_JOIN_QUEUE: 3}
 EVENT_QUEUE: Final = "eventQueuesStateName"
 NFA: Final = "nfaStateName"
 EVENTS: Final = "sharedBuffer-events"
@@ -47,7 +53,7 @@ def views_of(keyed: Mapping[str, StateMetaInfo], elements: Mapping[str, StateMet
     queued = ASYNC_QUEUE in elements and isinstance(elements[ASYNC_QUEUE].value, StreamElementSerializer)
     matching = NFA in keyed and keyed[NFA].value.logical == NFA_STATE
     present = {
-        WAITING: queued or (matching and _is_queue(keyed.get(EVENT_QUEUE))),
+        WAITING: queued or lookup_queue(keyed) is not None or (matching and _is_queue(keyed.get(EVENT_QUEUE))),
         MATCHES: matching and _has_shared_buffer(keyed),
         WINDOWS: _have_one_namespace([keyed[n] for n in window_states(keyed)])
         and all(_pairs_windows(keyed[n]) for n in MERGED if n in keyed),
@@ -75,6 +81,23 @@ def check_view(view: str, names: Collection[str], keyed: Mapping[str, StateMetaI
             f"the states of {view!r} have different parts in different subtasks",
             hint="read the tables of the single states",
         )
+
+
+def lookup_queue(keyed: Mapping[str, StateMetaInfo]) -> str | None:
+    """Return the name of the keyed queue of look-ups, a list of tuples of stream elements; None if absent."""
+    return next((n for n, elements in _LOOKUPS.items() if n in keyed and _queues_lookups(keyed[n], elements)), None)
+
+
+def _queues_lookups(meta: StateMetaInfo, elements: int) -> bool:
+    from statetool.serializers.streaming import StreamElementSerializer
+
+    if meta.kind != "list" or len(meta.parts) != 1 or meta.parts[0].needs_frame:
+        return False
+    parts = [part for _, part in meta.parts[0].children()]
+    others = [part.logical for part in parts if not isinstance(part, StreamElementSerializer)]
+    return len(parts) - len(others) == elements and others == [Scalar("int32")] * (
+        elements == _LOOKUPS[DELTA_JOIN_QUEUE]
+    )
 
 
 def _is_queue(meta: StateMetaInfo | None) -> bool:

@@ -56,6 +56,7 @@ _ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "IntervalJoinRightCache": ("input 1",),
     "Top1-Rank-State": ("input 0",),
     "_async_wait_operator_state_": ("input 0",),
+    "_delta_join_operator_async_wait_state_": ("input 0", "input 1", "input 0"),
     "_keyed_async_wait_operator_state_": ("input 0", "input 0"),
     "accState": ("accumulator",),
     "accMapState": ("sort key", "accumulator"),
@@ -377,6 +378,8 @@ class _Node:
             return self._input_fields(spec["intervalJoinSpec"]["joinSpec"]["leftKeys"])
         if "joinSpec" in spec:
             return self._input_fields(spec["joinSpec"]["leftKeys"])
+        if "leftJoinKeys" in spec:
+            return self._input_fields(spec["leftJoinKeys"])
         if "joinAttributeMap" in spec:
             return self._input_fields(spec["inputProperties"][0]["requiredDistribution"]["keys"])
         if "functionCall" in spec:

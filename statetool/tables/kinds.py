@@ -24,6 +24,7 @@ from statetool.snapshot.views import (
     NODES,
     WAITING,
     WINDOWS,
+    lookup_queue,
     window_states,
 )
 from statetool.tables.elements import element_columns
@@ -41,7 +42,15 @@ from statetool.tables.kind import (
 from statetool.tables.matches import match_columns, match_rows
 from statetool.tables.request import ScanRequest
 from statetool.tables.timer_times import TIMER_TIME
-from statetool.tables.waiting import call_columns, call_rows, event_columns, event_rows, event_type
+from statetool.tables.waiting import (
+    call_columns,
+    call_rows,
+    event_columns,
+    event_rows,
+    event_type,
+    lookup_columns,
+    lookup_rows,
+)
 from statetool.tables.windows import WINDOW_COLUMNS, window_columns, window_rows
 from statetool.types import LogicalType, Scalar
 from statetool.types.options import ReadOptions
@@ -202,6 +211,31 @@ class WaitingEventsKind(KeyedKind):
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingLookupsKind(KeyedKind):
+    """``waiting`` of a SQL join: rows whose look-ups have not returned."""
+
+    view: ClassVar[str | None] = WAITING
+
+    def matches(self, operator: OperatorInventory, table: str) -> bool:
+        return table == WAITING and _lookup_queue(operator) is not None
+
+    def plan(self, operator: OperatorInventory, request: ScanRequest, states: TableStates) -> KeyedPlan:
+        name = _lookup_queue(operator)
+        assert name is not None
+        return KeyedPlan({name: name}, lookup_columns(states.key_type, StateLayout(states.keyed[name])))
+
+    def rows(self, table: KeyedTable, batch: EntryBatch, spec: TableSpec) -> Iterator[KeyedRows]:
+        (name,) = spec.states
+        if name in table.metas:
+            for _, groups, columns in table.long_rows(batch, name):
+                yield lookup_rows(groups, columns, spec.options)
+
+
+def _lookup_queue(operator: OperatorInventory) -> str | None:
+    return lookup_queue({name: meta for name, (_, meta) in operator.listed_keyed.items()})
+
+
+@dataclass(frozen=True, slots=True)
 class WaitingCallsKind(ElementKind):
     """``waiting`` of asynchronous I/O: calls that have not returned."""
 
@@ -243,6 +277,7 @@ KINDS: Final[tuple[TableKind, ...]] = (
     WindowsKind(),
     MatchesKind(),
     WaitingCallsKind(),
+    WaitingLookupsKind(),
     WaitingEventsKind(),
     KeyedStateKind(),
     TimersKind(),

@@ -1,9 +1,15 @@
-"""Buffered elements: calls of asynchronous I/O, and events before the watermark of complex event processing. Runs in a task."""
+"""Buffered elements: calls of asynchronous I/O, look-ups of SQL joins, and events before the watermark of complex event processing.
+
+Runs in a task. Follows ``TableKeyedAsyncWaitOperator`` and ``StreamingDeltaJoinOperator``, which store a tuple per element of their queue:
+the row of the input, and the last watermark before it. The delta join has a row for each input, one of which is empty, and the number of
+the input.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statetool.columns.arrays import as_numpy, is_valid, spread_values
 from statetool.columns.types import struct_columns
@@ -17,6 +23,8 @@ from statetool.types import ListType, LogicalType, Scalar, StructType
 from statetool.types.options import ReadOptions
 
 _TIME = ("timestamp", Scalar("int64"))
+#: Inputs of a join, by number.
+_INPUTS = ("left", "right")
 
 
 def event_type(events: StateLayout) -> LogicalType:
@@ -94,3 +102,51 @@ def call_rows(columns: Columns, options: ReadOptions) -> Columns:
     if not isinstance(logical, StructType):
         raise FormatError("no stream elements wait in this subtask", hint="the table of the state shows what is there")
     return [*struct_columns(elements, logical, options), *undecoded]
+
+
+def lookup_columns(key: LogicalType, queue: StateLayout) -> list[tuple[str, LogicalType]]:
+    """Return the columns of rows whose look-ups have not returned."""
+    return [("key", key), *_row_columns(queue.element.logical), _TIME, ("watermark", Scalar("int64"))]
+
+
+def _row_columns(element: LogicalType) -> list[tuple[str, LogicalType]]:
+    assert isinstance(element, StructType)
+    values = [f.type.fields[0].type for f in element.fields if isinstance(f.type, StructType)]
+    if len(values) == 2:
+        return [("value", values[0])]
+    return [("input", Scalar("string")), *zip(_INPUTS, values, strict=False)]
+
+
+def lookup_rows(groups: Positions, columns: Columns, options: ReadOptions) -> tuple[int, Positions, Columns]:
+    """Return one row per element of a keyed queue in long form.
+
+    Raises
+    ------
+    FormatError
+        An element is of another input than the first two.
+    """
+    (_, key_type, key), _, (_, logical, tuples), *undecoded = columns
+    assert isinstance(logical, StructType)
+    parts = [
+        {name: (kind, array) for name, kind, array in struct_columns(part, of_part, options)}
+        for _, of_part, part in struct_columns(tuples, logical, options)
+        if isinstance(of_part, StructType)
+    ]
+    shown: Columns = [("key", key_type, key)]
+    time = parts[0]["timestamp"]
+    if len(parts) == 2:
+        shown.append(("value", *parts[0]["value"]))
+    else:
+        *_, (_, _, inputs) = struct_columns(tuples, logical, options)
+        if wrong := [n for n in inputs.unique().to_pylist() if n not in (None, 0, 1)]:
+            raise FormatError(
+                f"{wrong[0]} is not an input of a join", hint="the table of the state shows what is there"
+            )
+        shown.append(("input", Scalar("string"), pa.array(_INPUTS).take(inputs)))
+        for number, (name, part) in enumerate(zip(_INPUTS, parts, strict=False)):
+            kind, rows = part["value"]
+            shown.append((name, kind, pc.if_else(pc.equal(inputs, number), rows, None)))
+        time = (time[0], pc.if_else(pc.equal(inputs, 0), time[1], parts[1]["timestamp"][1]))
+    name, _ = _TIME
+    shown += [(name, *time), ("watermark", *parts[-1]["timestamp"])]
+    return len(tuples), groups, [*shown, *undecoded]

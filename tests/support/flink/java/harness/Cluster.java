@@ -41,6 +41,12 @@ final class Cluster implements AutoCloseable {
         mini.start();
     }
 
+    /** For a mini cluster of another configuration, which the caller closes. */
+    Cluster(MiniCluster mini, Path work) {
+        this.mini = mini;
+        this.work = work;
+    }
+
     /** The configuration of a job: what the request's {@code config} says, on a backend, restarting never. */
     Configuration configuration(JsonNode request) {
         Configuration conf = new Configuration();

@@ -198,7 +198,7 @@ final class PlannedTables implements Module {
         }
     }
 
-    /** Compile the plan of an INSERT into a sink, and add its operators to the job as EXECUTE PLAN does. Returns the plan. */
+    /** Add the operators of a query to the job, from its compiled plan as EXECUTE PLAN does. A sink keeps its rows. Returns the plan. */
     static String plan(StreamTableEnvironment tables, StreamExecutionEnvironment env, String query) throws Exception {
         List<DataType> types = tables.sqlQuery(query).getResolvedSchema().getColumnDataTypes();
         List<String> names = tables.sqlQuery(query).getResolvedSchema().getColumnNames();
@@ -208,11 +208,16 @@ final class PlannedTables implements Module {
                     .append(types.get(i).getLogicalType().asSerializableString());
         }
         tables.executeSql("CREATE TEMPORARY TABLE result_rows (" + columns + ") WITH ('connector' = 'harness')");
+        return compile(tables, env, "INSERT INTO result_rows " + query);
+    }
+
+    /** Compile the plan of an INSERT, and add its operators to the job. Returns the plan. */
+    static String compile(StreamTableEnvironment tables, StreamExecutionEnvironment env, String insert) throws Exception {
         Object planner = Reflect.call(tables, "getPlanner");
         // A session counts the nodes of all its plans; this one is the first, so that equal queries have equal uids.
         planner.getClass().getClassLoader().loadClass("org.apache.flink.table.planner.plan.nodes.exec.ExecNodeContext")
                 .getMethod("resetIdCounter").invoke(null);
-        Object compiled = Reflect.call(tables, "compilePlanSql", "INSERT INTO result_rows " + query);
+        Object compiled = Reflect.call(tables, "compilePlanSql", insert);
         String text = (String) Reflect.call(compiled, "asJsonString");
         Object reference = Class.forName("org.apache.flink.table.api.PlanReference")
                 .getMethod("fromJsonString", String.class).invoke(null, text);
