@@ -25,6 +25,7 @@ from tests.support.snapshots.trees import absolute_names
 
 pytestmark = pytest.mark.full
 #: A long run has 100: ``STATETOOL_CLEANUP_ROUNDS=100 pytest --full --timeout=0 tests/flink/test_cleaned.py``.
+#: ``--flink-versions 1.20.5`` and then ``2.3.0`` run all cases with both releases.
 ROUNDS: Final = int(os.environ.get("STATETOOL_CLEANUP_ROUNDS", "25"))
 #: Rounds after which the next job continues from the last checkpoint.
 ROUNDS_OF_A_JOB: Final = 8
@@ -171,6 +172,7 @@ def test_no_file_of_a_forst_job_is_touched(flink: FlinkMachine, tmp_path: Path) 
     run_beside_a_job(flink, tmp_path / "checkpoints", "forst", {})
 
 
+@pytest.mark.in_turn(0)
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("place", ["outside", "below"])
 def test_no_file_of_a_changelog_is_touched(flink: FlinkMachine, backend: str, place: str) -> None:
