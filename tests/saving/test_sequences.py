@@ -735,21 +735,20 @@ def connector_jobs(connector_cases: Path) -> list[Start]:
 
 
 def run_some(walk: Walk, steps: int) -> None:
-    for _ in range(steps):
+    while walk.done.total() < steps:
         walk.step()
-    assert walk.done.total() > steps // 4, (walk.done, walk.refused)
 
 
 def test_some_steps(corpus: Path, jars: Sequence[Path], tmp_path: Path) -> None:
-    run_some(Walk(starts_of_jobs(corpus), jars, tmp_path, 1), examples(24))
+    run_some(Walk(starts_of_jobs(corpus), jars, tmp_path, 1), examples(15))
 
 
 def test_some_steps_of_sql_jobs(sql_corpus: Path, jars: Sequence[Path], tmp_path: Path) -> None:
-    run_some(Walk(starts_below(sql_corpus), jars, tmp_path, 4), examples(12))
+    run_some(Walk(starts_below(sql_corpus), jars, tmp_path, 4), examples(6))
 
 
 def test_some_steps_of_connectors(connector_cases: Path, jars: Sequence[Path], tmp_path: Path) -> None:
-    run_some(Walk(starts_below(connector_cases), jars, tmp_path, 5), examples(18))
+    run_some(Walk(starts_below(connector_cases), jars, tmp_path, 5), examples(6))
 
 
 def run_many(walk: Walk, steps: int, verbs: set[str]) -> None:
