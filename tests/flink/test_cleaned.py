@@ -127,11 +127,13 @@ def is_named(newest: bytes, texts: Iterable[str]) -> bool:
 
 
 def newest_metadata(job: Path) -> bytes:
-    """Return the metadata of the newest checkpoint, empty if Flink deletes it meanwhile."""
-    try:
-        return Path(complete(job)[-1][1], "_metadata").read_bytes()
-    except (IndexError, FileNotFoundError):
-        return b""
+    """Return the metadata of the newest checkpoint, empty if Flink deletes all of them meanwhile."""
+    for _, path in reversed(complete(job)):
+        try:
+            return Path(path, "_metadata").read_bytes()
+        except FileNotFoundError:
+            continue
+    return b""
 
 
 def wait_for_checkpoint(job: Path, number: int = 0) -> int:
@@ -214,11 +216,12 @@ def run_beside_a_job(
                 lost.add(str(lose_file(root / old / "shared")))
                 clean(root / old, outcomes, moved)
             checked += check_whole(root, job, moved)
+            # The round that starts a job runs before its first checkpoint, and the next rounds after it.
+            newest_id = wait_for_checkpoint(root / job)
+            # The first checkpoint needs files of earlier jobs. RocksDB soon replaces them.
             named = newest_metadata(root / job)
             claimed += is_named(named, [f"{old}/" for old in ended])
             changes += is_named(named, [f"{job}/dstl/"])
-            # The round that starts a job runs before its first checkpoint, and the next rounds after it.
-            newest_id = wait_for_checkpoint(root / job)
         wait_for_checkpoint(root / job, newest_id)
     finally:
         flink.call("follow", action="stop", job=job)
