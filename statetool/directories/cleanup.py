@@ -10,8 +10,8 @@ that follow from this:
 3. *The metadata stays the same*: two complete surveys, one after the other, find the same metadata files. Only files that are not named in
    either of them move. A job beside the directory that writes but has no complete checkpoint yet refuses everything.
 4. *Only state files move*: Flink names them by UUIDs, directly in ``chk-N``, ``shared``, ``taskowned`` and savepoints, or in the
-   subdirectories that file merging makes. Nothing else is touched: not the working files of ForSt, no changelog outside of these folders,
-   and no file of the user.
+   subdirectories that file merging makes. Nothing else is touched: not the working files of ForSt, no file of the user, and no file of a
+   changelog, which a job writes all the time, and may need for its next checkpoint even if that is days away.
 5. *Afterwards* the directories are surveyed once more. If new metadata names a moved file, it is moved back.
 """
 
@@ -40,6 +40,8 @@ _STATE_FILE: Final = re.compile(rf"{_UUID}|[0-9a-f]{{32}}-[a-z]+-{_UUID}")
 _SHARED: Final = ("shared", "taskowned")
 #: A subdirectory of file merging: ``job_<id>_op_<id>_<subtask>_<parallelism>``, ``job_<id>_tm_<id>``.
 _MERGING: Final = re.compile(r"(job|tm|op)_.*")
+#: A file of a changelog, in a folder of its job.
+_CHANGELOG: Final = re.compile(rf"/[0-9a-f]{{32}}/dstl/{_UUID}")
 #: Chooses the files to move and those to keep, from a survey.
 Choose: TypeAlias = Callable[[Survey], "tuple[list[TrashedFile], list[OrphanFile]]"]
 
@@ -267,14 +269,16 @@ def _check_quiet(tree: Survey, trash: Trash, age_ms: int) -> None:
             f"a job may be writing to {trash.root}: {several(len(own), 'file')} younger than the threshold, newest {newest.uri} ({age})",
             hint="stop the job and wait, pass the directory of a job that has ended, or lower the threshold (--older-than)",
         )
-    known = {_job_directory(s.directory) for s in tree.snapshots if s.metadata is not None}
-    for file in young:
-        directory = _job_directory(file.uri)
-        if directory and directory not in known:
-            raise DirectoryInUseError(
-                f"the job in {directory} has no complete checkpoint yet: the files that it needs are unknown",
-                hint="wait until it has completed one",
-            )
+    writing = {directory for file in young if (directory := _job_directory(file.uri))}
+    unknown = writing - {_job_directory(s.directory) for s in tree.snapshots if s.metadata is not None}
+    if unknown:
+        # A changelog may have its own directory for each job: the checkpoints that name files there are those of the job.
+        unknown -= {_job_directory(uri) for s in tree.snapshots for uri in s.needed if _CHANGELOG.search(uri)}
+    if unknown:
+        raise DirectoryInUseError(
+            f"the job in {min(unknown)} has no complete checkpoint yet: the files that it needs are unknown",
+            hint="wait until it has completed one",
+        )
 
 
 def _job_directory(uri: str) -> str:

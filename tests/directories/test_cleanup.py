@@ -226,6 +226,29 @@ def test_a_job_beside_it_without_a_checkpoint_refuses(root: Path) -> None:
     assert lost.exists()
 
 
+def test_a_changelog_below_the_root_belongs_to_the_checkpoints_that_name_its_files(root: Path, corpus: Path) -> None:
+    """A job writes its changelog to ``<root>/log/<job>/dstl`` while the directory of an older job is cleaned up."""
+    case = "v2_3_0-changelog-rocksdb"
+    lost, lost_log = orphan(root / JOB / "shared"), orphan(root / "log" / JOB / "dstl")
+    link(corpus / case / "dstl", root / "log" / "of-all")
+    (log,) = (root / "log" / "of-all").iterdir()
+    log.rename(root / "log" / OTHER_JOB)
+    young = orphan(root / "log" / OTHER_JOB / "dstl", days=0)
+    with pytest.raises(DirectoryInUseError, match=rf"log/{OTHER_JOB} has no complete checkpoint yet"):
+        statetool.delete_orphans(str(root / JOB))
+    shutil.copytree(corpus / case / "snapshot", root / OTHER_JOB)
+    written = json.loads((corpus / case / "case.json").read_text())["config"]["dstl.dfs.base-path"]
+    rebase = {f"{written}/{log.name}": str(root / "log" / OTHER_JOB)}
+    done = statetool.delete_orphans(str(root / JOB), rebase=rebase)
+    assert [str(root / JOB / row.path) for row in done.moved] == [str(lost)]
+    age(root)
+    done = statetool.delete_orphans(str(root), rebase=rebase)
+    assert done.moved == ()
+    assert {row.path for row in done.kept} == {str(young), str(lost_log)}
+    found = {row.path for row in statetool.orphans(str(root), rebase=rebase)}
+    assert {str(young), str(lost_log)} <= found
+
+
 def surveys(monkeypatch: pytest.MonkeyPatch, change: Callable[[int], None]) -> list[int]:
     """Call a function before each survey with its number."""
     numbers: list[int] = []

@@ -107,10 +107,11 @@ _TWO_LEVELS = {
         ({"set_bloom_filter": (10.0, False)}, "snappy"),
         ({"format_version": 4, "set_index_block_restart_interval": 8}, "lz4"),
         ({"format_version": 2, "set_checksum_type": rocksdict.ChecksumType.crc32c()}, "none"),
+        ({"format_version": 0, "set_checksum_type": rocksdict.ChecksumType.crc32c()}, "snappy"),
         (_TWO_LEVELS, "zstd"),
         ({"set_data_block_index_type": rocksdict.DataBlockIndexType.binary_and_hash()}, "zlib"),
     ],
-    ids=["bloom", "delta-index", "old", "two-levels", "hash"],
+    ids=["bloom", "delta-index", "old", "oldest", "two-levels", "hash"],
 )
 def test_rocksdb_reads_and_compacts_what_is_left(tmp_path: Path, calls: dict[str, Any], compression: str) -> None:
     entries = some_entries(1500)

@@ -23,6 +23,7 @@ from statetool.formats.keyed.manifest import varint
 from statetool.formats.keyed.table_file import (
     FOOTER_BYTES,
     INDEX_TYPE,
+    OLD_MAGIC,
     PROPERTIES,
     Blocks,
     SortedTable,
@@ -295,8 +296,9 @@ def _meta_block(entries: dict[bytes, bytes]) -> bytes:
 def _footer(table: SortedTable, metaindex: tuple[int, int], index: tuple[int, int]) -> bytes:
     with table.stream.open() as f:
         old = bytes(f.read_at(table.stream.size_bytes - FOOTER_BYTES, FOOTER_BYTES))
-    places = b"".join(map(varint, (*metaindex, *index)))
-    return old[:1] + places.ljust(40, b"\0") + old[41:]
+    places = b"".join(map(varint, (*metaindex, *index))).ljust(40, b"\0")
+    # Version 0 has neither the kind of checksums nor a version.
+    return places + OLD_MAGIC if old.endswith(OLD_MAGIC) else old[:1] + places + old[41:]
 
 
 def _edge(table: SortedTable, edits: dict[int, ChangedBlock], block: int, entry: int) -> bytes:

@@ -32,6 +32,14 @@ final class Cluster implements AutoCloseable {
         Configuration conf = new Configuration();
         conf.setString("state.checkpoints.num-retained", "3");
         conf.setString("rest.port", "0");
+        // Jobs with a changelog write it to files. Flink reads these options from the cluster, never from a job.
+        for (String key : new String[] {"state.changelog.storage", "state.backend.changelog.storage"}) {
+            conf.setString(key, "filesystem");
+        }
+        String changes = work.resolve("changes").resolve("log").toUri().toString();
+        for (String key : new String[] {"dstl.dfs.base-path", "state.changelog.dstl.dfs.base-path"}) {
+            conf.setString(key, changes);
+        }
         conf.setString("io.tmp.dirs", work.toString());
         conf.setString("taskmanager.memory.managed.size", "256m");
         conf.setString("taskmanager.memory.network.min", "128m");
