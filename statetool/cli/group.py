@@ -37,6 +37,10 @@ class SectionOption(click.Option):
         self.section = section
 
 
+class CommandProcess:
+    """The object of contexts in a process that runs one command and ends, unlike those in tests and in Python."""
+
+
 class Command(click.Command):
     """A command whose help may end with examples, and whose options are in sections."""
 

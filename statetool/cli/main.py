@@ -18,7 +18,7 @@ import click
 
 import statetool
 from statetool.cli.commands import COMMANDS
-from statetool.cli.group import LazyGroup
+from statetool.cli.group import CommandProcess, LazyGroup
 from statetool.cli.output import echo_err, print_traceback, use_escapes
 from statetool.errors import (
     MissingDependencyError,
@@ -138,7 +138,7 @@ def main() -> None:
     _replace_closed_streams()
     sys.excepthook = print_traceback
     try:
-        cli()
+        cli(obj=CommandProcess())
     except MissingDependencyError as error:
         echo_err(f"error: {error}")
         sys.exit(3)

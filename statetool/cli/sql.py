@@ -11,7 +11,7 @@ import click
 
 import statetool
 from statetool.cli.completion import complete_path
-from statetool.cli.group import Command
+from statetool.cli.group import Command, CommandProcess
 from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshot, pairs
 from statetool.cli.output import echo_err, print_line
 from statetool.cli.resolve_path import is_snapshot
@@ -73,6 +73,10 @@ def sql(
     """
     from statetool.api.query import engine
 
+    if click.get_current_context().find_object(CommandProcess) is not None:
+        from statetool.sql.lean_imports import import_dataset
+
+        import_dataset()
     if target is not None and query is None:
         raise OptionError("--to needs a query", hint="pass the query as an argument")
     opened = engine(_snapshots(path, attach, options), memory_limit=memory_limit, threads=options.threads, **reading)
