@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -99,7 +99,7 @@ class Statistics(RecordTables):
     that each subtask reads, and the approximate time).
     """
 
-    def __init__(self, tables: dict[str, list[Any]], unread: tuple[str, ...]) -> None:
+    def __init__(self, tables: Mapping[str, list[Any] | Callable[[], list[Any]]], unread: tuple[str, ...]) -> None:
         super().__init__(TABLES, tables)
         #: Why some keyed state could not be read. Only its bytes are counted, as unread.
         self.unread = unread
@@ -107,7 +107,7 @@ class Statistics(RecordTables):
     def _repr_html_(self) -> str:
         from statetool.statistics.notebook import statistics_html
 
-        return statistics_html(self._tables, self.unread)
+        return statistics_html(self, self.unread)
 
 
 def statistics_of(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import statetool
-from statetool.entries import selection
+from statetool.entries import keys, selection
 from statetool.errors import DecodeError
 from statetool.statistics.records import LargestRow
 from statetool.statistics.statistics import Statistics
@@ -59,7 +59,7 @@ def of_key(entries: Entries, state: str, number: int) -> tuple[str, int, bytes, 
 
 def test_keys_of_all_states_of_a_layout_are_split_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    split_keys = selection.split_keys
+    split_keys = keys.split_keys
 
     def counted(batch, *arguments):  # type: ignore[no-untyped-def]
         calls.append(len(batch))
