@@ -190,7 +190,6 @@ def test_the_table_of_connectors_names_those_without_bytes(tmp_path: Path) -> No
         "flink-kinesis-consumer",
         "continuous-file-monitoring",
         "continuous-file-reader",
-        "dynamic-iceberg-sink",
         "elasticsearch8-sink",
     ]
     assert "| `fluss-source` | splits 0, enumerators 0 | release 0.7.0 |" in lines

@@ -471,7 +471,8 @@ def check_sinks(
 
     Shows which ones are already committed, which a restore commits, and which it drops.
 
-    Exits 1 if a restore drops a transaction, or if this is unknown.
+    Exits 1 if a restore drops a transaction or may commit it twice,
+    or if this is unknown.
 
     Examples:
       statetool sinks check savepoint-1a2b --paimon s3://warehouse/shop.db/orders

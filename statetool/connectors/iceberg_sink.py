@@ -1,4 +1,4 @@
-"""Iceberg's sinks (``org.apache.iceberg.flink.sink``). ``DynamicIcebergSink`` follows its source code, without bytes of a real job.
+"""Iceberg's sinks (``org.apache.iceberg.flink.sink``).
 
 Committable of ``IcebergSink``, version 1 (``IcebergCommittableSerializer``): utf job id, utf operator id, i8 checkpoint, i4 length and
 manifests. Committable of ``DynamicIcebergSink`` (``DynamicCommittableSerializer``), version 1: before these utf table, utf branch, i4

@@ -5,14 +5,15 @@ than the newest snapshot of its user, and drops the rest (``FileStoreCommitImpl.
 
 Iceberg: the table's metadata is JSON. Summaries of snapshots have ``flink.job-id``, ``flink.operator-id`` and
 ``flink.max-committed-checkpoint-id``. The sink looks at the newest snapshot of its job and operator among the ancestors of the branch
-(``SinkUtil.getMaxCommittedCheckpointId``), and drops what is not higher.
+(``SinkUtil.getMaxCommittedCheckpointId``), and drops what is not higher. ``FlinkSink`` looks for the operator that holds the state, which is
+another one after a change of its uid: it then tries to commit again what the table has, and fails because the manifests are deleted.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -25,11 +26,13 @@ from statetool.io.files import is_dir, join, list_dir, read_whole
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord
 
-Outcome: TypeAlias = Literal["is_committed", "will_commit", "will_drop", "unknown"]
+Outcome: TypeAlias = Literal["is_committed", "will_commit", "will_drop", "may_double", "unknown"]
 TableFormat: TypeAlias = Literal["paimon", "iceberg"]
 
 _SNAPSHOT: Final = re.compile(r"snapshot-(\d+)")
 _METADATA: Final = re.compile(r"v?(\d+)(?:-.*)?\.metadata\.json")
+_MAIN: Final = "main"
+_ID_KEY: Final = "flink.max-committed-checkpoint-id"
 #: Connectors whose commits a format has.
 _CONNECTORS: Final[Mapping[TableFormat, frozenset[str]]] = {
     "paimon": frozenset({"paimon-sink"}),
@@ -49,9 +52,9 @@ class TableCommitRow(OperatorRecord):
         The highest checkpoint id that the table has of this sink, ``None`` if it has none.
     outcome
         ``is_committed``, ``will_commit`` (a restore commits it), ``will_drop`` (the table lacks it, and a restore does not commit it),
-        ``unknown``.
+        ``may_double`` (the table has it, and a restore tries to commit it again), ``unknown``.
     is_problem
-        Whether it will be dropped, or this is unknown.
+        Whether it will be dropped or committed again, or this is unknown.
     """
 
     connector: str
@@ -65,11 +68,15 @@ class TableCommitRow(OperatorRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Commits:
-    """Checkpoint ids that a table has of one sink. ``lost`` is set if it may have more of them."""
+    """Checkpoint ids that a table has of one sink. ``lost`` is set if it may have more of them.
+
+    ``elsewhere`` is the highest id of another operator of the job, if the sink does not store which operator has committed.
+    """
 
     ids: frozenset[int]
     highest: int | None
     lost: bool
+    elsewhere: int | None = None
 
 
 def table_commit_rows(
@@ -105,7 +112,7 @@ def table_commit_rows(
 
 
 def _rows(sink: Sink, table: _Paimon | _Iceberg) -> Iterator[TableCommitRow]:
-    for pending in (*sink.state.pending, *unread_pending(sink)):
+    for pending in table.of_this_table((*sink.state.pending, *unread_pending(sink))):
         commits = table.commits(sink, pending)
         outcome, message = _outcome(pending, commits)
         yield TableCommitRow(
@@ -115,7 +122,7 @@ def _rows(sink: Sink, table: _Paimon | _Iceberg) -> Iterator[TableCommitRow]:
             checkpoint_id=pending.checkpoint_id,
             highest_committed=None if commits is None else commits.highest,
             outcome=outcome,
-            is_problem=outcome in ("will_drop", "unknown"),
+            is_problem=outcome not in ("is_committed", "will_commit"),
             message=message,
         )
 
@@ -127,6 +134,12 @@ def _outcome(pending: PendingCommit, commits: _Commits | None) -> tuple[Outcome,
         return "unknown", "it was written at the end of the input and has no checkpoint id"
     if pending.checkpoint_id in commits.ids:
         return "is_committed", ""
+    if commits.elsewhere is not None and pending.checkpoint_id <= commits.elsewhere:
+        return (
+            "may_double",
+            "another operator of the job has committed this id: if the uid of the sink was changed, a restore fails or commits it again "
+            "(drop it with statetool sinks forget)",
+        )
     if commits.highest is None and not commits.lost:
         return "will_commit", "the table has no commit of this sink"
     if commits.highest is not None and pending.checkpoint_id > commits.highest:
@@ -152,6 +165,9 @@ class _Paimon:
         self._snapshots = [(_json(join(folder, name)), name) for _, name in sorted(found)]
         self._expired = min(found)[0] > 1
 
+    def of_this_table(self, pending: Sequence[PendingCommit]) -> Sequence[PendingCommit]:
+        return pending
+
     def commits(self, sink: Sink, pending: PendingCommit) -> _Commits | None:
         users = {w["commit_user"] for _, w in sink.state.writers if "commit_user" in w}
         if len(users) != 1:
@@ -165,42 +181,57 @@ class _Paimon:
 
 
 class _Iceberg:
-    """Metadata of a table of Iceberg: the snapshots of its main branch, the newest first."""
+    """Metadata of a table of Iceberg: the snapshots of its branches."""
 
     def __init__(self, table: str) -> None:
-        file = _metadata_file(table)
-        metadata = _json(file)
-        snapshots = metadata.get("snapshots") or []
-        by_id = {s.get("snapshot-id"): s for s in snapshots if isinstance(s, dict)}
-        self._file = file
-        self._ancestors: list[Mapping[str, Any]] = []
-        current = metadata.get("current-snapshot-id")
-        while current in by_id:
-            snapshot = by_id.pop(current)
-            self._ancestors.append(snapshot)
-            current = snapshot.get("parent-snapshot-id")
-        #: Ancestors may have expired.
-        self._expired = current is not None and current != -1
+        self._file = _metadata_file(table)
+        metadata = _json(self._file)
+        location = str(metadata.get("location") or "").rstrip("/").rsplit("/", 2)
+        #: The namespace and name that a location in a warehouse ends with. Hive's folder of a namespace has a suffix.
+        self._name = ".".join([*location[-2:-1], *location[-1:]]).replace(".db.", ".")
+        self._by_id = {s.get("snapshot-id"): s for s in metadata.get("snapshots") or [] if isinstance(s, dict)}
+        refs = metadata.get("refs") or {}
+        self._heads = {n: r.get("snapshot-id") for n, r in refs.items() if isinstance(r, dict)}
+        self._heads.setdefault(_MAIN, metadata.get("current-snapshot-id"))
+
+    def of_this_table(self, pending: Sequence[PendingCommit]) -> Sequence[PendingCommit]:
+        """Leave out what a sink to several tables commits to other tables, if the folder of the table is named like the table."""
+        here = [p for p in pending if self._names(p)]
+        return here or pending
+
+    def _names(self, pending: PendingCommit) -> bool:
+        table = pending.fields.table if isinstance(pending.fields, IcebergCommittable) else None
+        return table is not None and (f".{table}".endswith(f".{self._name}") or f".{self._name}".endswith(f".{table}"))
 
     def commits(self, sink: Sink, pending: PendingCommit) -> _Commits | None:
         committable = pending.fields
-        if not isinstance(committable, IcebergCommittable) or committable.table is not None:
+        if not isinstance(committable, IcebergCommittable) or (committable.table and not self._names(pending)):
             return None
+        job_id = committable.job_id
         operator_id = committable.operator_id or sink.operator.state.operator_id
-        ids = [
-            _checkpoint_of(summary, self._file)
-            for snapshot in self._ancestors
-            if isinstance(summary := snapshot.get("summary"), dict)
-            and summary.get("flink.job-id") == committable.job_id
-            and summary.get("flink.operator-id") in (None, operator_id)
-            and "flink.max-committed-checkpoint-id" in summary
-        ]
+        ancestors, expired = self._ancestors(committable.branch or _MAIN)
+        ids = [i for operator, i in self._committed(ancestors, job_id) if operator in (None, operator_id)]
+        others = [i for operator, i in self._committed(ancestors, job_id) if operator not in (None, operator_id)]
+        elsewhere = None if committable.operator_id else max(others, default=None)
         # A restored job commits several checkpoints as one, under the highest of their ids.
-        return _Commits(ids=frozenset(ids), highest=ids[0] if ids else None, lost=self._expired or bool(ids))
+        return _Commits(
+            ids=frozenset(ids), highest=ids[0] if ids else None, lost=expired or bool(ids), elsewhere=elsewhere
+        )
 
+    def _ancestors(self, branch: str) -> tuple[list[Mapping[str, Any]], bool]:
+        """Return the snapshots of a branch, the newest first, and whether older ones have expired."""
+        current, found = self._heads.get(branch), dict[Any, Mapping[str, Any]]()
+        while current in self._by_id and current not in found:
+            found[current] = self._by_id[current]
+            current = found[current].get("parent-snapshot-id")
+        return [*found.values()], current is not None and current != -1 and current not in found
 
-def _checkpoint_of(summary: Mapping[str, Any], file: str) -> int:
-    return _whole_number(summary, "flink.max-committed-checkpoint-id", file)
+    def _committed(self, ancestors: Iterable[Mapping[str, Any]], job_id: str) -> Iterator[tuple[str | None, int]]:
+        """Yield operator and checkpoint id of each commit of a job."""
+        for snapshot in ancestors:
+            summary = snapshot.get("summary")
+            if isinstance(summary, dict) and summary.get("flink.job-id") == job_id and _ID_KEY in summary:
+                yield summary.get("flink.operator-id"), _whole_number(summary, _ID_KEY, self._file)
 
 
 def _metadata_file(table: str) -> str:

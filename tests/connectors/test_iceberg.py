@@ -15,7 +15,7 @@ from statetool.connectors.iceberg_sink import IcebergCommittable
 from statetool.connectors.sinks import Sink, sinks_of
 from statetool.errors import FormatError, OptionError
 from tests.support.connectors.commands import run
-from tests.support.connectors.lake_cases import PACKED
+from tests.support.connectors.lake_cases import ALL_SINKS, PACKED
 from tests.support.corpora.archives import unpack
 
 CONNECTORS = {"iceberg-1.10.0": "iceberg-files-committer", "iceberg-1.10.0-v2": "iceberg-sink"}
@@ -105,6 +105,54 @@ def test_commits_of_other_jobs_do_not_count(lake_cases: Path, tmp_path: Path) ->
         snapshot["summary"]["flink.job-id"] = "f" * 32
     rows = statetool.load(str(case / "snapshot")).table_commits(iceberg=str(written_metadata(tmp_path, metadata)))
     assert {(r["outcome"], r["highest_committed"]) for r in rows.to_pylist()} == {("will_commit", None)}
+
+
+@pytest.mark.parametrize("name", ALL_SINKS)
+def test_a_sink_to_several_tables(name: str, lake_cases: Path) -> None:
+    case = lake_cases / name
+    numbers = json.loads((case / "case.json").read_text())
+    operators = statetool.load(str(case / "snapshot")).operators.values()
+    sinks = [s for s in sinks_of(o.inventory for o in operators) if s.state.role == "committer"]
+    assert Counter(s.name for s in sinks) == {
+        "dynamic-iceberg-sink": 1,
+        "iceberg-sink": 2,
+        "iceberg-files-committer": 1,
+    }
+    (dynamic,) = (s for s in sinks if s.name == "dynamic-iceberg-sink")
+    version = {"iceberg-1.10.0-all": 1, "iceberg-1.11.0-all": 2}[name]
+    written = {}
+    for pending in dynamic.state.pending:
+        committable = pending.fields
+        assert isinstance(committable, IcebergCommittable)
+        assert (pending.version, committable.branch, committable.checkpoint_id) == (version, "main", 2)
+        written[committable.table] = sum(m.data["added_rows_count"] for m in committable.manifests if m.data)
+    # The numbers alternate between the tables.
+    assert written.keys() == {"shop.even", "shop.odd"}
+    assert abs(written["shop.even"] - written["shop.odd"]) <= 1
+    assert min(written.values()) > 0
+    operator = dynamic.operator.state.operator_id
+    for table in ("even", "odd"):
+        assert numbers[table]
+        at = ("--uid", operator, "--iceberg", case / table)
+        (row,) = run("sinks", "check", case / "snapshot", *at)
+        assert (row["outcome"], row["highest_committed"]) == ("will_commit", 1)
+        assert row["name"].startswith(f"shop.{table}@main ")
+    rows = run("sinks", "check", case / "snapshot", "--uid", operator, "--iceberg", case / "plain", code=1)
+    assert [r["outcome"] for r in rows] == ["unknown", "unknown"]
+
+
+def test_a_change_of_the_uid_hides_commits(lake_cases: Path, tmp_path: Path) -> None:
+    """``FlinkSink`` looks for commits of the operator that holds the state."""
+    case = lake_cases / "iceberg-1.10.0"
+    metadata = metadata_of(case)
+    for snapshot in metadata["snapshots"]:
+        snapshot["summary"]["flink.operator-id"] = "f" * 32
+    table = written_metadata(tmp_path, metadata)
+    rows = run("sinks", "check", case / "snapshot", "--iceberg", table, code=1)
+    assert {r["outcome"] for r in rows} == {"may_double"}
+    # Sink V2 stores the operator in its transactions.
+    other = run("sinks", "check", lake_cases / "iceberg-1.10.0-v2" / "snapshot", "--iceberg", table)
+    assert {r["outcome"] for r in other} == {"will_commit"}
 
 
 def test_damaged_metadata_is_refused(lake_cases: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import statetool
 from tests.support.connectors.lake_cases import CASES
+from tests.support.corpora.archives import HERE
 from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("connectors_by_maven")]
@@ -19,7 +20,7 @@ CASE = CASES["paimon-1.3.1"]
 
 @pytest.fixture(scope="module")
 def paimon_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
-    machine = CASE.machine(tmp_path_factory.mktemp("paimon"))
+    machine = CASE.machine(tmp_path_factory.mktemp("paimon"), HERE / "support" / "flink" / "paimons")
     yield machine
     machine.close()
 
@@ -85,3 +86,7 @@ def test_a_restore_commits_what_the_table_lacks_once(paimon_flink: FlinkMachine,
     assert [s["commitIdentifier"] for s in new] == [*range(1, len(new) + 1)]
     assert sum(s["deltaRecordCount"] for s in new) > 0
     assert committed()[: len(rows)] == sorted(rows.items())
+    # The savepoint has the position of the source, so no row is lost, and none is there twice.
+    numbers = paimon_flink.call("class", **{"class": "PaimonRows"}, table=str(table))["numbers"]
+    assert numbers == [*range(len(numbers))]
+    assert len(numbers) == sum(s["deltaRecordCount"] for _, s in snapshots(table))

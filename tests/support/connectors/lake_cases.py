@@ -1,20 +1,21 @@
 """Savepoints of jobs that write to Paimon and Iceberg, with the table's own record of the commits.
 
-``python -m tests.support.connectors.lake_cases`` runs each release in Flink and packs, per case: the savepoint, the metadata of the table
-with its commits, and the paths of its files.
+``python -m tests.support.connectors.lake_cases [CASE...]`` runs each release in Flink and packs, per case: the savepoint, the metadata of the
+table with its commits, and the paths of its files. Cases that are not named stay as they are.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.corpora.archives import HERE
+from tests.support.corpora.archives import HERE, unpack
 from tests.support.flink.machine import FlinkMachine
 from tools.maven import maven_jars
 
@@ -58,9 +59,9 @@ class LakeCase:
             **more,
         )
 
-    def machine(self, work: Path) -> FlinkMachine:
-        """Start Flink with the jars of the case."""
-        return FlinkMachine(FLINK, work, (JOB,), jars=[*maven_jars(self.jar_set), *maven_jars("hadoop")])
+    def machine(self, work: Path, *sources: Path) -> FlinkMachine:
+        """Start Flink with the jars of the case, and with more programs."""
+        return FlinkMachine(FLINK, work, (JOB, *sources), jars=[*maven_jars(self.jar_set), *maven_jars("hadoop")])
 
 
 def _paimon(release: str, *, keyed: bool) -> LakeCase:
@@ -95,6 +96,35 @@ CASES: Final = {
     "iceberg-1.10.0-v2": _iceberg(sink_v2=True),
 }
 
+#: Jobs that write with all sinks of Iceberg: release of Flink and set of jars.
+ALL_SINKS: Final = {
+    "iceberg-1.10.0-all": ("1.20.5", "iceberg-flink-1.10.0"),
+    "iceberg-1.11.0-all": ("2.1.3", "iceberg-flink-1.11.0"),
+}
+
+
+def all_sinks_machine(name: str, work: Path) -> FlinkMachine:
+    """Start Flink for a job that writes with all sinks of Iceberg."""
+    flink, jar_set = ALL_SINKS[name]
+    job = HERE / "support" / "flink" / "icebergs"
+    return FlinkMachine(flink, work, (job,), jars=[*maven_jars(jar_set), *maven_jars("hadoop-3.4.1")])
+
+
+def record_all_sinks(name: str, work: Path, target: Path) -> None:
+    """Run a job that writes with all sinks of Iceberg, and write its folder: savepoint, metadata and numbers of each table."""
+    machine = all_sinks_machine(name, work)
+    warehouse = str(work / name)
+    request: dict[str, Any] = {"class": "IcebergJob", "uid": "a", "parallelism": 2}
+    try:
+        answer = machine.call("class", **request, warehouse=warehouse, savepoint=str(work / f"{name}-savepoints"))
+    finally:
+        machine.close()
+    shutil.copytree(answer["savepoint"], target / name / "snapshot")
+    for table in answer["rows"]:
+        metadata = Path(warehouse) / "shop" / table / "metadata"
+        shutil.copytree(metadata, target / name / table / "metadata", ignore=_unneeded)
+    (target / name / "case.json").write_text(json.dumps(answer["rows"]))
+
 
 def record(name: str, work: Path, target: Path) -> None:
     """Run a case and write its folder."""
@@ -119,18 +149,19 @@ def _unneeded(folder: str, names: list[str]) -> list[str]:
     return [n for n in names if n.endswith((".avro", ".crc")) or (n.endswith(".metadata.json") and n != newest)]
 
 
-def main() -> None:
-    """Run all cases and pack them."""
+def main(names: list[str]) -> None:
+    """Run cases, all by default, and pack them."""
     with tempfile.TemporaryDirectory() as work:
-        target = Path(work) / "cases"
-        for name in CASES:
-            record(name, Path(work), target)
+        target = unpack(PACKED, Path(work) / "cases")
+        for name in names or [*CASES, *ALL_SINKS]:
+            shutil.rmtree(target / name, ignore_errors=True)
+            (record_all_sinks if name in ALL_SINKS else record)(name, Path(work), target)
             print(name, flush=True)
         with tarfile.open(PACKED, "w:xz") as tar:
             for folder in sorted(target.iterdir()):
                 tar.add(folder, folder.name)
-    print(f"{len(CASES)} cases, {PACKED.stat().st_size:,} bytes")
+    print(f"{PACKED.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
