@@ -27,6 +27,16 @@ class SplitKeys:
     namespace_end: Positions
     user_key: Positions
 
+    def of(self, part: slice | Positions) -> SplitKeys:
+        """Return those of some entries."""
+        return SplitKeys(
+            key=self.key[part],
+            key_end=self.key_end[part],
+            namespace=self.namespace[part],
+            namespace_end=self.namespace_end[part],
+            user_key=self.user_key[part],
+        )
+
 
 def split_keys(batch: EntryBatch, key: Serializer, meta: StateMetaInfo) -> SplitKeys:
     """Split the keys of the entries of one state.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +15,28 @@ from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.distinct import hash_ranges
+from statetool.kernels.program import Op
 
 #: Bytes before the key of a timer: its timestamp.
 TIMESTAMP_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStates:
+    """Entries of states whose keys have the same layout, state by state, with the parts of their keys. ``ends`` is the end of each state."""
+
+    states: list[int]
+    entries: EntryBatch
+    keys: SplitKeys
+    ends: list[int]
+
+    def each(self, wanted: Container[int] | None = None) -> Iterator[tuple[int, EntryBatch, SplitKeys]]:
+        """Yield each state, or those that are ``wanted``, with its entries and the parts of their keys."""
+        start = 0
+        for state, end in zip(self.states, self.ends, strict=True):
+            if wanted is None or state in wanted:
+                yield state, self.entries.take(slice(start, end)), self.keys.of(slice(start, end))
+            start = end
 
 
 class StateSelection:
@@ -28,13 +50,36 @@ class StateSelection:
 
     def __init__(self, header: KeyedHeader, names: Collection[str] | None) -> None:
         self.header = header
+        selected = None if names is None else frozenset(names)
         #: Metadata of the states by their ids.
-        self.metas = {i: m for i, m in enumerate(header.states) if names is None or m.name in names}
+        self.metas = {i: m for i, m in enumerate(header.states) if selected is None or m.name in selected}
 
     def split(self, batch: EntryBatch, state: int) -> tuple[EntryBatch, SplitKeys]:
         """Return the entries of a state with the parts of their keys."""
         entries = batch.of_state(state)
         return entries, split_keys(entries, self.header.key, self.metas[state])
+
+    def split_layouts(self, batch: EntryBatch, states: Iterable[int]) -> Iterator[SplitStates]:
+        """Split the keys of several states, apart from timers. Those of the same layout are split together."""
+        alike: dict[int, list[int]] = defaultdict(list)
+        for state in states:
+            alike[self._layouts[state]].append(state)
+        for of_layout in alike.values():
+            entries = batch.of_states(of_layout)
+            keys = split_keys(entries, self.header.key, self.metas[of_layout[0]])
+            bounds = [batch.bounds().get(state, (0, 0)) for state in of_layout]
+            ends = np.cumsum([high - low for low, high in bounds]).tolist()
+            yield SplitStates(of_layout, entries, keys, ends)
+
+    @cached_property
+    def _layouts(self) -> dict[int, int]:
+        """The number of the layout of keys of each state, apart from timers."""
+        layouts: dict[tuple[Op, bool], int] = {}
+        return {
+            state: layouts.setdefault((meta.namespace.program(), meta.kind == "map"), len(layouts))
+            for state, meta in self.metas.items()
+            if meta.namespace is not None
+        }
 
     def hashes(self, window: EntryBatch) -> npt.NDArray[np.uint64]:
         """Return a hash of each entry's key (or of the complete timer), 0 for entries of states that are not selected.

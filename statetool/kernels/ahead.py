@@ -21,7 +21,7 @@ _TUPLES: Final = {t.__name__: t for t in (KeyGroups, Layout, Rows, StatePrograms
 _WORDS: Final = re.compile(r"\w+\([^)]*\)|\S+")
 
 #: Each line is a kernel and its argument types. An array is written as the NumPy name of its element type, then ``:2`` if it has two
-#: dimensions, ``:A`` if it may be non-contiguous, and ``r`` if it is read-only.
+#: dimensions (``:3`` for three), ``:A`` if it may be non-contiguous, and ``r`` if it is read-only.
 SIGNATURES: Final = tuple(
     """\
 blocks.decode_blocks u1r i8 i8 u1 i8 i8 u8 i8 i8
@@ -86,6 +86,9 @@ graphs.rewrite u1r Layout(i8 i8:2 u1r bool) i8 i8 int u1 i8 i8 i8 u1
 graphs.split u1r Layout(i8 i8:2 u1r bool) i8 i8 u1 i8 i8 i8 i8
 heap.walk_heap u1r int KeyGroups(i8 i8 i8) StatePrograms(i8 int i8:2) u1 i8 u1 Rows(i8 i8 i8 i8 i8 i8)
 matches.match_paths i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8
+measures.count_keys i8 i8 i8 i8 i8:3
+measures.measure_rows i8 Rows(i8 i8 i8 i8 i8 i8) i8 i8:3 i8:3 i8
+measures.select_largest u1r i8 i8 i8 i8 i8 i8
 order.count_order i8 i8 i8
 order.key_heads u1 i8 i8 u8:2
 order.merge_edits u1 i8 i8 i8 int b1 i8
@@ -125,6 +128,7 @@ taken.range_offsets i8r i8 i8 i8 i8 i8
 timers.flip_timers u1r i8 i8 i8 u1
 walk.count_below u1 i8 i8 u1r
 walk.count_below u1r i8 i8 u1r
+walk.deal_rows i8 Rows(i8 i8 i8 i8 i8 i8) i8 i8 Rows(i8 i8 i8 i8 i8 i8)
 walk.descent u1 i8 i8
 walk.descent u1r i8 i8
 walk.match_range u1r i8 i8 u1r u1
@@ -214,7 +218,7 @@ def _example(text: str) -> Any:
     if text == "uint64":
         return np.uint64(0)
     kind, *flags = text.removesuffix("r").split(":")
-    array = np.empty([4] * (2 if "2" in flags else 1), dtype=kind)
+    array = np.empty([4] * next((int(flag) for flag in flags if flag.isdigit()), 1), dtype=kind)
     array = array[::2] if "A" in flags else array
     array.flags.writeable = not text.endswith("r")
     return array

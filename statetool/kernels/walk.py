@@ -185,6 +185,43 @@ def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-
 
 
 @jit
+def deal_rows(state, rows, starts, places, dealt):  # type: ignore[no-untyped-def]
+    """Sort the entries of a batch by state, unless they are; those of one state keep their order.
+
+    Parameters
+    ----------
+    state, rows
+        int64[n] and :class:`Rows`: the ids of the states, and the entries.
+    starts
+        int64[m + 1], all zero, out: the start of each state, and n. m exceeds every id.
+    places
+        int64[m + 1], scratch.
+    dealt
+        :class:`Rows`, out, unless the states already ascend.
+
+    Returns
+    -------
+    1 if the states ascend, otherwise 0
+    """
+    ascending = 1
+    for i in range(state.shape[0]):
+        starts[state[i] + 1] += 1
+        if i > 0 and state[i] < state[i - 1]:
+            ascending = 0
+    for k in range(1, starts.shape[0]):
+        starts[k] += starts[k - 1]
+    if ascending:
+        return ascending
+    for k in range(starts.shape[0]):
+        places[k] = starts[k]
+    for i in range(state.shape[0]):
+        o = places[state[i]]
+        places[state[i]] = o + 1
+        put_row(dealt, o, state[i], rows.group[i], rows.key[i], rows.key_end[i], rows.value[i], rows.value_end[i])
+    return ascending
+
+
+@jit
 def skip_length_markers(data, start, stop, end, after):  # type: ignore[no-untyped-def]
     """Skip the length after ambiguous keys: little-endian base 256 of ``stop - start``, at least one byte."""
     for i in range(start.shape[0]):

@@ -48,7 +48,7 @@ class Estimate(RecordTables):
     def _repr_html_(self) -> str:
         from statetool.statistics.notebook import estimate_html
 
-        return estimate_html(self._tables, self.unread)
+        return estimate_html(self, self.unread)
 
 
 def estimate_of(operators: Sequence[OperatorInventory], each: Each = in_threads) -> Estimate:

@@ -6,10 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
-from statetool.kernels.arrays import Positions
-
 #: Bytes to keep of the key of an extreme.
 MOST_KEY_BYTES: Final = 1 << 16
 
@@ -37,15 +33,6 @@ def extreme(size: int, length: int, state: str | None, group: int, subtask: int,
     """Return an extreme, with its key inverted for the order and cut to :data:`MOST_KEY_BYTES`."""
     inverted = bytes(255 - b for b in key[:64]) + b"\xff"
     return Extreme(size, -group, inverted, length, state, subtask, key[:MOST_KEY_BYTES])
-
-
-def largest(sizes: Positions, most: int) -> Positions:
-    """Return the indexes of the largest sizes and of those equal to the smallest of them, at most four times ``most``."""
-    if len(sizes) <= most:
-        return np.arange(len(sizes))
-    least = np.partition(sizes, len(sizes) - most)[len(sizes) - most]
-    indexes = np.flatnonzero(sizes >= least)
-    return indexes if len(indexes) <= 4 * most else indexes[np.argsort(-sizes[indexes], kind="stable")[: 4 * most]]
 
 
 def top(extremes: Iterable[Extreme], most: int) -> list[Extreme]:

@@ -56,7 +56,7 @@ def _rows(inventory: Inventory, each: Each) -> list[GrowthRow]:
     request = StatisticsRequest.of(largest=0)
     statistics = statistics_of(list(inventory.operators.values()), request, each)
     # Unreadable state was not counted: its size is unknown, not 0.
-    unread = {("keyed", r.operator) for r in statistics.rows("sizes") if r.part == "unread"}
+    unread = {("keyed", r.operator) for r in statistics.rows("operators") if r.unread_bytes}
     return [
         GrowthRow(
             checkpoint_id=inventory.metadata.checkpoint_id,

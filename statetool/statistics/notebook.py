@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from statetool.html.fragment import fragment
 from statetool.html.markup import Html, element, table
 from statetool.html.numbers import count, share, size
 from statetool.html.operators import operator_name
+from statetool.statistics.records import RecordTables
 
 #: Rows that are shown of each table. ``to_pandas`` returns all.
 _MOST_ROWS: Final = 20
 
 
-def statistics_html(tables: Mapping[str, Sequence[Any]], reasons: Iterable[str]) -> Html:
+def statistics_html(tables: RecordTables, reasons: Iterable[str]) -> Html:
     """Return the reasons for unread state, and the largest operators, states and keys, from the tables of statistics."""
-    operators = sorted(tables["operators"], key=lambda o: -o.size_bytes)
-    states = sorted(tables["states"], key=lambda s: -s.size_bytes)
-    largest = sorted(tables["largest"], key=lambda r: -r.size_bytes)
+    operators = sorted(tables.rows("operators"), key=lambda o: -o.size_bytes)
+    states = sorted(tables.rows("states"), key=lambda s: -s.size_bytes)
+    largest = sorted(tables.rows("largest"), key=lambda r: -r.size_bytes)
     operator_rows = (
         (operator_name(o.operator), size(o.size_bytes), size(o.entries_bytes), count(o.entries), count(o.keys))
         for o in operators[:_MOST_ROWS]
@@ -44,20 +45,20 @@ def statistics_html(tables: Mapping[str, Sequence[Any]], reasons: Iterable[str])
             _title("Largest keys and values", largest),
             table(("operator", "largest", "state", "key", "key group", "subtask", "uncompressed"), largest_rows),
         ),
-        element("p", f"Tables for to_pandas(): {', '.join(tables)}", class_="soft"),
+        element("p", f"Tables for to_pandas(): {', '.join(tables.tables)}", class_="soft"),
     )
 
 
-def estimate_html(tables: Mapping[str, Sequence[Any]], reasons: Iterable[str]) -> Html:
+def estimate_html(tables: RecordTables, reasons: Iterable[str]) -> Html:
     """Return the reasons for unread state, and the largest operators and states, from the tables of estimates."""
-    operators = sorted(tables["operators"], key=lambda o: -o.stored_bytes)
+    operators = sorted(tables.rows("operators"), key=lambda o: -o.stored_bytes)
     operator_rows = (
         (operator_name(o.operator), count(o.files), size(o.stored_bytes), count(o.entries), count(o.at_least), count(o.at_most))
         for o in operators[:_MOST_ROWS]
     )  # fmt: skip
     state_rows = (
         (operator_name(s.operator), s.state, s.kind, count(s.entries), count(s.at_least), count(s.at_most), s.basis)
-        for s in tables["states"][:_MOST_ROWS]
+        for s in tables.rows("states")[:_MOST_ROWS]
     )
     numbers = ("entries", "at least", "at most")
     return fragment(
@@ -65,7 +66,7 @@ def estimate_html(tables: Mapping[str, Sequence[Any]], reasons: Iterable[str]) -
         element("p", "Numbers of entries are estimates. An empty cell is unknown.", class_="soft"),
         table(("operator", "files", "stored", *numbers), operator_rows, _title("Operators", operators)),
         _collapsed(
-            _title("States", tables["states"]), table(("operator", "state", "kind", *numbers, "basis"), state_rows)
+            _title("States", tables.rows("states")), table(("operator", "state", "kind", *numbers, "basis"), state_rows)
         ),
     )
 

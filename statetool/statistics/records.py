@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -272,12 +272,14 @@ class RecordTables:
     records
         The dataclass of the rows of each table.
     tables
-        The rows.
+        The rows, or a function that returns them and is called once they are needed.
     """
 
-    def __init__(self, records: Mapping[str, type[Any]], tables: Mapping[str, list[Any]]) -> None:
+    def __init__(
+        self, records: Mapping[str, type[Any]], tables: Mapping[str, list[Any] | Callable[[], list[Any]]]
+    ) -> None:
         self._records = records
-        self._tables = tables
+        self._tables = dict(tables)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -294,7 +296,10 @@ class RecordTables:
         """
         if table not in self._tables:
             raise UnknownNameError(f"no statistics table {table!r}", hint=suggest(table, self._tables))
-        return self._tables[table]
+        rows = self._tables[table]
+        if callable(rows):
+            rows = self._tables[table] = rows()
+        return rows
 
     def to_arrow(self, table: str) -> pa.Table:
         """Return a table as Arrow; raises the errors of :meth:`rows`."""
@@ -317,4 +322,4 @@ class RecordTables:
         return pandas_frame(self.to_arrow(table))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{t}: {len(r)} rows' for t, r in self._tables.items())})"
+        return f"{type(self).__name__}({', '.join(f'{t}: {len(self.rows(t))} rows' for t in self._tables)})"

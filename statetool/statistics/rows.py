@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.formats.key_groups import owner_of, range_for
+from statetool.kernels.measures import ENTRIES, KEY_BYTES
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import timer_names
 from statetool.statistics.extremes import top
@@ -50,12 +51,13 @@ def keyed_rows(operator: str, source: Measured) -> Iterator[SizeRow]:
 
 
 def operator_size_row(
-    operator: OperatorInventory, sizes: Sequence[SizeRow], sources: Sequence[Measured]
+    operator: OperatorInventory, others: Sequence[SizeRow], sources: Sequence[Measured]
 ) -> OperatorSizeRow:
-    """Return an operator as a row."""
+    """Return an operator as a row; ``others`` are the sizes of everything but entries of keyed state."""
     by_part: Counter[str] = Counter()
-    for row in sizes:
+    for row in others:
         by_part[row.part] += row.size_bytes
+    by_part["entries"] += sum(int(p.bytes_of_groups().sum()) for p in sources)
     plain, packed = (sum(p.snappy[i] for p in sources) for i in range(2))
     keys_known = bool(sources) and all(p.keys_known for p in sources)
     own_columns = ("entries", "header", "framing", "unread")
@@ -69,40 +71,45 @@ def operator_size_row(
         framing_bytes=by_part["framing"],
         unread_bytes=by_part["unread"],
         other_bytes=sum(size for part, size in by_part.items() if part not in own_columns),
-        entries=sum(r.entries for r in sizes),
+        entries=sum(r.entries for r in others) + sum(int(p.counts[:, :, ENTRIES].sum()) for p in sources),
         keys=sum(int(p.key_counts.sum()) for p in sources) if keys_known else None,
         snappy_ratio=round(packed / plain, 4) if plain else None,
     )
 
 
 def state_rows(
-    operator: OperatorInventory, sizes: Sequence[SizeRow], sources: Sequence[Measured]
+    operator: OperatorInventory, others: Sequence[SizeRow], sources: Sequence[Measured]
 ) -> list[StateSizeRow]:
-    """Return the states of an operator, largest first, including those without entries."""
-    largest: Counter[str] = Counter()
+    """Return the states of an operator, largest first, including those without entries. ``others`` as in :func:`operator_size_row`."""
+    counts: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
+    largest: Counter[tuple[str, str]] = Counter()
     for source in sources:
-        for name, size in zip(source.states, source.largest_value.tolist(), strict=True):
-            largest[name] = max(largest[name], size)
+        for name, of_state, value in zip(
+            source.states, source.counts.sum(axis=1), source.largest_value.tolist(), strict=True
+        ):
+            state = "keyed", name
+            counts[state] = counts[state] + of_state if state in counts else of_state
+            largest[state] = max(largest[state], value)
     for stream in operator.elements.streams:
         for name in stream.offsets:
             lengths = [end - start for start, end in stream.ranges(name)]
-            largest[f"operator:{name}"] = max([largest[f"operator:{name}"], *lengths])
-    of_state: dict[tuple[str, str], list[SizeRow]] = defaultdict(list)
-    for row in sizes:
+            largest["operator", name] = max([largest["operator", name], *lengths])
+    for row in others:
         if row.state is not None:
-            of_state[row.scope, row.state].append(row)
-    total = sum(r.size_bytes for r in sizes if r.state is not None)
-    unread_bytes = sum(r.size_bytes for r in sizes if r.part == "unread")
+            of_row = np.array([row.entries, 0, row.key_bytes, row.value_bytes])
+            state = row.scope, row.state
+            counts[state] = counts[state] + of_row if state in counts else of_row
+    total = int(sum(c[KEY_BYTES:].sum() for c in counts.values()))
+    unread_bytes = sum(r.size_bytes for r in others if r.part == "unread")
     rows = []
     for info in operator.states:
         if info.kind == "raw":
             continue
-        of_this_state = of_state[info.scope, info.name]
-        entries, value = sum(r.entries for r in of_this_state), sum(r.value_bytes for r in of_this_state)
-        size = sum(r.size_bytes for r in of_this_state)
+        state = info.scope, info.name
+        entries, keys, key_bytes, value_bytes = counts[state].tolist() if state in counts else (0, 0, 0, 0)
+        size = key_bytes + value_bytes
         if info.kind == "unread" and info.scope == "keyed":
             size = unread_bytes
-        counted = [r.keys for r in of_this_state if r.keys is not None]
         rows.append(
             StateSizeRow(
                 operator=operator.label,
@@ -110,12 +117,12 @@ def state_rows(
                 state=info.name,
                 kind=info.kind,
                 entries=entries,
-                keys=sum(counted) if counted else None,
-                key_bytes=sum(r.key_bytes for r in of_this_state),
-                value_bytes=value,
+                keys=keys or None,
+                key_bytes=key_bytes,
+                value_bytes=value_bytes,
                 size_bytes=size,
-                mean_value=round(value / entries, 1) if entries else 0.0,
-                largest_value=largest[info.name if info.scope == "keyed" else f"operator:{info.name}"],
+                mean_value=round(value_bytes / entries, 1) if entries else 0.0,
+                largest_value=largest[state],
                 share=round(size / total, 4) if total else 0.0,
             )
         )
@@ -159,20 +166,26 @@ def distribution_rows(operator: str, sources: Iterable[Measured]) -> Iterator[Di
                 )
 
 
-def skew_rows(operator: OperatorInventory, sizes: Iterable[SizeRow], wished: int | None) -> Iterator[SkewRow]:
+def skew_rows(operator: OperatorInventory, sources: Iterable[Measured], wished: int | None) -> Iterator[SkewRow]:
     """Yield the share of each subtask, with key groups distributed at the current parallelism and at a requested one."""
     max_parallelism = operator.state.max_parallelism
-    keyed = [r for r in sizes if r.part == "entries" and r.key_group is not None]
-    if not keyed:
+    in_group: dict[int, tuple[int, int]] = {}
+    for source in sources:
+        entries_of_groups = source.counts[:, :, ENTRIES].sum(axis=0).tolist()
+        for key_group, n, size in zip(source.groups, entries_of_groups, source.bytes_of_groups().tolist(), strict=True):
+            if n:
+                so_far = in_group.get(key_group, (0, 0))
+                in_group[key_group] = so_far[0] + n, so_far[1] + size
+    if not in_group:
         return
     today = min(operator.state.parallelism, max_parallelism)
     for parallelism in dict.fromkeys((today, min(wished or today, max_parallelism))):
-        entries, size = Counter[int](), Counter[int]()
-        for row in keyed:
-            subtask = owner_of(row.key_group or 0, parallelism, max_parallelism)
-            entries[subtask] += row.entries
-            size[subtask] += row.size_bytes
-        mean = sum(size.values()) / parallelism
+        entries, size_bytes = Counter[int](), Counter[int]()
+        for key_group, (n, size) in in_group.items():
+            subtask = owner_of(key_group, parallelism, max_parallelism)
+            entries[subtask] += n
+            size_bytes[subtask] += size
+        mean = sum(size_bytes.values()) / parallelism
         for subtask in range(parallelism):
             yield SkewRow(
                 operator=operator.label,
@@ -180,8 +193,8 @@ def skew_rows(operator: OperatorInventory, sizes: Iterable[SizeRow], wished: int
                 subtask=subtask,
                 key_groups=len(range_for(subtask, parallelism, max_parallelism)),
                 entries=entries[subtask],
-                size_bytes=size[subtask],
-                of_mean=round(size[subtask] / mean, 3) if mean else 0.0,
+                size_bytes=size_bytes[subtask],
+                of_mean=round(size_bytes[subtask] / mean, 3) if mean else 0.0,
             )
 
 

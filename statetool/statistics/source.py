@@ -5,7 +5,7 @@ Counts add up over sources. Only the keys of the few largest items are decoded, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from statetool.columns.values import StateLayout, big_endian, split_list
 from statetool.entries.form import ALL_ENTRIES, EntryRequest, KeyGroupReader
-from statetool.entries.keys import SplitKeys, split_keys
+from statetool.entries.keys import SplitKeys
+from statetool.entries.selection import StateSelection
 from statetool.errors import UNREAD, StatetoolError
 from statetool.formats.compression import packed_size
 from statetool.formats.keyed.distinct import distinct
@@ -24,15 +25,15 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.hashing.keys import decode_key
 from statetool.kernels import program as ir
 from statetool.kernels.arrays import Positions
+from statetool.kernels.measures import KEY_BYTES, count_keys, measure_rows, select_largest
 from statetool.kernels.sizes import fixed_size
-from statetool.statistics.extremes import Extreme, extreme, largest, top
-from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, count_spans, size_class, size_classes
+from statetool.statistics.extremes import Extreme, extreme, top
+from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, count_spans, size_classes
 from statetool.types.display import display_value
 from statetool.types.options import Columns
 
-_KEY, _VALUE, _LENGTH = range(3)
-#: The counts of each state and key group.
-COUNTS: Final = ("entries", "keys", "key_bytes", "value_bytes")
+#: Where lengths are counted, after the sizes of keys and of values.
+_LENGTH: Final = 2
 _ACCESS_BYTES: Final = 8
 _SIGN: Final = np.int64(-(1 << 63))
 
@@ -72,7 +73,7 @@ class Times:
 
 @dataclass(slots=True, kw_only=True)
 class Measured:
-    """Measurements of a source: ``counts`` of :data:`COUNTS` by state and key group, int64[states, groups, 4].
+    """Measurements of a source: ``counts`` of entries, keys, bytes of keys and bytes of values by state and key group, int64[states, groups, 4].
 
     ``key_counts`` int64[groups] counts distinct keys over all states. ``sizes`` int64[states, 3, 64] counts key bytes, value bytes and
     lengths by their size. ``snappy`` are bytes of a sample, plain and compressed. ``unread`` is the reason why nothing was read.
@@ -109,12 +110,17 @@ class Measured:
             groups=groups,
             subtask=subtask,
             keys_known=keys_known,
-            counts=np.zeros((n, len(groups), len(COUNTS)), dtype=np.int64),
+            counts=np.zeros((n, len(groups), 4), dtype=np.int64),
             key_counts=np.zeros(len(groups), dtype=np.int64),
             sizes=np.zeros((n, 3, SIZE_CLASSES), dtype=np.int64),
             largest_value=np.zeros(n, dtype=np.int64),
             unread=unread,
         )
+
+    def bytes_of_groups(self) -> Positions:
+        """Return the bytes of keys and values of each key group: int64[groups]."""
+        sums: Positions = self.counts[:, :, KEY_BYTES:].sum(axis=(0, 2))
+        return sums
 
 
 def measure(task: MeasureTask) -> Measured:
@@ -148,115 +154,127 @@ class _Meter:
     def __init__(self, task: MeasureTask) -> None:
         self.task = task
         self.header = header = named_header(task.source.header(), task.field_names)
-        self.groups = np.array(sorted(task.source.group_sizes()), dtype=np.int64)
+        groups = np.array(sorted(task.source.group_sizes()), dtype=np.int64)
+        #: The index of each key group among those of the source.
+        self.index_of_group = np.full(int(groups.max(initial=-1)) + 1, -1, dtype=np.int64)
+        self.index_of_group[groups] = np.arange(len(groups))
+        self.selection = StateSelection(header, None)
         self.shapes = {i: StateLayout(m) for i, m in enumerate(header.states) if m.kind != "timers"}
+        #: States whose values have lengths or times.
+        self.detailed = {i for i, shape in self.shapes.items() if shape.kind in ("list", "map") or _has_times(shape)}
         names = tuple(m.name for m in header.states)
+        #: The order of names: of items that are equal otherwise, that of the last name counts as the largest.
+        self.rank = np.argsort(np.argsort(np.array(names, dtype=object))).astype(np.int64)
         self.measured = Measured.of(
             task.source.subtask, task.source.group_sizes(), states=names, keys_known=not header.key.needs_frame
         )
 
     def add(self, batch: EntryBatch) -> None:
         """Add entries; all entries of a key are in one batch."""
-        group_index = np.searchsorted(self.groups, batch.group)
-        self.count(batch, group_index)
-        start, end = batch.key.copy(), batch.key_end.copy()
-        keyed = np.zeros(len(batch), dtype=np.bool_)
+        self.count(batch.by_state())
+        keyed = []
         for state in batch.states():
-            meta, entries = self.header.states[state], batch.of_state(state)
-            if meta.kind == "timers":
-                self.times_of_timers(meta, entries)
-                continue
-            keys = split_keys(entries, self.header.key, meta) if self.measured.keys_known else None
-            if keys is not None:
-                index = batch.index_of(state)
-                start[index], end[index] = keys.key, keys.key_end
-                keyed[index] = True
-            self.values(state, meta, entries, keys)
-        if self.measured.keys_known:
-            self.keys(batch, np.flatnonzero(keyed), group_index, start, end)
+            if state in self.shapes:
+                keyed.append(state)
+            else:
+                self.times_of_timers(self.header.states[state], batch.of_state(state))
+        if keyed:
+            self.keyed_states(batch, keyed)
         self.sample(batch)
 
-    def count(self, batch: EntryBatch, group_index: Positions) -> None:
+    def count(self, batch: EntryBatch) -> None:
         """Count the entries and their bytes by state and key group, and their sizes by state."""
-        shape = self.measured.counts.shape[:2]
-        place = batch.state * shape[1] + group_index
-        self.measured.counts[:, :, 0] += np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
-        sizes = {_KEY: batch.key_end - batch.key, _VALUE: batch.value_end - batch.value}
-        for what, size in sizes.items():
-            counted = np.bincount(place, weights=size, minlength=shape[0] * shape[1]).reshape(shape)
-            self.measured.counts[:, :, 2 + what] += counted.astype(np.int64)
-            classes = np.bincount(batch.state * SIZE_CLASSES + size_class(size), minlength=shape[0] * SIZE_CLASSES)
-            self.measured.sizes[:, what] += classes.reshape(shape[0], SIZE_CLASSES)
+        measured = self.measured
+        index = self.index_of_group[batch.group]
+        measure_rows(batch.state, batch.rows(), index, measured.counts, measured.sizes, measured.largest_value)
+
+    def keyed_states(self, batch: EntryBatch, states: Sequence[int]) -> None:
+        """Measure the keys and values of all states but timers."""
+        if not self.measured.keys_known:
+            entries = batch.of_states(states)
+            self.largest_values(entries, entries.key, entries.key_end)
+            for state in states:
+                if state in self.detailed:
+                    self.values(state, batch.of_state(state), None)
+            return
+        parts = list(self.selection.split_layouts(batch, states))
+        entries = batch.of_states([state for part in parts for state in part.states])
+        start = np.concatenate([part.keys.key for part in parts])
+        end = np.concatenate([part.keys.key_end for part in parts])
+        self.largest_values(entries, start, end)
+        detailed = [of_state for part in parts for of_state in part.each(self.detailed)]
+        for state, of_state, keys in sorted(detailed, key=lambda item: item[0]):
+            self.values(state, of_state, keys)
+        self.keys(entries, start, end)
 
     # ---- keys ---------------------------------------------------------------------------------
 
-    def keys(
-        self, batch: EntryBatch, keyed: Positions, group_index: Positions, start: Positions, end: Positions
-    ) -> None:
+    def keys(self, entries: EntryBatch, start: Positions, end: Positions) -> None:
         """Count distinct keys, per state and overall, and keep those with the most bytes."""
-        if not len(keyed):
-            return
-        all_keyed = len(keyed) == len(batch)
-        start, end, group = (start, end, batch.group) if all_keyed else (start[keyed], end[keyed], batch.group[keyed])
-        ids, first = distinct(batch.data, start, end, group)
-        n, k = len(first), len(self.groups)
-        key_group_index = group_index[keyed][first]
-        self.measured.key_counts += np.bincount(key_group_index, minlength=k)
-        id_of = np.empty(len(batch), dtype=np.int64)
-        id_of[keyed] = ids
-        for state in batch.states():
-            if state in self.shapes:
-                of_state = _distinct_ids(id_of[batch.index_of(state)], n)
-                self.measured.counts[state, :, 1] += np.bincount(key_group_index[of_state], minlength=k)
-        size = batch.key_end - batch.key + batch.value_end - batch.value
-        total = np.bincount(ids, weights=size if all_keyed else size[keyed], minlength=n).astype(np.int64)
+        ids, first = distinct(entries.data, start, end, entries.group)
+        n = len(first)
+        index = self.index_of_group[entries.group]
+        self.measured.key_counts += np.bincount(index[first], minlength=len(self.measured.groups))
+        count_keys(entries.state, ids, index, np.full(n, -1, dtype=np.int64), self.measured.counts)
+        size = entries.key_end - entries.key + entries.value_end - entries.value
+        total = np.bincount(ids, weights=size, minlength=n).astype(np.int64)
         length = np.bincount(ids, minlength=n)
-        self.keep("key", None, batch, total, length, group[first], start[first], end[first])
+        self.keep("key", None, entries, total, length, entries.group[first], start[first], end[first])
 
     def keep(
         self,
         what: str,
-        state: str | None,
-        batch: EntryBatch,
+        state: str | Positions | None,
+        entries: EntryBatch,
         size: Positions,
         length: Positions | None,
         group: Positions,
         start: Positions,
         end: Positions,
     ) -> None:
-        """Keep the largest items; ``start .. end`` is the key of each."""
-        if not len(size) or not self.task.most:
-            return
+        """Keep the largest items; ``start .. end`` is the key of each, and ``state`` its state, or the name of the state of all."""
+        out = np.empty(min(self.task.most, len(size)), dtype=np.int64)
+        rank = length
+        if rank is None:
+            rank = self.rank[state] if isinstance(state, np.ndarray) else np.zeros_like(size)
+        index = out[: select_largest(entries.data, size, group, start, end, rank, out)]
         so_far = self.measured.extremes.get(what, [])
-        index = largest(size, self.task.most)
-        if len(so_far) == self.task.most:
+        if len(so_far) == self.task.most and so_far:
             least = so_far[-1]
             of_index = size[index]
             index = index[(of_index > least.size) | ((of_index == least.size) & (group[index] <= least.group))]
         new = []
         for i in index.tolist():
-            key = bytes(batch.data[start[i] : end[i]])
+            key = bytes(entries.data[start[i] : end[i]])
             number = 1 if length is None else int(length[i])
-            new.append(extreme(int(size[i]), number, state, int(group[i]), self.task.source.subtask, key))
-        self.measured.extremes[what] = top([*so_far, *new], self.task.most)
+            name = self.header.states[state[i]].name if isinstance(state, np.ndarray) else state
+            new.append(extreme(int(size[i]), number, name, int(group[i]), self.task.source.subtask, key))
+        if new:
+            self.measured.extremes[what] = top([*so_far, *new], self.task.most)
 
     # ---- values -------------------------------------------------------------------------------
 
-    def values(self, state: int, meta: StateMetaInfo, entries: EntryBatch, keys: SplitKeys | None) -> None:
-        shape, name = self.shapes[state], meta.name
-        start, end = (entries.key, entries.key_end) if keys is None else (keys.key, keys.key_end)
+    def largest_values(self, entries: EntryBatch, start: Positions, end: Positions) -> None:
+        """Keep the largest values of all states; ``start .. end`` is the key of each entry."""
         size = entries.value_end - entries.value
-        self.measured.largest_value[state] = max(self.measured.largest_value[state], int(size.max()))
-        self.keep("value", name, entries, size, None, entries.group, start, end)
+        self.keep("value", entries.state, entries, size, None, entries.group, start, end)
+
+    def values(self, state: int, entries: EntryBatch, keys: SplitKeys | None) -> None:
+        """Measure lists, maps and the times of values of one state."""
+        shape = self.shapes[state]
+        name = shape.name
         if shape.kind == "map" and shape.user_key is not None and keys is not None:
             ids, first = distinct(entries.data, keys.key, keys.user_key, entries.group)
             length = np.bincount(ids, minlength=len(first))
-            total = np.bincount(ids, weights=size + entries.key_end - keys.user_key).astype(np.int64)
+            size = entries.value_end - entries.value + entries.key_end - keys.user_key
+            total = np.bincount(ids, weights=size).astype(np.int64)
             self.measured.sizes[state, _LENGTH] += size_classes(length)
-            self.keep("map", name, entries, total, length, entries.group[first], start[first], end[first])
+            self.keep("map", name, entries, total, length, entries.group[first], keys.key[first], keys.key_end[first])
         lists = self.lists(shape, entries)
         if lists is not None:
+            start, end = (entries.key, entries.key_end) if keys is None else (keys.key, keys.key_end)
             self.measured.sizes[state, _LENGTH] += size_classes(lists[0])
+            size = entries.value_end - entries.value
             self.keep("list", name, entries, size, lists[0], entries.group, start, end)
         self.ages(name, shape, entries, lists)
 
@@ -282,7 +300,7 @@ class _Meter:
         self, name: str, shape: StateLayout, entries: EntryBatch, lists: tuple[Positions, Positions] | None
     ) -> None:
         """Count the times of last access, the first bytes of values with TTL."""
-        if not isinstance(shape.element.program(), ir.Ttl):
+        if not _has_times(shape):
             return
         access_at = entries.value
         if lists is not None:
@@ -342,12 +360,6 @@ class _Meter:
         self.measured.snappy = plain + taken, packed + packed_size(batch.data[:taken].data)
 
 
-def _distinct_ids(ids: Positions, n: int) -> Positions:
-    """Return the distinct ones of ids below ``n``."""
-    if (ids[1:] > ids[:-1]).all():
-        return ids
-    if len(ids) * 16 < n:
-        return np.unique(ids)
-    present = np.zeros(n, dtype=np.bool_)
-    present[ids] = True
-    return np.flatnonzero(present)
+def _has_times(shape: StateLayout) -> bool:
+    """Return True if values have a time of last access."""
+    return isinstance(shape.element.program(), ir.Ttl)

@@ -18,14 +18,9 @@ AGE_EDGES: Final = (0, _MINUTE, 60 * _MINUTE, _DAY, 7 * _DAY, 30 * _DAY, 90 * _D
 TIMER_EDGES: Final = (-365 * _DAY, -30 * _DAY, -_DAY, -60 * _MINUTE, *AGE_EDGES)
 
 
-def size_class(sizes: Positions) -> Positions:
-    """Return the number of binary digits of each size."""
-    return np.frexp(sizes.astype(np.float64))[1].astype(np.int64)
-
-
 def size_classes(sizes: Positions) -> Positions:
     """Count sizes by their number of binary digits: int64[64]."""
-    return np.bincount(size_class(sizes), minlength=SIZE_CLASSES)
+    return np.bincount(np.frexp(sizes.astype(np.float64))[1], minlength=SIZE_CLASSES)
 
 
 def class_bounds(digits: int) -> tuple[int, int]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from statetool.entries.form import TARGET_BYTES, StoredState
@@ -98,7 +99,7 @@ class Statistics(RecordTables):
     that each subtask reads, and the approximate time).
     """
 
-    def __init__(self, tables: dict[str, list[Any]], unread: tuple[str, ...]) -> None:
+    def __init__(self, tables: Mapping[str, list[Any] | Callable[[], list[Any]]], unread: tuple[str, ...]) -> None:
         super().__init__(TABLES, tables)
         #: Why some keyed state could not be read. Only its bytes are counted, as unread.
         self.unread = unread
@@ -106,7 +107,7 @@ class Statistics(RecordTables):
     def _repr_html_(self) -> str:
         from statetool.statistics.notebook import statistics_html
 
-        return statistics_html(self._tables, self.unread)
+        return statistics_html(self, self.unread)
 
 
 def statistics_of(
@@ -127,21 +128,26 @@ def statistics_of(
     for task, source in zip(tasks, each(measure, tasks), strict=True):
         measured[task.operator].append(source)
     tables: dict[str, list[Any]] = {name: [] for name in TABLES}
+    sizes: list[Callable[[], list[SizeRow]]] = []
     for plan in plans:
         operator = plan.operator
         sources = [*measured[operator.label], *plan.unread]
-        sizes = [*_keyed_sizes(plan, sources), *element_sizes(operator), *_other_sizes(plan)]
-        tables["operators"].append(table_rows.operator_size_row(operator, sizes, sources))
-        tables["states"] += table_rows.state_rows(operator, sizes, sources)
-        tables["sizes"] += sizes
+        headers, framing = _keyed_surroundings(plan, sources)
+        others = [*framing, *element_sizes(operator), *_other_sizes(plan)]
+        sizes.append(partial(_size_rows, operator.label, headers, sources, others))
+        tables["operators"].append(table_rows.operator_size_row(operator, [*headers, *others], sources))
+        tables["states"] += table_rows.state_rows(operator, [*headers, *others], sources)
         tables["largest"] += table_rows.largest_rows(operator.label, sources, request.largest)
         tables["distribution"] += table_rows.distribution_rows(operator.label, sources)
-        tables["skew"] += table_rows.skew_rows(operator, sizes, request.parallelism)
+        tables["skew"] += table_rows.skew_rows(operator, sources, request.parallelism)
         tables["ages"] += table_rows.age_rows(operator.label, sources, counted=request.ttl_ms is not None)
         tables["restore"] += restore_rows(operator, plan.stored, request.parallelism, request.link)
         tables["timers"] += table_rows.timer_rows(operator.label, sources)
     pieces = [*(p for sources in measured.values() for p in sources), *(p for plan in plans for p in plan.unread)]
-    return Statistics(tables, tuple(dict.fromkeys(p.unread for p in pieces if p.unread)))
+    return Statistics(
+        {**tables, "sizes": lambda: [row for of_operator in sizes for row in of_operator()]},
+        tuple(dict.fromkeys(p.unread for p in pieces if p.unread)),
+    )
 
 
 class _Plan:
@@ -187,9 +193,18 @@ class _Plan:
         return Measured.of(subtask, groups, unread=str(error.at(operator=self.operator.label)))
 
 
-def _keyed_sizes(plan: _Plan, sources: Sequence[Measured]) -> Iterator[SizeRow]:
-    """Yield the entries of keyed state, and the other bytes of its files: headers, framing, overhead of databases and logs."""
+def _size_rows(
+    operator: str, headers: Iterable[SizeRow], sources: Iterable[Measured], others: Iterable[SizeRow]
+) -> list[SizeRow]:
+    """Return the table of sizes of an operator, in which every state has a row per key group."""
+    return [*headers, *(row for source in sources for row in table_rows.keyed_rows(operator, source)), *others]
+
+
+def _keyed_surroundings(plan: _Plan, sources: Sequence[Measured]) -> tuple[list[SizeRow], list[SizeRow]]:
+    """Return the headers of keyed state, and the other bytes of its files without entries: framing, overhead of databases and logs."""
     operator, label = plan.operator, plan.operator.label
+    headers: list[SizeRow] = []
+    framing: list[SizeRow] = []
     remaining: Counter[int] = Counter()
     in_group: Counter[tuple[int, int]] = Counter()
     for file in file_rows(operator):
@@ -202,30 +217,29 @@ def _keyed_sizes(plan: _Plan, sources: Sequence[Measured]) -> Iterator[SizeRow]:
         description = None if stored.place.raw else stored.description()
         if description is not None:
             remaining[subtask] -= len(description[0])
-            yield surrounding_row(label, "keyed", "header", subtask, len(description[0]))
+            headers.append(surrounding_row(label, "keyed", "header", subtask, len(description[0])))
         for group in stored.key_groups():
             if group.size_bytes is not None:
                 in_group[subtask, group.key_group] += group.size_bytes
                 remaining[subtask] -= group.size_bytes
     for source in sources:
-        for row in table_rows.keyed_rows(label, source):
-            yield row
-            owner = (source.subtask, row.key_group or 0)
+        for key_group, size in zip(source.groups, source.bytes_of_groups().tolist(), strict=True):
+            owner = (source.subtask, key_group)
             if owner in in_group:
-                in_group[owner] -= row.size_bytes
+                in_group[owner] -= size
             else:
-                remaining[source.subtask] -= row.size_bytes
+                remaining[source.subtask] -= size
     unread = {(p.subtask, g) for p in sources if p.unread for g in p.groups}
     for (subtask, key_group), size in sorted(in_group.items()):
         if size:
-            yield surrounding_row(
-                label, "keyed", "unread" if (subtask, key_group) in unread else "framing", subtask, size, key_group
-            )
+            part: Part = "unread" if (subtask, key_group) in unread else "framing"
+            framing.append(surrounding_row(label, "keyed", part, subtask, size, key_group))
     unplaced = {p.subtask for p in plan.unread}
     for subtask, size in sorted(remaining.items()):
         if size:
             mixed = subtask in unplaced or any(s == subtask and (s, g) not in in_group for s, g in unread)
-            yield surrounding_row(label, "keyed", "unread" if mixed else "framing", subtask, size)
+            framing.append(surrounding_row(label, "keyed", "unread" if mixed else "framing", subtask, size))
+    return headers, framing
 
 
 def element_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:

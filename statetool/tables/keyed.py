@@ -9,6 +9,7 @@ value the name is ``name[user key in hex]``, and for a user key in the long form
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +33,7 @@ from statetool.columns.values import (
 )
 from statetool.entries.keys import SplitKeys
 from statetool.entries.selection import StateSelection
-from statetool.errors import DecodeError
+from statetool.errors import DecodeError, StatetoolError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
@@ -123,8 +124,7 @@ class KeyedTable:
         for wanted in self.keys:
             match_range(entries.data, keys.key, keys.key_end, np.frombuffer(wanted, dtype=np.uint8), matches)
         matching = np.flatnonzero(matches)
-        ranges = {name: getattr(keys, name)[matching] for name in SplitKeys.__slots__}
-        return entries.take(matching), SplitKeys(**ranges)
+        return entries.take(matching), keys.of(matching)
 
     # ---- one row per key ----------------------------------------------------------------------
 
@@ -147,11 +147,16 @@ class KeyedTable:
 
     def entries_of(self, batch: EntryBatch, names: Sequence[str]) -> StateEntries:
         """Return the entries of the named states that exist in this stream, with the components of their keys."""
+        known = [name for name in names if name in self.metas]
+        if self.keys is None:
+            with suppress(StatetoolError):  # the loop below raises the error of the first damaged state
+                parts = self.selection.split_layouts(batch, [self.ids[name] for name in known])
+                found = {state: (entries, keys) for part in parts for state, entries, keys in part.each()}
+                return {name: found[self.ids[name]] for name in known}
         states: StateEntries = {}
-        for name in names:
-            if name in self.metas:
-                with decoding(name, batch, self.header.key):
-                    states[name] = self.split(batch, self.metas[name])
+        for name in known:
+            with decoding(name, batch, self.header.key):
+                states[name] = self.split(batch, self.metas[name])
         return states
 
     def key_column(self, batch: EntryBatch, pos: Positions, end: Positions) -> Column:
@@ -290,11 +295,17 @@ class KeyedTable:
         """
         meta, shape = self.metas[name], self.shapes[name]
         with decoding(name, batch, self.header.key, shape):
-            entries, keys = self.split(batch, meta)
-            items = self.items(shape, entries)
-            sizes = items.end - items.pos + (entries.key_end - entries.key)[items.source]
-            for run in row_runs(sizes):
-                yield self.long_run(shape, meta, entries, keys, items.of(run))
+            yield from self.long_rows_of(*self.split(batch, meta), name)
+
+    def long_rows_of(
+        self, entries: EntryBatch, keys: SplitKeys, name: str
+    ) -> Iterator[tuple[int, npt.NDArray[np.int64], Columns]]:
+        """Yield what :meth:`long_rows` yields, for entries of a state whose keys are split."""
+        meta, shape = self.metas[name], self.shapes[name]
+        items = self.items(shape, entries)
+        sizes = items.end - items.pos + (entries.key_end - entries.key)[items.source]
+        for run in row_runs(sizes):
+            yield self.long_run(shape, meta, entries, keys, items.of(run))
 
     def items(self, shape: StateLayout, entries: EntryBatch) -> _Items:
         """Return the rows of the long form: elements of lists, entries of maps, or complete values."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -128,9 +129,8 @@ def table_states(operator: OperatorInventory, columns: Columns) -> TableStates:
     check_columns(columns, [*operator.listed_keyed, *operator.listed_elements])
     headers = {id(h): named_header(h, columns) for h, _ in operator.listed_keyed.values()}
     key = next((h.key for h in headers.values()), None)
-    keyed = {
-        name: next(m for m in headers[id(h)].states if m.name == name) for name, (h, _) in operator.listed_keyed.items()
-    }
+    metas = {number: {m.name: m for m in header.states} for number, header in headers.items()}
+    keyed = {name: metas[id(h)][name] for name, (h, _) in operator.listed_keyed.items()}
     elements = dict(operator.listed_elements)
     for path, names in columns:
         elements = {n: named_state(m, path, names) for n, m in elements.items()}
@@ -267,8 +267,8 @@ def _schema(
     """Return the schema of a table. ``added`` says which int columns follow the others."""
     fields = [f for name, logical in columns for f in column_fields(name, logical, options)]
     fields += [pa.field(name, pa.int32()) for name, wanted in added.items() if wanted]
-    names = [f.name.lower() for f in fields]
-    if twice := {n for n in names if names.count(n) > 1}:
+    names = Counter(f.name.lower() for f in fields)
+    if twice := [name for name, count in names.items() if count > 1]:
         raise OptionError(
             f"operator {operator.label.display!r} has columns that differ at most in case: {', '.join(sorted(twice))}",
             hint="select some with states=[...], read one state at a time, or leave out companions with nanos=, decimals= or presence=",

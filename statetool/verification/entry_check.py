@@ -5,7 +5,8 @@ A failing batch is halved until each failing entry is isolated and can be named.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -105,21 +106,67 @@ class EntryCheck:
         self.hasher = KeyHasher(self.header.key, self.task.formula)
         names = [m.name for m in self.header.states]
         self.table = KeyedTable(self.header, names, EXACT, None)
+        self.layouts = [self._layout(number, meta) for number, meta in enumerate(self.header.states)]
+
+    def _layout(self, number: int, meta: StateMetaInfo) -> Hashable:
+        """Return a value that is equal for states whose keys and values are decoded alike."""
+        shape = self.table.shapes.get(meta.name)
+        if shape is None or shape.packed is not None or meta.namespace is None:
+            return number
+        parts = (meta.namespace, shape.element, *(() if shape.user_key is None else (shape.user_key,)))
+        decoders = tuple((part.program(), part.logical, part.none_is_value) for part in parts)
+        return meta.kind, shape.kind, shape.framed_bytes, meta.namespace.null_form(), decoders
 
     def batch(self, batch: EntryBatch) -> None:
         """Check entries, without raising an error."""
         self.result.entries += len(batch)
-        checked: list[tuple[StateMetaInfo, EntryBatch, Int64s, Int64s]] = []
+        checked: list[tuple[EntryBatch, Int64s, Int64s]] = []
+        alike: dict[Hashable, list[int]] = defaultdict(list)
         for number in batch.states():
-            meta, entries = self.header.states[number], batch.of_state(number)
-            for readable, start, end in self.keys(entries, meta):
-                checked.append((meta, readable, start, end))
-                if meta.kind != "timers":
-                    self.duplicates(readable, meta)
-                if self.task.deep:
-                    self.values(readable, meta)
+            alike[self.layouts[number]].append(number)
+        for numbers in alike.values():
+            together = self.together(batch.of_states(numbers)) if len(numbers) > 1 else None
+            if together is not None:
+                checked.append(together)
+                continue
+            for number in numbers:
+                checked += self.state(self.header.states[number], batch.of_state(number))
         if checked:
             self.hashes(batch, checked)
+
+    def together(self, entries: EntryBatch) -> tuple[EntryBatch, Int64s, Int64s] | None:
+        """Check the entries of several states of the same layout. Return them with the start and end of the job's key in each.
+
+        Returns ``None`` if an entry fails: the states have to be checked one by one.
+        """
+        meta = self.header.states[entries.state[0]]
+        try:
+            keys = split_keys(entries, self.header.key, meta)
+            assert meta.namespace is not None
+            if len(nulls_among(self.header.key, entries.data, keys.key, keys.key_end)):
+                return None
+            if len(nulls_among(meta.namespace, entries.data, keys.namespace, keys.namespace_end)):
+                return None
+            state_and_group = entries.group * len(self.header.states) + entries.state
+            _, first = distinct(entries.data, entries.key, entries.key_end, state_and_group)
+            if len(first) < len(entries):
+                return None
+            if self.task.deep:
+                for _ in self.table.long_rows_of(entries, keys, meta.name):
+                    pass
+        except StatetoolError:
+            return None
+        return entries, keys.key, keys.key_end
+
+    def state(self, meta: StateMetaInfo, entries: EntryBatch) -> list[tuple[EntryBatch, Int64s, Int64s]]:
+        """Check the entries of one state. Return those whose keys can be split, with the start and end of the job's key in each."""
+        readable = self.keys(entries, meta)
+        for part, _, _ in readable:
+            if meta.kind != "timers":
+                self.duplicates(part, meta)
+            if self.task.deep:
+                self.values(part, meta)
+        return readable
 
     def keys(self, entries: EntryBatch, meta: StateMetaInfo) -> list[tuple[EntryBatch, Int64s, Int64s]]:
         """Return the entries whose keys fit their serializers, and the start and end of the job's key in each."""
@@ -207,16 +254,16 @@ class EntryCheck:
 
         self.isolated(entries, meta, decode)
 
-    def hashes(self, batch: EntryBatch, checked: list[tuple[StateMetaInfo, EntryBatch, Int64s, Int64s]]) -> None:
+    def hashes(self, batch: EntryBatch, checked: list[tuple[EntryBatch, Int64s, Int64s]]) -> None:
         """Check that keys are in the key groups of their hash codes."""
         if self.result.unknown_hash:
             return
-        start = np.concatenate([s for _, _, s, _ in checked])
-        end = np.concatenate([e for _, _, _, e in checked])
-        group = np.concatenate([b.group for _, b, _, _ in checked])
+        start = np.concatenate([s for _, s, _ in checked])
+        end = np.concatenate([e for _, _, e in checked])
+        group = np.concatenate([b.group for b, _, _ in checked])
         _, first = distinct(batch.data, start, end, group)
         start, end, group = start[first], end[first], group[first]
-        states = np.repeat(np.arange(len(checked)), [len(b) for _, b, _, _ in checked])[first]
+        states = np.concatenate([b.state for b, _, _ in checked])[first]
         codes = np.zeros(len(first), dtype=np.int64)
         known = np.ones(len(first), dtype=np.bool_)
         try:
@@ -231,7 +278,7 @@ class EntryCheck:
                 except StatetoolError as error:
                     known[i] = False
                     error = error.at(offset=int(start[i]))
-                    self.add(batch.locate(error), state=checked[states[i]][0].name)
+                    self.add(batch.locate(error), state=self.header.states[states[i]].name)
         expected = key_groups(codes, self.context.max_parallelism)
         self.result.keys += int(known.sum())
         for i in np.flatnonzero(known & (expected != group)).tolist():
@@ -246,7 +293,9 @@ class EntryCheck:
             wrong = batch.locate(DecodeError(words).at(offset=int(start[i])))
             wrong.where = replace(wrong.where, key_group=None)
             # A formula that fits a sample may be wrong for keys that differ in other fields.
-            self.add(wrong, state=checked[states[i]][0].name, severity="warning" if self.task.formula else "error")
+            self.add(
+                wrong, state=self.header.states[states[i]].name, severity="warning" if self.task.formula else "error"
+            )
 
 
 def decodes_plainly(shape: StateLayout, entry: EntryBatch) -> bool:

@@ -28,16 +28,32 @@ def batch_of(states: np.ndarray) -> EntryBatch:
     )
 
 
+def of(batch: EntryBatch) -> list[list[int]]:
+    return [column.tolist() for column in batch.rows()]
+
+
 @given(RUNS)
 def test_entries_of_each_state_in_their_order(runs: list[tuple[int, int]]) -> None:
     batch = batch_of(np.array([state for state, count in runs for _ in range(count)], dtype=np.int64))
     assert batch.states() == sorted(set(batch.state.tolist()))
     for state in (*batch.states(), 5):
-        wanted = np.flatnonzero(batch.state == state)
-        found = batch.of_state(state)
-        for name in ("state", "group", "key", "key_end", "value", "value_end"):
-            assert getattr(found, name).tolist() == getattr(batch, name)[wanted].tolist()
-        assert batch.group[batch.index_of(state)].tolist() == found.group.tolist()
+        assert of(batch.of_state(state)) == of(batch.take(np.flatnonzero(batch.state == state)))
+    assert of(batch.by_state()) == of(batch.take(np.argsort(batch.state, kind="stable")))
+    for state, (low, high) in batch.bounds().items():
+        assert of(batch.by_state().take(slice(low, high))) == of(batch.of_state(state))
+
+
+@given(RUNS, st.lists(st.sampled_from([0, 1, 2, 5, 7, 300]), unique=True))
+def test_entries_of_several_states_one_after_another(runs: list[tuple[int, int]], states: list[int]) -> None:
+    batch = batch_of(np.array([state for state, count in runs for _ in range(count)], dtype=np.int64))
+    wanted = [np.flatnonzero(batch.state == state) for state in states]
+    assert of(batch.of_states(states)) == of(batch.take(np.concatenate([*wanted, np.empty(0, dtype=np.int64)])))
+
+
+def test_entries_that_are_sorted_by_state_are_not_copied() -> None:
+    batch = batch_of(np.repeat(np.array([1, 4, 9]), 100))
+    assert batch.by_state() is batch
+    assert np.shares_memory(batch.of_state(4).key, batch.key)
 
 
 @pytest.mark.parametrize("runs", [1, 1000])

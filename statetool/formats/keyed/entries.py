@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import StatetoolError
+from statetool.kernels.walk import Rows, deal_rows
 
 E = TypeVar("E", bound=StatetoolError)
 Int64s = npt.NDArray[np.int64]
-#: Minimum run length, averaged over all entries, for which entries of one state are copied run by run.
-_LEAST_RUN: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,52 +53,59 @@ class EntryBatch:
     value_end: Int64s
     regions: tuple[Region, ...]
     file: str
-    _by_state: _StateRuns | None = field(default=None, init=False, repr=False, compare=False)
+    _dealt: _DealtRows | None = field(default=None, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.state)
 
     def states(self) -> list[int]:
         """Return the ids of the states that have entries, ascending."""
-        return list(self._runs().bounds)
+        return list(self.bounds())
 
-    def index_of(self, state_id: int) -> Int64s | slice:
-        """Return where the entries of one state are: a slice if they follow one another, otherwise their indexes."""
-        chosen = self._runs().select(state_id)
-        if not isinstance(chosen, list):
-            return chosen
-        return chosen[0] if len(chosen) == 1 else np.concatenate([np.arange(run.start, run.stop) for run in chosen])
+    def bounds(self) -> dict[int, tuple[int, int]]:
+        """Return where the entries of each state begin and end in :meth:`by_state`, by ascending ids."""
+        return self._deal().bounds
+
+    def by_state(self) -> EntryBatch:
+        """Return the entries sorted by state; those of one state keep their order."""
+        dealt = self._deal()
+        return self if dealt.rows is None else self._with(dealt.rows)
 
     def of_state(self, state_id: int) -> EntryBatch:
         """Return the entries of one state."""
-        chosen = self._runs().select(state_id)
-        if not isinstance(chosen, list):
-            return self.take(chosen)
-        return self._each(
-            lambda column: column[chosen[0]] if len(chosen) == 1 else np.concatenate([column[run] for run in chosen])
-        )
+        dealt = self._deal()
+        low, high = dealt.bounds.get(state_id, (0, 0))
+        return self._with([column[low:high] for column in dealt.rows or self.rows()])
 
-    def _runs(self) -> _StateRuns:
-        found = self._by_state
+    def of_states(self, state_ids: Sequence[int]) -> EntryBatch:
+        """Return the entries of several states, one state after another."""
+        dealt = self._deal()
+        spans = [dealt.bounds[state] for state in state_ids if state in dealt.bounds]
+        if all(previous[1] == following[0] for previous, following in pairwise(spans)):
+            low, high = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+            return self._with([column[low:high] for column in dealt.rows or self.rows()])
+        columns = dealt.rows or self.rows()
+        return self._with([np.concatenate([column[low:high] for low, high in spans]) for column in columns])
+
+    def _deal(self) -> _DealtRows:
+        found = self._dealt
         if found is None:
-            found = _StateRuns.of(self.state)
-            object.__setattr__(self, "_by_state", found)
+            found = _DealtRows.of(self.rows())
+            object.__setattr__(self, "_dealt", found)
         return found
 
-    def take(self, index: npt.NDArray[np.int64]) -> EntryBatch:
+    def take(self, index: Int64s | slice) -> EntryBatch:
         """Return the entries at these indexes."""
-        return self._each(lambda column: column[index])
+        return self._with([column[index] for column in self.rows()])
 
-    def _each(self, selected: Callable[[Int64s], Int64s]) -> EntryBatch:
-        return replace(
-            self,
-            state=selected(self.state),
-            group=selected(self.group),
-            key=selected(self.key),
-            key_end=selected(self.key_end),
-            value=selected(self.value),
-            value_end=selected(self.value_end),
-        )
+    def rows(self) -> Rows:
+        """Return the columns."""
+        return Rows(self.state, self.group, self.key, self.key_end, self.value, self.value_end)
+
+    def _with(self, columns: Sequence[Int64s]) -> EntryBatch:
+        """Return a batch over the same bytes with other entries."""
+        state, group, key, key_end, value, value_end = columns
+        return replace(self, state=state, group=group, key=key, key_end=key_end, value=value, value_end=value_end)
 
     def span(self, first: int, stop: int) -> EntryBatch:
         """Return entries ``first .. stop`` over a copy of their bytes."""
@@ -129,54 +135,29 @@ class EntryBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class _StateRuns:
-    """Where the entries of each state are in a batch, found once for all states.
+class _DealtRows:
+    """The entries of a batch, dealt to their states once for all states.
 
     Attributes
     ----------
     bounds
-        Start and end of each state in ``runs`` or ``order``, by ascending ids.
-    runs
-        Runs of consecutive entries, sorted by state, if they are long; otherwise ``None``.
-    order
-        The indexes of the entries, sorted by state, if the runs are short; otherwise ``None``.
+        Start and end of each state, by ascending ids.
+    rows
+        The entries, state by state; ``None`` if those of the batch already are.
     """
 
     bounds: dict[int, tuple[int, int]]
-    runs: list[slice] | None
-    order: Int64s | None
+    rows: Rows | None
 
     @classmethod
-    def of(cls, state: Int64s) -> _StateRuns:
-        """Find the entries of each state."""
-        edges = np.flatnonzero(state[1:] != state[:-1]) + 1
-        starts = np.concatenate((np.zeros(min(1, len(state)), dtype=np.int64), edges))
-        if len(starts) * _LEAST_RUN > len(state):
-            order = _sort(state)
-            return cls(_bounds(state[order]), None, order)
-        order = _sort(state[starts])
-        runs = map(slice, starts[order].tolist(), np.append(edges, len(state))[order].tolist())
-        return cls(_bounds(state[starts[order]]), list(runs), None)
-
-    def select(self, state_id: int) -> Int64s | list[slice]:
-        """Return the indexes of a state's entries, or slices of them if they are in long runs."""
-        low, high = self.bounds.get(state_id, (0, 0))
-        if self.runs is not None:
-            return self.runs[low:high] or np.empty(0, dtype=np.int64)
-        assert self.order is not None
-        return self.order[low:high]
-
-
-def _sort(state: Int64s) -> Int64s:
-    """Return the indexes that sort states, equal ones in their order. Ids of 16 bits are sorted in linear time."""
-    small = bool(len(state)) and int(state.min()) >= 0 and int(state.max()) < 1 << 16
-    return np.argsort(state.astype(np.uint16) if small else state, kind="stable")
-
-
-def _bounds(ascending: Int64s) -> dict[int, tuple[int, int]]:
-    """Return where each distinct value begins and ends."""
-    states, starts = np.unique(ascending, return_index=True)
-    return dict(zip(states.tolist(), pairwise([*starts.tolist(), len(ascending)]), strict=True))
+    def of(cls, rows: Rows) -> _DealtRows:
+        """Deal entries."""
+        starts = np.zeros(int(rows.state.max(initial=-1)) + 2, dtype=np.int64)
+        dealt = Rows(*(np.empty(len(rows.state), dtype=np.int64) for _ in rows))
+        ascending = deal_rows(rows.state, rows, starts, np.empty_like(starts), dealt)
+        states = np.flatnonzero(starts[1:] > starts[:-1])
+        bounds = zip(starts[states].tolist(), starts[states + 1].tolist(), strict=True)
+        return cls(dict(zip(states.tolist(), bounds, strict=True)), None if ascending else dealt)
 
 
 def stack(batches: Sequence[EntryBatch]) -> tuple[list[int], dict[str, Any]]:
