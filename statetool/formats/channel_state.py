@@ -265,32 +265,49 @@ def _plausible(length: int, tag: int | None) -> bool:
 
 
 def _first_record(data: bytes, side: Side, fits: Callable[[bytes], bool]) -> int:
-    """Return the start of the first record: 0, or for an output possibly the position after the end of a cut record."""
-    if side == "input" or _reads_from(data, 0, fits) is not False:
+    """Return the start of the first record: 0, or for an output possibly the position after the end of a cut record.
+
+    A record may be cut inside its length. What is left of it then looks like the length of another record, up to one with more bytes than
+    the channel has. So a start that is proved counts more than an earlier one that is only possible.
+    """
+    if side == "input":
         return 0
-    for cut in range(1, min(len(data), _MOST_CUT_BYTES)):
-        if _reads_from(data, cut, fits):
+    possible: list[int] = []
+    for cut in range(min(len(data), _MOST_CUT_BYTES)):
+        found = _probe(data, cut, fits)
+        if found is not None and found.is_proved:
             return cut
-    return len(data)  # the end of one record, longer than all the data here
+        if found is not None and (found.elements or cut == 0):
+            possible.append(cut)
+    # Otherwise, it is the end of one record, longer than all the data here.
+    return possible[0] if possible else len(data)
 
 
-def _reads_from(data: bytes, at: int, fits: Callable[[bytes], bool]) -> bool | None:
-    """Return True if records start at ``at``; ``None`` if no complete record follows to decide by."""
-    readable = 0
-    while at < len(data) and readable < _PROBED_ELEMENTS:
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """Number of complete elements from a position on. They are proved if there are many, or if the last one ends with the data."""
+
+    elements: int
+    is_proved: bool
+
+
+def _probe(data: bytes, at: int, fits: Callable[[bytes], bool]) -> _Probe | None:
+    """Return how many stream elements start at ``at``, one after another; ``None`` if other bytes follow."""
+    elements = 0
+    while at < len(data) and elements < _PROBED_ELEMENTS:
         length = int.from_bytes(data[at : at + _LENGTH_BYTES], "big", signed=True)
         start, stop = at + _LENGTH_BYTES, at + _LENGTH_BYTES + length
         if len(data) - at < _LENGTH_BYTES:
-            break
+            return _Probe(elements, is_proved=False)
         if not _plausible(length, data[start] if start < len(data) else None):
-            return False
+            return None
         if stop > len(data):
-            break
+            return _Probe(elements, is_proved=False)
         if not fits(data[start:stop]):
-            return False
-        readable += 1
+            return None
+        elements += 1
         at = stop
-    return True if readable else None
+    return _Probe(elements, is_proved=True)
 
 
 __all__ = [

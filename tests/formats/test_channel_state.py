@@ -91,6 +91,29 @@ def test_records_come_out_as_they_were_cut(
     assert (row.elements, row.cut_bytes, row.size_bytes) == (len(values), stop - len(framed(values)), stop)
 
 
+@pytest.mark.parametrize("count", [2, 3, 100])
+@pytest.mark.parametrize("first", [record("abc"), b"\0" + number(-(1 << 63), 8) + number(5465, 8), record("z" * 70, 5)])
+def test_an_output_may_start_anywhere_in_a_record(first: bytes, count: int) -> None:
+    """Also inside the length of the record: the rest of it then looks like the length of a very long one."""
+    sent = [first, *(b"\0" + number(-(1 << 63), 8) + number(5465 + i, 8) for i in range(1, count))]
+    whole = framed(sent)
+    for start in range(len(first) + 5):
+        stream, offsets = stream_of(cut(whole[start:], [50]))
+        channel = Channel(side="output", subtask=0, gate=0, channel=0, offsets=offsets, stream=stream)
+        row = in_flight_row(channel, "op")
+        expected = (count - 1, len(first) + 4 - start) if start else (count, 0)
+        assert (row.elements, row.cut_bytes) == expected, start
+
+
+def test_an_output_may_start_with_a_record_that_is_longer_than_its_data() -> None:
+    whole = framed([record("a\0\0\0\1b" * 50)])
+    for stop in range(1, len(whole)):
+        stream, offsets = stream_of([whole[:stop]])
+        channel = Channel(side="output", subtask=0, gate=0, channel=0, offsets=offsets, stream=stream)
+        row = in_flight_row(channel, "op")
+        assert (row.elements, row.cut_bytes) == (0, stop)
+
+
 def snapshot(folder: Path, side: Side, buffers: Sequence[bytes]) -> statetool.Operator:
     stream, offsets = stream_of(buffers)
     handle = ChannelHandle(
