@@ -26,6 +26,7 @@ from statetool.hashing.key_hash import key_groups
 from statetool.hashing.keys import KeyHasher, decode_key
 from statetool.hashing.possible_keys import nulls_among
 from statetool.io.cursor import Cursor
+from statetool.serializers.base import Serializer
 from statetool.serializers.value_ends import find_ends
 from statetool.tables.keyed import KeyedTable
 from statetool.tables.splits import ElementSplit
@@ -228,7 +229,7 @@ class EntryCheck:
             error = error.at(offset=int(entry.key[0]))
         if error.where.file is None:
             error = entry.locate(error)
-        decodable = meta.kind != "timers" and decodes_plainly(StateLayout(meta), entry)
+        decodable = meta.kind != "timers" and decodes_plainly(self.header.key, meta, entry)
         if decodable:
             error.message = not_shown(error.message)
         self.add(error, state=meta.name, severity="note" if decodable else "error")
@@ -298,13 +299,25 @@ class EntryCheck:
             )
 
 
-def decodes_plainly(shape: StateLayout, entry: EntryBatch) -> bool:
-    """Return True if the value of one entry decodes to its last byte by its serializer's ``decode``."""
-    c = Cursor(entry.data.data, int(entry.value[0]), int(entry.value_end[0]))
-    element = shape.packed or shape.element
+def decodes_plainly(key: Serializer, meta: StateMetaInfo, entry: EntryBatch) -> bool:
+    """Return True if the parts of one entry's key and its value decode to their last byte by the ``decode`` of their serializers."""
+    shape = StateLayout(meta)
+    data = entry.data.data
     try:
+        keys = split_keys(entry, key, meta)
+        parts = [(key, keys.key, keys.key_end), (meta.namespace, keys.namespace, keys.namespace_end)]
+        if meta.kind == "map":
+            parts.append((shape.user_key, keys.user_key, entry.key_end))
+        for serializer, start, end in parts:
+            c = Cursor(data, int(start[0]), int(end[0]))
+            if serializer is not None:
+                serializer.decode(c)
+            if c.left:
+                return False
+        c = Cursor(data, int(entry.value[0]), int(entry.value_end[0]))
         if shape.kind == "map" and shape.user_key is not None and c.bool():
             return True
+        element = shape.packed or shape.element
         element.decode(c)
         while shape.kind == "list" and not shape.framed_bytes and c.left:
             if c.u1() != 0x2C:

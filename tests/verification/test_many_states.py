@@ -100,8 +100,10 @@ def rows_of_keys(found: Statistics) -> Sequence[LargestRow]:
         (lambda e: (e[0], e[1], e[2], e[3][:-1]), "goes beyond the end of its frame"),
         (lambda e: (e[0], e[1], e[2], e[3] + b"\0"), "1 bytes follow a value"),
         (lambda e: (e[0], (e[1] + 1) % 128, e[2], e[3]), "its hash code belongs to"),
+        (lambda e: (e[0], e[1], e[2] + b"\7", e[3]), "1 bytes follow key and namespace"),
+        (lambda e: (e[0], e[1], e[2][:-2], e[3]), "goes beyond the end of its frame"),
     ],
-    ids=["short", "long", "key group"],
+    ids=["short", "long", "key group", "long key", "short key"],
 )
 def test_a_damaged_entry_of_one_state_is_named(
     tmp_path: Path, damage: Callable[[tuple[str, int, bytes, bytes]], tuple[str, int, bytes, bytes]], words: str
