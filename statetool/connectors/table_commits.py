@@ -137,8 +137,8 @@ def _outcome(pending: PendingCommit, commits: _Commits | None) -> tuple[Outcome,
     if commits.elsewhere is not None and pending.checkpoint_id <= commits.elsewhere:
         return (
             "may_double",
-            "another operator of the job has committed this id: if the uid of the sink was changed, a restore fails or commits it again "
-            "(drop it with statetool sinks forget)",
+            "another operator of the job has committed this id or a later one. If it was this sink under another uid, a restore fails or commits "
+            "the id again: drop it with statetool sinks forget. If the job has another sink to this table, a restore commits the id, so keep it",
         )
     if commits.highest is None and not commits.lost:
         return "will_commit", "the table has no commit of this sink"
