@@ -316,7 +316,7 @@ def decodes_plainly(key: Serializer, meta: StateMetaInfo, entry: EntryBatch) -> 
                 return False
         c = Cursor(data, int(entry.value[0]), int(entry.value_end[0]))
         if shape.kind == "map" and shape.user_key is not None and c.bool():
-            return True
+            return c.left == 0
         element = shape.packed or shape.element
         element.decode(c)
         while shape.kind == "list" and not shape.framed_bytes and c.left:
