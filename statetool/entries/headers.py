@@ -15,6 +15,8 @@ from statetool.types.declared import TypeContext
 
 def header_bytes(stream: Stream, size: int) -> bytes:
     """Return the first bytes of a stream."""
+    if stream.inline is not None and len(stream.inline) == stream.size_bytes <= size:
+        return stream.inline  # many subtasks share it
     with stream.open() as f:
         return bytes(f.read_kept(0, min(size, stream.size_bytes)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -41,12 +42,17 @@ from statetool.formats.metadata.model import (
     subtask_handles,
 )
 from statetool.io.cursor import Cursor
+from statetool.io.garbage import collector_paused
 
 if TYPE_CHECKING:
     from statetool.formats.metadata.columns import ReferenceColumns, SubtaskScanner
 
 T = TypeVar("T")
 _MAX_DEPTH = 8
+_TEXT: Final = struct.Struct(">H")
+#: Of a file handle: its tag, its size, and the length of its path.
+_FILE: Final = struct.Struct(">BqH")
+_FILE_TAG: Final = 2
 #: Bytes of metadata from which on a kernel takes less time than the parser of objects: if it only has to be loaded, and if it has to be
 #: compiled.
 _ENOUGH_TO_LOAD: Final = 16 << 20
@@ -115,6 +121,7 @@ def columns_pay_off(size_bytes: int) -> bool:
     return budget != jit.EVERYTHING
 
 
+@collector_paused()
 def _parse(data: bytes, file: str | None, *, keep_handles: bool, in_columns: bool) -> FileReferences:
     def read(*, changelog_of_1_14: bool) -> FileReferences:
         reader = _Reader(data, changelog_of_1_14, keep_handles=keep_handles, in_columns=in_columns)
@@ -140,7 +147,10 @@ class _Reader:
 
     def __init__(self, data: bytes, changelog_of_1_14: bool, *, keep_handles: bool, in_columns: bool) -> None:
         self.c = Cursor(data)
+        self.data = data
         self.version = 0
+        #: The last inline state. The headers of subtasks are equal, and become one object.
+        self.last_inline = b""
         self.changelog_of_1_14 = changelog_of_1_14
         self.keep_handles = keep_handles
         self.parts: list[ReferenceColumns | FileReference] = []
@@ -330,6 +340,9 @@ class _Reader:
             case 1:
                 name = c.utf()
                 data = c.bytes4("inline state")
+                if data == self.last_inline:
+                    data = self.last_inline
+                self.last_inline = data
                 return ByteStreamHandle(name=name, data=data, position=c.pos - len(data))
             case 2:
                 return FileHandle(size_bytes=self.size(), path=c.utf())
@@ -401,10 +414,30 @@ class _Reader:
             count=n,
             checkpointed_size=c.i8() if tag == 11 else None,
             meta=self.stream(),
-            shared=self.several("shared files", 3, self.named_stream),
-            private=self.several("private files", 3, self.named_stream),
+            shared=self.named_streams("shared files"),
+            private=self.named_streams("private files"),
             handle_id=c.utf() if tag == 11 else None,
         )
+
+    def named_streams(self, what: str) -> tuple[tuple[str, StreamHandle], ...]:
+        """Read a count and that many names with streams. There can be millions of them, so files are read in one loop."""
+        c, data = self.c, self.data
+        streams: list[tuple[str, StreamHandle]] = []
+        for _ in range(c.count(what, at_least=3)):
+            name = c.pos + _TEXT.size
+            try:
+                tag = name + _TEXT.unpack_from(data, c.pos)[0]
+                kind, size, length = _FILE.unpack_from(data, tag)
+                path = tag + _FILE.size
+                if kind == _FILE_TAG and size >= 0 and path + length <= c.end:
+                    handle = FileHandle(size_bytes=size, path=data[path : path + length].decode("ascii"))
+                    streams.append((data[name:tag].decode("ascii"), handle))
+                    c.pos = path + length
+                    continue
+            except (struct.error, UnicodeDecodeError):
+                pass
+            streams.append(self.named_stream())
+        return tuple(streams)
 
     def named_stream(self) -> tuple[str, StreamHandle]:
         return self.c.utf(), self.stream()
