@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from statetool.cluster.paths import resolve_directory
 from statetool.errors import SnapshotNotFoundError, StatetoolError, several
 from statetool.formats.metadata import SnapshotMetadata
-from statetool.formats.metadata.handles import FileHandle, RelativeFileHandle, SegmentHandle
+from statetool.formats.metadata.handles import FileHandle, FileReference, RelativeFileHandle, SegmentHandle
 from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.io import files
 from statetool.io.deletion import MOST_EMPTY_LISTINGS, grace_end, is_deleted
+from statetool.io.garbage import collector_paused
 from statetool.io.listing import FoundFile, list_files, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.locate import METADATA_NAME, Locator
 
 if TYPE_CHECKING:
     from statetool.directories.file_index import FileIndex
+    from statetool.formats.metadata.columns import ReferenceColumns
 
 CHECKPOINT: Final = re.compile(r"chk-[0-9]+")
 SAVEPOINT: Final = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
@@ -117,7 +119,8 @@ class Survey:
     snapshots: list[FoundSnapshot] = field(default_factory=list)
     #: Results of :meth:`find` by URI: checkpoints of one job reference the same files many times.
     _asked: dict[str, FoundFile | None] = field(default_factory=dict)
-    _file_index: FileIndex | None = None
+    #: The metadata files and the directories with files, which are found once: there may be 200,000 files.
+    _found: tuple[list[FoundFile], frozenset[str]] | None = None
 
     def find(self, uri: str) -> FoundFile | None:
         """Return a file, or ``None`` if it does not exist. The file system is queried only for files outside of the directories."""
@@ -134,20 +137,20 @@ class Survey:
 
     def file_index(self) -> FileIndex | None:
         """Return an index of the files for columns of references; ``None`` if there is too little metadata for it."""
-        if self._file_index is None and columns_pay_off(sum(file.size_bytes for file in self.metadata_files())):
-            from statetool.directories.file_index import FileIndex  # a small directory needs no NumPy
+        if not columns_pay_off(sum(file.size_bytes for file in self.metadata_files())):
+            return None
+        from statetool.directories.file_index import FileIndex  # a small directory needs no NumPy
 
-            self._file_index = FileIndex(list(self.files.values()))
-        return self._file_index
+        return FileIndex(list(self.files.values()))
 
     def metadata_files(self) -> list[FoundFile]:
         """Return the metadata files of the snapshots."""
-        return [file for uri, file in self.files.items() if uri.endswith(f"/{METADATA_NAME}")]
+        return self._metadata_and_folders()[0]
 
     def directories(self) -> set[str]:
         """Return the directories with metadata, and those that are named like a snapshot but have no metadata."""
         snapshots = {files.parent(file.uri) for file in self.metadata_files()}
-        for above in {files.parent(uri) for uri in self.files}:
+        for above in self._metadata_and_folders()[1]:
             root = next(r for r in self.roots if f"{above}/".startswith(f"{r.rstrip('/')}/"))
             names = above[len(root) :].strip("/").split("/")
             for i, name in enumerate(names):
@@ -163,6 +166,14 @@ class Survey:
             CHECKPOINT.fullmatch(_name(directory)) and files.parent(directory) not in jobs
             for directory in self.directories() - complete
         )
+
+    def _metadata_and_folders(self) -> tuple[list[FoundFile], frozenset[str]]:
+        if self._found is None:
+            suffix = f"/{METADATA_NAME}"
+            metadata = [file for uri, file in self.files.items() if uri.endswith(suffix)]
+            starts_of_names = {uri[: uri.rfind("/") + 2] for uri in self.files}
+            self._found = metadata, frozenset(map(files.parent, starts_of_names))
+        return self._found
 
     def _look(self, place: str) -> FoundFile | None:
         if place in self.files or self.is_listed(place):
@@ -189,8 +200,7 @@ def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) ->
     for _ in range(MOST_LISTINGS):
         tree = list_tree(roots)
         directories = sorted(tree.directories())
-        tree.file_index()  # before threads need it
-        read = partial(read_snapshot, tree, rebase=rebase)
+        read = partial(read_snapshot, tree, rebase=rebase, index=tree.file_index())
         found = (
             [read(d) for d in directories]
             if all(map(files.is_local, roots))
@@ -213,7 +223,9 @@ def list_tree(roots: Iterable[str]) -> Survey:
                 f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
             )
     for _ in range(MOST_EMPTY_LISTINGS):
-        tree = Survey(tuple(files.canonical(r) for r in roots), {f.uri: f for root in roots for f in list_files(root)})
+        with collector_paused():
+            listed = {f.uri: f for root in roots for f in list_files(root)}
+        tree = Survey(tuple(files.canonical(r) for r in roots), listed)
         if not tree.may_have_missed():
             break
     return tree
@@ -228,8 +240,16 @@ def job_of(directory: str) -> str:
     return above if JOB.fullmatch(above) else ""
 
 
-def read_snapshot(tree: Survey, directory: str, *, rebase: tuple[tuple[str, str], ...]) -> FoundSnapshot:
-    """Read the metadata of a snapshot and look for its files in the listing."""
+def read_snapshot(
+    tree: Survey, directory: str, *, rebase: tuple[tuple[str, str], ...], index: FileIndex | None = None
+) -> FoundSnapshot:
+    """Read the metadata of a snapshot and look for its files in the listing.
+
+    Parameters
+    ----------
+    index
+        Index of the listed files (see :meth:`Survey.file_index`), which saves time if many snapshots are read.
+    """
     file = tree.files.get(files.canonical(files.join(directory, METADATA_NAME)))
     if file is None:
         return FoundSnapshot(
@@ -240,10 +260,9 @@ def read_snapshot(tree: Survey, directory: str, *, rebase: tuple[tuple[str, str]
             problem=f"no {METADATA_NAME}: it is still being written, or was given up",
         )
     try:
-        index = tree.file_index()
         references = parse_references(files.read_whole(file.uri), file=file.uri, in_columns=index is not None)
         needs = Needs(tree, Locator(file.uri, rebase, lambda uri: tree.find(uri) is not None))
-        for part in references.parts:
+        for part in needs.add_listed(references.parts):
             if isinstance(part, tuple):
                 needs.add(*part)
             else:
@@ -293,6 +312,28 @@ class Needs:
             self.add_found(file, start, start + (file.size_bytes if is_log else stream.size_bytes))
         if name != stream.path and _name(name) != _name(stream.path):
             self.other_names.add(_name(stream.path))
+
+    def add_listed(
+        self, parts: Iterable[ReferenceColumns | FileReference]
+    ) -> Iterator[ReferenceColumns | FileReference]:
+        """Add each file that is listed by its path, and yield the references that take more: columns, segments, changelogs, and files that
+        were not found, are too short, or were added already.
+        """
+        listed, ranges = self.tree.files, self.ranges
+        for part in parts:
+            if isinstance(part, tuple) and isinstance(part[0], FileHandle) and not part[1]:
+                path, size = part[0].path, part[0].size_bytes
+                file = listed.get(path)
+                if (
+                    file is not None
+                    and file.size_bytes >= size
+                    and path not in ranges
+                    and self.locator.tries_paths_first
+                ):
+                    # The size of a file is one number for all snapshots.
+                    ranges[file.uri] = file.size_bytes if file.size_bytes == size else size
+                    continue
+            yield part
 
     def add_found(self, file: FoundFile, start: int, end: int) -> None:
         """Add a range of a file."""

@@ -19,4 +19,8 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            if not gc.get_freeze_count():
+                # Both together move all objects to the oldest generation. Otherwise each younger one would be collected with them first.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from operator import attrgetter
 from typing import Any, Final
 
 from statetool.errors import SnapshotNotFoundError, StatetoolError
@@ -97,7 +98,7 @@ def _listing(root: str) -> Iterator[None]:
 
 def _local_files(root: str) -> Iterator[FoundFile]:
     with os.scandir(root) as entries:
-        for entry in sorted(entries, key=lambda e: e.name):
+        for entry in sorted(entries, key=attrgetter("name")):
             if entry.name == TRASH_NAME:
                 continue
             if entry.is_dir(follow_symlinks=False):

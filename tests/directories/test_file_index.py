@@ -21,7 +21,7 @@ def surveyed(root: Path, *, columns: bool) -> list[FoundSnapshot]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(survey, "columns_pay_off", lambda size_bytes: columns)
         found = survey.survey([str(root)])
-        assert (found._file_index is not None) == columns
+        assert (found.file_index() is not None) == columns
         return found.snapshots
 
 

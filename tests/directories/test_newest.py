@@ -10,6 +10,8 @@ import pytest
 from statetool.directories.snapshots import list_snapshots, newest_snapshot
 from statetool.directories.survey import read_snapshot
 from statetool.formats.metadata.reader import parse_references
+from statetool.io import listing
+from statetool.io.listing import FoundFile
 from tests.support.snapshots.large import FILES_OF_SUBTASK, large_checkpoint
 from tests.support.snapshots.trees import random_tree
 
@@ -52,6 +54,33 @@ def test_only_the_newest_metadata_is_read_completely(tmp_path: Path, parsed: lis
     parsed.clear()
     assert newest_snapshot(str(tmp_path)) == str(tmp_path / "chk-4")
     assert parsed == [str(newest / "_metadata"), str(tmp_path / "chk-4" / "_metadata")]
+
+
+def test_the_kernels_are_not_loaded_for_one_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest metadata is parsed into objects for its operators, too, and that takes less time than to load the kernels."""
+
+    def refused(files: object) -> None:
+        raise AssertionError("an index of all files")
+
+    large_checkpoint(tmp_path, FILES_OF_SUBTASK, states=1)
+    monkeypatch.setattr("statetool.directories.survey.columns_pay_off", lambda size_bytes: True)
+    monkeypatch.setattr("statetool.directories.file_index.FileIndex", refused)
+    assert newest_snapshot(str(tmp_path)) == str(tmp_path / "chk-1")
+
+
+def test_each_file_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (1, 2, 3):
+        large_checkpoint(tmp_path, 2 * FILES_OF_SUBTASK, checkpoint_id=number, states=1)
+    looked_up: list[str] = []
+
+    def recorded(path: str) -> FoundFile | None:
+        looked_up.append(path)
+        return local_stat(path)
+
+    local_stat = listing._local_stat
+    monkeypatch.setattr(listing, "_local_stat", recorded)
+    assert newest_snapshot(str(tmp_path)) == str(tmp_path / "chk-3")
+    assert len(looked_up) == len(set(looked_up)) == 3 + 2 * FILES_OF_SUBTASK
 
 
 def test_a_snapshot_that_is_deleted_meanwhile_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

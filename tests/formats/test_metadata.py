@@ -9,8 +9,13 @@ import pytest
 from statetool.errors import EncodeError, FormatError, StatetoolError, UnsupportedError
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata, write_metadata
 from statetool.formats.metadata.handles import (
+    ByteStreamHandle,
     ChangelogHandle,
     ChangesHandle,
+    FileHandle,
+    IncrementalHandle,
+    RelativeFileHandle,
+    StreamHandle,
 )
 from statetool.io.cursor import Cursor
 from tests.support.snapshots.every_handle import NULL_PROPERTIES, everything
@@ -127,3 +132,61 @@ def test_numbered_items_are_read_or_stepped_over() -> None:
         assert negative.value.where.offset == 12
         with pytest.raises(FormatError, match="expected 11 more bytes of change, only 10 are left"):
             Cursor(data.replace(b"\0\0\0\2ab", b"\0\0\0\x0bab")).numbered("change", keep=keep)
+
+
+@pytest.mark.parametrize("name", ["000012.sst", "ü", "a\0b", ""])
+@pytest.mark.parametrize(
+    "stream",
+    [
+        FileHandle(size_bytes=7, path="/a"),
+        FileHandle(size_bytes=7, path="/ü\0"),
+        FileHandle(size_bytes=0, path=""),
+        RelativeFileHandle(size_bytes=7, path="a"),
+        ByteStreamHandle(name="b", data=b"abc"),
+        None,
+    ],
+)
+def test_named_files_are_read_in_one_loop(name: str, stream: StreamHandle) -> None:
+    """The loop reads plain file handles, and leaves other streams and characters to the general parser."""
+    first = FileHandle(size_bytes=1, path="/first")
+    handle = IncrementalHandle(
+        tag=5,
+        checkpoint_id=1,
+        backend_id="b",
+        start=0,
+        count=1,
+        meta=first,
+        shared=((name, stream), ("2", first)),
+        private=(),
+    )
+    metadata = SnapshotMetadata(version=3, checkpoint_id=1, operators=(_operator(handle),))
+    data = write_metadata(metadata)
+    (subtask,) = parse_metadata(data).operators[0].subtasks
+    assert isinstance(subtask.managed_keyed, IncrementalHandle)
+    (found_name, found), *_ = subtask.managed_keyed.shared
+    assert found_name == name
+    assert found == (replace(stream, position=found.position) if isinstance(found, ByteStreamHandle) else stream)
+    for length in range(len(data)):
+        with pytest.raises(FormatError):
+            parse_metadata(data[:length])
+
+
+def test_equal_inline_state_is_one_object() -> None:
+    handles = [ByteStreamHandle(name=f"n{i}", data=b"header" * 1000) for i in range(2)]
+    ends = [
+        IncrementalHandle(tag=5, checkpoint_id=1, backend_id="b", start=i, count=1, meta=handle, shared=(), private=())
+        for i, handle in enumerate(handles)
+    ]
+    metadata = SnapshotMetadata(version=3, checkpoint_id=1, operators=(_operator(*ends),))
+    first, second = (s.managed_keyed for s in parse_metadata(write_metadata(metadata)).operators[0].subtasks)
+    assert isinstance(first, IncrementalHandle)
+    assert isinstance(second, IncrementalHandle)
+    assert isinstance(first.meta, ByteStreamHandle)
+    assert isinstance(second.meta, ByteStreamHandle)
+    assert first.meta.data is second.meta.data
+    assert first.meta.position != second.meta.position
+
+
+def _operator(*handles: IncrementalHandle) -> OperatorState:
+    subtasks = tuple(SubtaskState(index=i, managed_keyed=handle) for i, handle in enumerate(handles))
+    return OperatorState(operator_id="00" * 16, parallelism=len(handles), max_parallelism=128, subtasks=subtasks)

@@ -225,7 +225,10 @@ def streams_of(handle: Handle) -> Iterator[ByteStreamHandle | FileHandle | Relat
         case IncrementalHandle(meta=meta, shared=shared, private=private):
             yield from streams_of(meta)
             for _, s in (*shared, *private):
-                yield from streams_of(s)
+                if isinstance(s, FileHandle):  # there can be millions, without a generator for each
+                    yield s
+                else:
+                    yield from streams_of(s)
         case ChangelogHandle(materialized=materialized, changes=changes):
             for h in (*materialized, *changes):
                 yield from streams_of(h)

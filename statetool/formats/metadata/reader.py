@@ -29,7 +29,6 @@ from statetool.formats.metadata.handles import (
     SegmentOperatorHandle,
     StatePartitions,
     StreamHandle,
-    file_streams,
 )
 from statetool.formats.metadata.model import (
     MAGIC,
@@ -39,7 +38,6 @@ from statetool.formats.metadata.model import (
     OperatorState,
     SnapshotMetadata,
     SubtaskState,
-    subtask_handles,
 )
 from statetool.io.cursor import Cursor
 from statetool.io.garbage import collector_paused
@@ -154,6 +152,8 @@ class _Reader:
         self.changelog_of_1_14 = changelog_of_1_14
         self.keep_handles = keep_handles
         self.parts: list[ReferenceColumns | FileReference] = []
+        #: Whether the streams that are read are those of a changelog.
+        self.in_log = False
         self.scanner: SubtaskScanner | None = None
         if in_columns:
             from statetool.formats.metadata.columns import SubtaskScanner  # a small file needs no NumPy
@@ -258,8 +258,6 @@ class _Reader:
             indexes.add(subtask.index)
             if self.keep_handles:
                 subtasks.append(subtask)
-            else:
-                self.parts += (s for handle in subtask_handles(subtask) for s in file_streams(handle))
         if len(indexes) != n:
             raise c.fail("a subtask has two states", pos=start)
         return OperatorState(
@@ -332,6 +330,12 @@ class _Reader:
         return n
 
     def stream(self, depth: int = 0) -> StreamHandle:
+        handle = self.any_stream(depth)
+        if not self.keep_handles and isinstance(handle, FileHandle | RelativeFileHandle | SegmentHandle):
+            self.parts.append((handle, self.in_log))
+        return handle
+
+    def any_stream(self, depth: int) -> StreamHandle:
         c = self.c
         tag = c.u1()
         match tag:
@@ -421,7 +425,7 @@ class _Reader:
 
     def named_streams(self, what: str) -> tuple[tuple[str, StreamHandle], ...]:
         """Read a count and that many names with streams. There can be millions of them, so files are read in one loop."""
-        c, data = self.c, self.data
+        c, data, parts, keep_handles = self.c, self.data, self.parts, self.keep_handles
         streams: list[tuple[str, StreamHandle]] = []
         for _ in range(c.count(what, at_least=3)):
             name = c.pos + _TEXT.size
@@ -431,7 +435,10 @@ class _Reader:
                 path = tag + _FILE.size
                 if kind == _FILE_TAG and size >= 0 and path + length <= c.end:
                     handle = FileHandle(size_bytes=size, path=data[path : path + length].decode("ascii"))
-                    streams.append((data[name:tag].decode("ascii"), handle))
+                    if keep_handles:
+                        streams.append((data[name:tag].decode("ascii"), handle))
+                    else:
+                        parts.append((handle, False))
                     c.pos = path + length
                     continue
             except (struct.error, UnicodeDecodeError):
@@ -477,11 +484,14 @@ class _Reader:
         c = self.c
         start, n = self.key_group_range()
         short = tag == 10 and self.changelog_of_1_14
+        self.in_log = True
+        streams = self.several("change files", 9, lambda: (c.i8(), self.stream()))
+        self.in_log = False
         return ChangesHandle(
             tag=tag,  # type: ignore[arg-type]
             start=start,
             count=n,
-            streams=self.several("change files", 9, lambda: (c.i8(), self.stream())),
+            streams=streams,
             state_size=c.i8(),
             checkpointed_size=None if short else c.i8(),
             handle_id=None if short else c.utf(),
