@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
+from typing import Final
 
 from statetool.entries.form import KeyedContext
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
@@ -12,6 +14,9 @@ from statetool.formats.subclasses import learn_header
 from statetool.io.cursor import Cursor
 from statetool.types.declared import TypeContext
 
+#: Bytes up to which tasks get a header that has been read, so that they do not open its file again.
+_CARRIED_BYTES: Final = 16 << 10
+
 
 def header_bytes(stream: Stream, size: int) -> bytes:
     """Return the first bytes of a stream."""
@@ -19,6 +24,17 @@ def header_bytes(stream: Stream, size: int) -> bytes:
         return stream.inline  # many subtasks share it
     with stream.open() as f:
         return bytes(f.read_kept(0, min(size, stream.size_bytes)))
+
+
+def header_stream(stream: Stream, raw: bytes) -> Stream:
+    """Return a stream that starts with a header, for tasks: the header itself if it is small, else the stream.
+
+    Parameters
+    ----------
+    raw
+        The header, which has been read.
+    """
+    return replace(stream, size_bytes=len(raw), inline=raw) if len(raw) <= _CARRIED_BYTES else stream
 
 
 def header_of_task(raw: bytes, base: int, context: KeyedContext) -> KeyedHeader:

@@ -24,7 +24,7 @@ from statetool.entries.form import (
     StoredState,
     error_context,
 )
-from statetool.entries.headers import header_bytes, header_of_task
+from statetool.entries.headers import header_bytes, header_of_task, header_stream
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.ranges import KeyGroupRange, adjacent, batches_of, even_batches_of, offset_ranges
@@ -143,6 +143,7 @@ class StoredStream(StoredState):
             context=context,
             subtask=self.place.subtask,
             stream=self.stream,
+            header_of=header_stream(self.stream, self._raw),
             header_size=self.header_size,
             ranges=ranges,
             heap=heap,
@@ -183,11 +184,12 @@ class StoredStream(StoredState):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSource:
-    """Some key groups of one stream; ``heap``: in the layout of the heap backend."""
+    """Some key groups of one stream; ``heap``: in the layout of the heap backend. The header is at the start of ``header_of``."""
 
     context: KeyedContext
     subtask: int
     stream: Stream
+    header_of: Stream
     header_size: int
     ranges: tuple[KeyGroupRange, ...]
     heap: bool
@@ -209,18 +211,19 @@ class StreamSource:
 
     def header(self) -> KeyedHeader:
         with error_context(self):
-            return header_of_task(header_bytes(self.stream, self.header_size), self.stream.start, self.context)
+            return header_of_task(header_bytes(self.header_of, self.header_size), self.stream.start, self.context)
 
     def begin(self, request: EntryRequest) -> bool:
         first = () if self.stream.is_small else first_requests(self._runs())
-        begin([(self.stream, 0, self.header_size), *((self.stream, at, length) for at, length in first)])
+        begin([(self.header_of, 0, self.header_size), *((self.stream, at, length) for at, length in first)])
         return True
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         from statetool.entries.stream_reader import StreamReader
 
         with error_context(self), self._open(request) as f:
-            header = header_of_task(bytes(f.read_kept(0, self.header_size)), self.stream.start, self.context)
+            raw = self.header_of.inline or bytes(f.read_kept(0, self.header_size))
+            header = header_of_task(raw, self.stream.start, self.context)
             reader = StreamReader(f, header, heap=self.heap, prefix=self.context.prefix, request=request)
             yield from reader.batches(self.ranges)
 

@@ -189,7 +189,9 @@ class Locator:
         return self._known[path]
 
     def _search(self, path: str) -> str:
-        tried = [*rebase_path(path, self.rebase), *self._moved_along(path), path]
+        tried = [path]
+        if not self.tries_paths_first:
+            tried = [*rebase_path(path, self.rebase), *self._moved_along(path), path]
         for place in tried:
             if self.exists(place):
                 return place

@@ -14,6 +14,7 @@ from statetool.formats.keyed.database_estimate import DatabaseEstimate, FamilyEs
 from statetool.formats.keyed.database_files import OwnedDatabase
 from statetool.formats.metadata.handles import ByteStreamHandle, streams_of
 from statetool.formats.metadata.model import operator_handles
+from statetool.io.garbage import collector_paused
 from statetool.io.threads import in_threads
 from statetool.snapshot.operator import OperatorInventory
 from statetool.statistics.records import (
@@ -59,13 +60,14 @@ def estimate_of(operators: Sequence[OperatorInventory], each: Each = in_threads)
     FormatError
         Damaged bytes.
     """
-    plans = [_Plan(operator) for operator in operators]
+    with collector_paused():
+        plans = [_Plan(operator) for operator in operators]
     databases = [database for plan in plans for _, database in plan.databases]
     estimates = (e for of_task in each(estimate_databases, list(_tasks(databases))) for e in of_task)
     tables: dict[str, list[Any]] = {name: [] for name in ESTIMATES}
     for plan in plans:
-        for stored, _ in plan.databases:
-            plan.add_database(stored, next(estimates))
+        for stored, database in plan.databases:
+            plan.add_database(stored, database.key_groups, next(estimates))
         states = sorted(plan.state_rows(), key=lambda r: -(r.stored_bytes or r.size_bytes or 0))
         tables["operators"].append(plan.operator_row(states))
         tables["states"] += states
@@ -159,8 +161,8 @@ class _Plan:
                 FamilyEstimate(), _STREAM if known else _LOG, total if known and len(names) == 1 else None
             )
 
-    def add_database(self, stored: StoredState, estimate: DatabaseEstimate) -> None:
-        """Add the estimate of a subtask's database.
+    def add_database(self, stored: StoredState, own: range, estimate: DatabaseEstimate) -> None:
+        """Add the estimate of a subtask's database. ``own`` are the subtask's key groups.
 
         Raises
         ------
@@ -177,14 +179,13 @@ class _Plan:
             raise FormatError(f"the database has a column family {min(unknown)!r} that the header does not name").at(
                 operator=self.operator.label
             )
-        groups = [g.key_group for g in stored.key_groups()]
         for family, name in states.items():
             part = estimate.get(family)
             if part is None:
                 raise FormatError(f"the database lacks the column family {family!r}").at(operator=self.operator.label)
             self.totals["keyed", name].add(part, part.reason or _PROPERTIES, part.stored_bytes)
-            if part.files and groups:
-                self._add_range(stored, name, groups[0], groups[-1], part.stored_bytes, part)
+            if part.files and own:
+                self._add_range(stored, name, own[0], own[-1], part.stored_bytes, part)
 
     def _add_range(
         self,

@@ -47,6 +47,20 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def tasks(folder: Path, given: argparse.Namespace) -> Callable[[], object]:
     """Read a table of many splits, each with one row, by tasks."""
+    path = _small_files(folder, given)
+    operator = statetool.load(str(path), uids=["op"], spark=_session(), local_bytes=0)["op"]
+    assert len(operator.scan("s").splits) == given.splits
+    return lambda: operator.table("s").count()
+
+
+def stats(folder: Path, given: argparse.Namespace) -> Callable[[], object]:
+    """Measure a savepoint of many small files in this process."""
+    path = _small_files(folder, given)
+    return lambda: statetool.load(str(path)).stats()
+
+
+def _small_files(folder: Path, given: argparse.Namespace) -> Path:
+    """Return a savepoint of as many subtasks as splits, each with one entry."""
     path = folder / f"splits-{given.splits}"
     if not path.exists():
         path.mkdir()
@@ -56,9 +70,7 @@ def tasks(folder: Path, given: argparse.Namespace) -> Callable[[], object]:
         state = canonical.keyed("s", "value", LONG)
         subtasks = [canonical.Subtask(key=LONG, states=[state], entries=[("s", g, *entry)]) for g in groups]
         canonical.savepoint(path, subtasks, max_parallelism=_MAX_PARALLELISM)
-    operator = statetool.load(str(path), uids=["op"], spark=_session(), local_bytes=0)["op"]
-    assert len(operator.scan("s").splits) == given.splits
-    return lambda: operator.table("s").count()
+    return path
 
 
 def register(folder: Path, given: argparse.Namespace) -> Callable[[], object]:
@@ -93,6 +105,7 @@ def _worker_seconds() -> float:
 
 WORKS: Final[dict[str, Work]] = {
     "tasks": tasks,
+    "stats": stats,
     "register": register,
     "latest": partial(directory, command=["info", "--latest", "ROOT"]),
     "ls": partial(directory, command=["ls", "ROOT"]),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -38,6 +38,8 @@ PROPERTIES: Final = b"rocksdb.properties"
 INDEX_TYPE: Final = b"rocksdb.block.based.table.index.type"
 _TAG_BYTES: Final = 8
 _TAIL_BYTES: Final = 128 << 10
+#: Bytes up to which a local file is read at once when it is opened. To open it again takes longer.
+_WHOLE_BYTES: Final = 16 << 10
 #: The last bytes of a file; those of format version 0.
 MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
 OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
@@ -114,6 +116,9 @@ class SortedTable:
     """
 
     def __init__(self, stream: Stream) -> None:
+        if not stream.is_far and stream.size_bytes <= _WHOLE_BYTES:
+            with stream.open() as opened:
+                stream = replace(stream, inline=bytes(opened.read_at(0, stream.size_bytes)))
         self.stream = stream
         with stream.open() as opened:
             f = _Tail(opened)
