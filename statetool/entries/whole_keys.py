@@ -10,6 +10,7 @@ large they are.
 from __future__ import annotations
 
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from statetool.entries.selection import StateSelection
 from statetool.errors import FormatError
 from statetool.formats.keyed.canonical import LargeKeyGroup, StreamLayout, read_entries
 from statetool.formats.keyed.complete import complete_keys
-from statetool.formats.keyed.entries import EntryBatch, concat
+from statetool.formats.keyed.entries import EntryBatch, Int64s, drain
 from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
 from statetool.formats.stream import Stream
 from statetool.kernels.deal import LOOKED_UP, pack_groups
@@ -50,58 +51,69 @@ def merge_by_key(group: LargeKeyGroup, selection: StateSelection, *, memory_byte
         return None
     window = max(1, memory_bytes // (4 * max(1, len(sections))))
     runs = [_Run(group.windows(window, section=s), selection, s.state) for s in sections]
-    return (concat(batches) for batches in complete_keys(runs))
+    return map(drain, complete_keys(runs))
 
 
 class _Run:
-    """A :class:`~statetool.formats.keyed.complete.Run` of windows; ``batch`` has the entries that were read but not yet taken."""
+    """A :class:`~statetool.formats.keyed.complete.Run` of windows: a key may have many, and is taken without a copy of its windows."""
 
     def __init__(self, windows: Iterator[EntryBatch], selection: StateSelection, state: int) -> None:
         self._windows = windows
         self._selection = selection
         self._state = state
         self.ended = False
-        self.batch = next(windows)
-        self._split()
+        #: Entries that were read but not yet taken, with start and end of the key of each.
+        self._waiting: deque[tuple[EntryBatch, Int64s, Int64s]] = deque()
+        self._append(next(windows))
 
-    def _split(self) -> None:
-        entries, keys = self._selection.split(self.batch, self._state)
-        self._key, self._key_end = keys.key, keys.key_end
-        descending = descent(entries.data, self._key, self._key_end)
-        if descending:
+    def _append(self, batch: EntryBatch) -> None:
+        entries, keys = self._selection.split(batch, self._state)
+        descending = descent(entries.data, keys.key, keys.key_end)
+        key = bytes(entries.data[keys.key[0] : keys.key_end[0]])
+        if descending or (self._waiting and key < self.last):
             raise entries.locate(
                 FormatError("the keys of a state are not in order").at(
-                    offset=int(self._key[descending]), state=self._selection.metas[self._state].name
+                    offset=int(keys.key[descending]), state=self._selection.metas[self._state].name
                 )
             )
+        self._waiting.append((batch, keys.key, keys.key_end))
 
     @property
     def empty(self) -> bool:
-        return not len(self.batch)
+        return not self._waiting
 
     @property
     def last(self) -> bytes:
-        return bytes(self.batch.data[self._key[-1] : self._key_end[-1]])
+        batch, key, key_end = self._waiting[-1]
+        return bytes(batch.data[key[-1] : key_end[-1]])
 
     def below(self, bound: bytes | None) -> list[EntryBatch]:
-        n = len(self.batch)
-        if bound is not None:
-            wanted: npt.NDArray[np.uint8] = np.frombuffer(bound, dtype=np.uint8)
-            n = int(count_below(self.batch.data, self._key, self._key_end, wanted))
-        if n == 0:
-            return []
-        taken = self.batch.span(0, n)
-        self.batch = self.batch.take(np.arange(n, len(self.batch)))
-        self._key, self._key_end = self._key[n:], self._key_end[n:]
-        return [taken]
+        taken: list[EntryBatch] = []
+        while self._waiting:
+            batch, key, key_end = self._waiting[0]
+            n = len(batch)
+            if bound is not None:
+                wanted: npt.NDArray[np.uint8] = np.frombuffer(bound, dtype=np.uint8)
+                n = int(count_below(batch.data, key, key_end, wanted))
+            if n == 0:
+                break
+            self._waiting.popleft()
+            if n == len(batch):
+                taken.append(batch)
+                continue
+            taken.append(batch.span(0, n))
+            rest = batch.span(n, len(batch))
+            shift = int(batch.key[n] - rest.key[0])
+            self._waiting.appendleft((rest, key[n:] - shift, key_end[n:] - shift))
+            break
+        return taken
 
     def grow(self) -> None:
         following = next(self._windows, None)
         if following is None:
             self.ended = True
-            return
-        self.batch = concat([self.batch.span(0, len(self.batch)), following])
-        self._split()
+        else:
+            self._append(following)
 
 
 @dataclass(slots=True)

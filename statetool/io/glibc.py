@@ -41,3 +41,10 @@ def keep_freed_memory() -> None:
         mallopt(_M_TOP_PAD, _SPARED)
     if "MALLOC_ARENA_MAX" not in os.environ:
         mallopt(_M_ARENA_MAX, _ARENAS)
+
+
+def return_freed_memory() -> None:
+    """Return memory that :func:`keep_freed_memory` keeps to the system. Nothing happens with other C libraries."""
+    trim = None if is_plain("glibc") else getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import StatetoolError
+from statetool.io.glibc import return_freed_memory
+from statetool.kernels.arrays import frozen
 from statetool.kernels.walk import Rows, deal_rows
 
 E = TypeVar("E", bound=StatetoolError)
+#: Copied bytes after which their memory is returned to the system.
+_RETURNED_BYTES: Final = 64 << 20
 Int64s = npt.NDArray[np.int64]
 
 
@@ -173,14 +177,35 @@ def stack(batches: Sequence[EntryBatch]) -> tuple[list[int], dict[str, Any]]:
 
 def concat(batches: Sequence[EntryBatch]) -> EntryBatch:
     """Concatenate batches of one file over one buffer."""
+    return drain(list(batches))
+
+
+def drain(batches: list[EntryBatch]) -> EntryBatch:
+    """Concatenate batches as :func:`concat` does, and remove each from the list as soon as it was copied.
+
+    So memory holds the entries of a large key once, and not twice, if nothing else refers to the batches.
+    """
     if len(batches) == 1:
-        return batches[0]
-    starts, columns = stack(batches)
-    return EntryBatch(
-        **columns,
-        regions=tuple(r.moved(start + r.start, 0) for b, start in zip(batches, starts, strict=True) for r in b.regions),
-        file=batches[0].file,
-    )
+        return batches.pop()
+    file = batches[0].file
+    entries, size_bytes = sum(map(len, batches)), sum(len(b.data) for b in batches)
+    data = np.empty(size_bytes, dtype=np.uint8)
+    columns = Rows(*(np.empty(entries, dtype=np.int64) for _ in Rows._fields))
+    regions: list[Region] = []
+    at = first = freed = 0
+    batches.reverse()
+    while batches:
+        batch = batches.pop()
+        if at - freed > _RETURNED_BYTES:
+            return_freed_memory()
+            freed = at
+        stop = first + len(batch)
+        data[at : at + len(batch.data)] = batch.data
+        for name, column, part in zip(Rows._fields, columns, batch.rows(), strict=True):
+            np.add(part, 0 if name in ("state", "group") else at, out=column[first:stop])
+        regions += (r.moved(at + r.start, 0) for r in batch.regions)
+        at, first = at + len(batch.data), stop
+    return EntryBatch(data=frozen(data), **columns._asdict(), regions=tuple(regions), file=file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
