@@ -18,8 +18,8 @@ from tests.support.snapshots import canonical
 from tests.support.snapshots.build import LONG, STRING, map_of
 
 #: Entries of each key. All are in one key group.
-ENTRIES = {1: 3, 2: 60_000, 3: 1, 4: 40_000, 5: 2}
-MEMORY_BYTES = 4 << 18
+ENTRIES = {1: 3, 2: 12_000, 3: 1, 4: 8_000, 5: 2}
+MEMORY_BYTES = 1 << 18
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_each_window_is_split_once(source: KeyGroupReader, monkeypatch: pytest.M
 
 
 def test_batches_are_freed_while_they_are_copied(source: KeyGroupReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    windows = list(source.batches(EntryRequest(batch_bytes=1 << 18)))
+    windows = list(source.batches(EntryRequest(batch_bytes=1 << 16)))
     assert len(windows) > 5
     expected = contents(windows)
     assert contents([concat(windows)]) == expected
@@ -91,7 +91,7 @@ def test_batches_are_freed_while_they_are_copied(source: KeyGroupReader, monkeyp
 
 def test_positions_of_concatenated_batches(source: KeyGroupReader) -> None:
     """Each region has the place of its bytes in the file."""
-    windows = list(source.batches(EntryRequest(batch_bytes=1 << 18)))
+    windows = list(source.batches(EntryRequest(batch_bytes=1 << 16)))
     together = concat(windows)
     raw = Path(windows[0].file).read_bytes()
     assert [r.key_group for r in together.regions] == [0] * len(windows)

@@ -165,7 +165,9 @@ def test_named_files_are_read_in_one_loop(name: str, stream: StreamHandle) -> No
     assert isinstance(subtask.managed_keyed, IncrementalHandle)
     (found_name, found), *_ = subtask.managed_keyed.shared
     assert found_name == name
-    assert found == (replace(stream, position=found.position) if isinstance(found, ByteStreamHandle) else stream)
+    if isinstance(stream, ByteStreamHandle) and isinstance(found, ByteStreamHandle):
+        stream = replace(stream, position=found.position)
+    assert found == stream
     for length in range(len(data)):
         with pytest.raises(FormatError):
             parse_metadata(data[:length])

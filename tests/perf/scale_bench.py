@@ -24,10 +24,12 @@ import statetool
 from statetool.formats.key_groups import range_for
 from tests.perf.all import descendants, watched
 from tests.support.snapshots import canonical
-from tests.support.snapshots.build import LONG
+from tests.support.snapshots.build import LONG, STRING, map_of
 from tests.support.snapshots.large import large_checkpoint
 
 _MAX_PARALLELISM: Final = 32768
+#: Items of the map of a large key, with 128 bytes each.
+_ITEMS: Final = 3_450_000
 #: Prepares a work and returns the function to measure.
 Work: TypeAlias = Callable[[Path, argparse.Namespace], Callable[[], object]]
 
@@ -73,6 +75,26 @@ def _small_files(folder: Path, given: argparse.Namespace) -> Path:
     return path
 
 
+def large_key(folder: Path, given: argparse.Namespace) -> Callable[[], object]:
+    """Measure a savepoint of one key whose map has 440 MB."""
+    return lambda: statetool.load(str(_large_key(folder))).stats()
+
+
+def _large_key(folder: Path) -> Path:
+    """Return that savepoint; its entries are in memory while it is written."""
+    path = folder / "large-key"
+    if not path.exists():
+        path.mkdir()
+        key = canonical.serializer(LONG)
+        group, stored = canonical.group_of(key, 7, _MAX_PARALLELISM), canonical.encoded(key, 7)
+        value = b"\0\x65" + bytes(100)
+        items = (canonical.composite_key(stored, user_key=i.to_bytes(8, "big")) for i in range(_ITEMS))
+        state = canonical.keyed("m", "map", map_of(LONG, STRING))
+        subtask = canonical.Subtask(key=LONG, states=[state], entries=[("m", group, item, value) for item in items])
+        canonical.savepoint(path, [subtask], max_parallelism=_MAX_PARALLELISM)
+    return path
+
+
 def register(folder: Path, given: argparse.Namespace) -> Callable[[], object]:
     """Register the 24 views of a large checkpoint."""
     savepoint = statetool.load(str(_checkpoints(folder, given, 1) / "chk-1"), spark=_session())
@@ -106,6 +128,7 @@ def _worker_seconds() -> float:
 WORKS: Final[dict[str, Work]] = {
     "tasks": tasks,
     "stats": stats,
+    "large-key": large_key,
     "register": register,
     "latest": partial(directory, command=["info", "--latest", "ROOT"]),
     "ls": partial(directory, command=["ls", "ROOT"]),
@@ -135,6 +158,8 @@ def main() -> None:
         print(json.dumps({"cpu": seen["cpu"], "workers": workers, "mb": max(own.ru_maxrss, children.ru_maxrss) >> 10}))
         return
     for work in given.works or WORKS:
+        if work == "large-key":
+            _large_key(given.folder)  # here, where its memory is not measured
         options = ["--files", str(given.files), "--splits", str(given.splits), "--folder", str(given.folder)]
         arguments = [sys.executable, "-m", "tests.perf.scale_bench", *options, "--stage", work]
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)
