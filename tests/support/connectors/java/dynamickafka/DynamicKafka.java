@@ -1,28 +1,27 @@
 package writing;
 
+import java.lang.reflect.Constructor;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import org.apache.flink.connector.kafka.dynamic.metadata.ClusterMetadata;
 import org.apache.flink.connector.kafka.dynamic.metadata.KafkaStream;
 import org.apache.flink.connector.kafka.dynamic.source.enumerator.DynamicKafkaSourceEnumState;
 import org.apache.flink.connector.kafka.dynamic.source.enumerator.DynamicKafkaSourceEnumStateSerializer;
 import org.apache.flink.connector.kafka.dynamic.source.split.DynamicKafkaSourceSplit;
 import org.apache.flink.connector.kafka.dynamic.source.split.DynamicKafkaSourceSplitSerializer;
-import org.apache.flink.connector.kafka.source.enumerator.AssignmentStatus;
 import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumState;
-import org.apache.flink.connector.kafka.source.enumerator.TopicPartitionAndAssignmentStatus;
+import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplit;
 import org.apache.kafka.common.TopicPartition;
 
 /** States of Kafka's dynamic source, by its own serializers. */
 public final class DynamicKafka {
-    private static final String RELEASE = "3.4.0";
-
     public static void main(String[] args) throws Exception {
+        String release = args[0].equals("kafka-1.20.5") ? "3.4.0" : args[0].replace("kafka-", "");
         DynamicKafkaSourceSplitSerializer splits = new DynamicKafkaSourceSplitSerializer();
         DynamicKafkaSourceSplit[] all = {
             new DynamicKafkaSourceSplit("eu", new KafkaPartitionSplit(new TopicPartition("orders", 0), 42)),
@@ -36,23 +35,46 @@ public final class DynamicKafka {
             expected.put("source", places[i][0]);
             expected.put("position", places[i][1]);
             expected.put("stop", places[i][2]);
-            Written.print("dynamic-kafka-source", RELEASE, "split", splits.getVersion(), splits.serialize(all[i]), expected);
+            Written.print("dynamic-kafka-source", release, "split", splits.getVersion(), splits.serialize(all[i]), expected);
         }
         Properties properties = new Properties();
         properties.setProperty("bootstrap.servers", "broker:9092");
-        KafkaStream stream = new KafkaStream("shop", Collections.singletonMap(
-                "eu", new ClusterMetadata(Collections.singleton("orders"), properties)));
-        KafkaSourceEnumState kafka = new KafkaSourceEnumState(new LinkedHashSet<>(Arrays.asList(
-                new TopicPartitionAndAssignmentStatus(new TopicPartition("orders", 0), AssignmentStatus.ASSIGNED),
-                new TopicPartitionAndAssignmentStatus(new TopicPartition("orders", 5), AssignmentStatus.UNASSIGNED_INITIAL))), true);
         DynamicKafkaSourceEnumStateSerializer states = new DynamicKafkaSourceEnumStateSerializer();
-        Map<String, Object> expected = new LinkedHashMap<>();
-        expected.put("splits", Arrays.asList(Arrays.asList("eu-orders-0", "assigned"), Arrays.asList("eu-orders-5", "unassigned")));
+        ClusterMetadata metadata = new ClusterMetadata(Collections.singleton("orders"), properties);
         Map<String, Object> cluster = new LinkedHashMap<>();
         cluster.put("topics", Collections.singletonList("orders"));
         cluster.put("bootstrap_servers", "broker:9092");
+        if (states.getVersion() > 1) {
+            metadata = ClusterMetadata.class.getConstructor(Set.class, Properties.class, OffsetsInitializer.class, OffsetsInitializer.class)
+                    .newInstance(Collections.singleton("orders"), properties, OffsetsInitializer.timestamp(1700000000000L), null);
+            Map<String, Object> starting = new LinkedHashMap<>();
+            starting.put("class", OffsetsInitializer.timestamp(0).getClass().getName());
+            starting.put("startingTimestamp", 1700000000000L);
+            cluster.put("starting", starting);
+            cluster.put("stopping", null);
+        }
+        KafkaStream stream = new KafkaStream("shop", Collections.singletonMap("eu", metadata));
+        Map<String, Object> expected = new LinkedHashMap<>();
+        expected.put("splits", Arrays.asList(Arrays.asList("eu-orders-0", "assigned"), Arrays.asList("eu-orders-5", "unassigned")));
         expected.put("streams", Collections.singletonMap("shop", Collections.singletonMap("eu", cluster)));
-        Written.print("dynamic-kafka-source", RELEASE, "enumerator", states.getVersion(), states.serialize(
-                new DynamicKafkaSourceEnumState(Collections.singleton(stream), Collections.singletonMap("eu", kafka))), expected);
+        Written.print("dynamic-kafka-source", release, "enumerator", states.getVersion(), states.serialize(
+                new DynamicKafkaSourceEnumState(Collections.singleton(stream), Collections.singletonMap("eu", kafka()))), expected);
+    }
+
+    /** The state of Kafka's enumerator, whose constructor takes partitions or, in newer releases, splits. */
+    private static KafkaSourceEnumState kafka() throws Exception {
+        for (Constructor<?> create : KafkaSourceEnumState.class.getDeclaredConstructors()) {
+            if (create.getParameterCount() == 3) {
+                boolean ofPartitions = create.getParameterTypes()[0] == Set.class;
+                create.setAccessible(true);
+                return (KafkaSourceEnumState) create.newInstance(one(0, ofPartitions), one(5, ofPartitions), true);
+            }
+        }
+        throw new IllegalStateException("no constructor of KafkaSourceEnumState");
+    }
+
+    private static Set<Object> one(int number, boolean ofPartitions) {
+        TopicPartition partition = new TopicPartition("orders", number);
+        return Collections.singleton(ofPartitions ? partition : new KafkaPartitionSplit(partition, 7));
     }
 }
