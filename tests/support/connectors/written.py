@@ -34,6 +34,11 @@ PROGRAMS: Final = {
     "debezium": ("Debezium", "debezium"),
     "paimons": ("Paimon", "paimon-0.9.0 paimon-1.3.1"),
     "flusses": ("Fluss", "fluss"),
+    "cdcsources": (
+        "CdcSources",
+        "mysql-cdc-2.0.2 mysql-cdc-2.1.1 mysql-cdc-2.2.0 mysql-cdc-2.2.1 mysql-cdc-2.3.0 mysql-cdc-3.3.0"
+        " oracle-cdc-2.3.0 postgres-cdc-2.4.2 postgres-cdc-3.1.1 postgres-cdc-3.3.0",
+    ),
     "cdcs": ("Schemas", "cdc-3.1.1 cdc-3.2.1 cdc-3.5.0"),
 }
 

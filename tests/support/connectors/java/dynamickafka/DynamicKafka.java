@@ -1,9 +1,9 @@
 package writing;
 
-import java.lang.reflect.Constructor;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
@@ -13,6 +13,7 @@ import org.apache.flink.connector.kafka.dynamic.source.enumerator.DynamicKafkaSo
 import org.apache.flink.connector.kafka.dynamic.source.enumerator.DynamicKafkaSourceEnumStateSerializer;
 import org.apache.flink.connector.kafka.dynamic.source.split.DynamicKafkaSourceSplit;
 import org.apache.flink.connector.kafka.dynamic.source.split.DynamicKafkaSourceSplitSerializer;
+import org.apache.flink.connector.kafka.source.enumerator.AssignmentStatus;
 import org.apache.flink.connector.kafka.source.enumerator.KafkaSourceEnumState;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.connector.kafka.source.split.KafkaPartitionSplit;
@@ -48,8 +49,8 @@ public final class DynamicKafka {
             metadata = ClusterMetadata.class.getConstructor(Set.class, Properties.class, OffsetsInitializer.class, OffsetsInitializer.class)
                     .newInstance(Collections.singleton("orders"), properties, OffsetsInitializer.timestamp(1700000000000L), null);
             Map<String, Object> starting = new LinkedHashMap<>();
-            starting.put("class", OffsetsInitializer.timestamp(0).getClass().getName());
-            starting.put("startingTimestamp", 1700000000000L);
+            starting.put("$class", OffsetsInitializer.timestamp(0).getClass().getName());
+            starting.put("fields", Collections.singletonMap("startingTimestamp", 1700000000000L));
             cluster.put("starting", starting);
             cluster.put("stopping", null);
         }
@@ -61,20 +62,27 @@ public final class DynamicKafka {
                 new DynamicKafkaSourceEnumState(Collections.singleton(stream), Collections.singletonMap("eu", kafka()))), expected);
     }
 
-    /** The state of Kafka's enumerator, whose constructor takes partitions or, in newer releases, splits. */
+    /** The state of Kafka's enumerator: partitions with their status or, in newer releases, splits with their status. */
     private static KafkaSourceEnumState kafka() throws Exception {
-        for (Constructor<?> create : KafkaSourceEnumState.class.getDeclaredConstructors()) {
-            if (create.getParameterCount() == 3) {
-                boolean ofPartitions = create.getParameterTypes()[0] == Set.class;
-                create.setAccessible(true);
-                return (KafkaSourceEnumState) create.newInstance(one(0, ofPartitions), one(5, ofPartitions), true);
+        String folder = "org.apache.flink.connector.kafka.source.enumerator.";
+        Set<Object> all = new LinkedHashSet<>();
+        for (int number : new int[] {0, 5}) {
+            TopicPartition partition = new TopicPartition("orders", number);
+            AssignmentStatus status = number == 0 ? AssignmentStatus.ASSIGNED : unassigned();
+            try {
+                all.add(Class.forName(folder + "TopicPartitionAndAssignmentStatus")
+                        .getConstructor(TopicPartition.class, AssignmentStatus.class).newInstance(partition, status));
+            } catch (ClassNotFoundException e) {
+                all.add(Class.forName(folder + "SplitAndAssignmentStatus")
+                        .getConstructor(KafkaPartitionSplit.class, AssignmentStatus.class)
+                        .newInstance(new KafkaPartitionSplit(partition, 7), status));
             }
         }
-        throw new IllegalStateException("no constructor of KafkaSourceEnumState");
+        return KafkaSourceEnumState.class.getConstructor(Set.class, boolean.class).newInstance(all, true);
     }
 
-    private static Set<Object> one(int number, boolean ofPartitions) {
-        TopicPartition partition = new TopicPartition("orders", number);
-        return Collections.singleton(ofPartitions ? partition : new KafkaPartitionSplit(partition, 7));
+    /** The second status, which releases name differently. */
+    private static AssignmentStatus unassigned() {
+        return AssignmentStatus.values()[1];
     }
 }
