@@ -30,7 +30,7 @@ Versions written by older releases (newer releases read some of these differentl
 
 Chunks of MySQL 2.1 and of the common base 2.3 have the same layout: only the enumerator tells them apart. Bytes of the serializers of MySQL
 2.0 to 2.3 and 3.3, and of the common base 2.3, 2.4, 3.1 and 3.3 confirm these layouts, jobs those of the newest. Enumerators 4 of MySQL and
-7 of the common base follow the source code alone: no release writes them.
+7 of the common base follow the source code alone: none of the releases tested writes them.
 """
 
 from __future__ import annotations
