@@ -26,7 +26,7 @@ PROGRAMS: Final = {
     "asyncsinks": ("AsyncSinks", "async-sinks"),
     "doris": ("Doris", "doris"),
     "starrocks": ("StarRocks", "starrocks"),
-    "pulsar": ("Pulsar", "pulsar-4.1.0 pulsar-4.0.0 pulsar-3.0.0 pulsar-1.14.6"),
+    "pulsar": ("Pulsar", "pulsar-4.1.0 pulsar-3.0.0 pulsar-1.14.6"),
     "jdbcs": ("Jdbc", "jdbc"),
     "dynamickafka": ("DynamicKafka", "kafka-1.20.5 kafka-5.0.0"),
     "icebergs": ("Iceberg", "iceberg-flink-1.10.0 iceberg-flink-1.5.2"),
@@ -39,6 +39,7 @@ PROGRAMS: Final = {
         "mysql-cdc-2.0.2 mysql-cdc-2.1.1 mysql-cdc-2.2.0 mysql-cdc-2.2.1 mysql-cdc-2.3.0 mysql-cdc-3.3.0"
         " oracle-cdc-2.3.0 postgres-cdc-2.4.2 postgres-cdc-3.1.1 postgres-cdc-3.3.0",
     ),
+    "firstschemas": ("FirstSchemas", "cdc-3.0.1"),
     "cdcs": ("Schemas", "cdc-3.1.1 cdc-3.2.1 cdc-3.5.0"),
 }
 
