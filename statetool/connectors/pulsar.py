@@ -1,7 +1,8 @@
 """Pulsar (``org.apache.flink.connector.pulsar``).
 
 Bytes of the serializers confirm splits 0 and enumerators 0 (release 1.14), splits 1 and enumerators 2 (3.0), splits 2 and enumerators 3
-(4.1), and committables. Enumerators 1 (1.15) follow the source code alone.
+(4.1), and committables. Enumerators 1 follow the source code alone: releases 1.14.6
+and 1.15.2 write 0, release 1.16.0 writes 2.
 
 Split, version 2 (``PulsarPartitionSplitSerializer``): utf topic, i4 partition, i4 count of ranges of hashes (i4, i4), i4 length and a Java
 stream of the stop cursor, boolean has the id of the last message read [i4 length, bytes], boolean has a transaction [i8, i8]. Version 1:
