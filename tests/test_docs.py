@@ -188,7 +188,9 @@ def test_the_table_of_connectors_names_versions_without_bytes(tmp_path: Path) ->
     unproved = {line.split("`")[1] for line in lines if "no bytes" in line}
     assert unproved == {"elasticsearch8-sink"}
     assert "| `fluss-source` | splits 0, enumerators 0 | release 0.7.0 |  |" in lines
-    missing = {line.split("`")[1]: line.split(" | ")[3].rstrip("| ") for line in lines[2:-2] if not line.endswith("|  |")}
+    missing = {
+        line.split("`")[1]: line.split(" | ")[3].rstrip("| ") for line in lines[2:-2] if not line.endswith("|  |")
+    }
     assert missing == {
         "kinesis-source": "splits 0, 1, enumerators 0",
         "mysql-cdc-source": "enumerators 4",
@@ -198,7 +200,9 @@ def test_the_table_of_connectors_names_versions_without_bytes(tmp_path: Path) ->
         "file-sink": "writers 1, 2, committables 1",
         "elasticsearch8-sink": "writers 1",
     }
-    assert lines[-1].endswith("| state `_delta_join_operator_async_wait_state_` | jobs in Flink 2.1.3, 2.2.1, 2.3.0 |  |")
+    assert lines[-1].endswith(
+        "| state `_delta_join_operator_async_wait_state_` | jobs in Flink 2.1.3, 2.2.1, 2.3.0 |  |"
+    )
 
 
 @pytest.mark.full

@@ -45,7 +45,9 @@ PARTS: Final = {
 }
 COORDINATOR_VERSIONS: Final = frozenset({0, 1, 2})
 #: Archives of savepoints of jobs with sources and sinks.
-CONNECTOR_ARCHIVES: Final = tuple(HERE / "corpus" / f"{name}.tar.xz" for name in ("connectors", "lakes", "libraries", "sources"))
+CONNECTOR_ARCHIVES: Final = tuple(
+    HERE / "corpus" / f"{name}.tar.xz" for name in ("connectors", "lakes", "libraries", "sources")
+)
 #: Columns by their names in Spark.
 COLUMN_TYPES: Final = {
     "BOOLEAN": pa.bool_(),
@@ -135,7 +137,9 @@ def connector_table(folder: Path) -> str:
         known = ", ".join(sorted(proof.origins)) or "no bytes in the repository"
         versions = _versions(connector)
         missing = {part: numbers - proof.versions.get(part, set()) for part, numbers in versions.items()}
-        reads = _listed(versions) or (f"state `{connector.state}`" if isinstance(connector, StateSource) else "its list states")
+        reads = _listed(versions) or (
+            f"state `{connector.state}`" if isinstance(connector, StateSource) else "its list states"
+        )
         lines.append(f"| `{connector.name}` | {reads} | {known} | {_listed(missing)} |")
     coordinators = coordinator_states()
     releases = ", ".join(f"release {r}" for r in sorted({s["release"] for s in coordinators}))
