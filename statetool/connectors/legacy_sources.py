@@ -31,16 +31,22 @@ _HEAD: Final = b"\xac\xed\0\5sr" + len(_FILE_SPLIT).to_bytes(2, "big") + _FILE_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumedShard:
-    """A shard of a stream, and its last record read. An aggregated record contains several, which have a second number."""
+    """A shard of a stream, and its last record read."""
 
     stream: str
     shard_id: str
     sequence_number: str
-    sub_sequence_number: int | None
 
     @property
     def split_id(self) -> str:
         return self.shard_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregatedShard(ConsumedShard):
+    """A shard whose last record read is part of an aggregated record, with its number there."""
+
+    sub_sequence_number: int
 
 
 class KinesisConsumer(StateSource):
@@ -71,12 +77,10 @@ class KinesisConsumer(StateSource):
         fields = dict(zip(names, shard, strict=False))
         if not {"streamName", "shardId"} <= fields.keys():
             raise FormatError(f"the metadata of a shard has no stream and shard, but {', '.join(names) or 'no fields'}")
-        return ConsumedShard(
-            stream=fields["streamName"],
-            shard_id=fields["shardId"],
-            sequence_number=number,
-            sub_sequence_number=None if sub_number < 0 else sub_number,
-        )
+        stream, shard_id = fields["streamName"], fields["shardId"]
+        if sub_number < 0:
+            return ConsumedShard(stream=stream, shard_id=shard_id, sequence_number=number)
+        return AggregatedShard(stream=stream, shard_id=shard_id, sequence_number=number, sub_sequence_number=sub_number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,18 +106,24 @@ class FileMonitoring(StateSource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFile:
-    """A range of a file that is waiting or being read. ``reader_state`` is the position of the input format."""
+    """A range of a file that is waiting or being read."""
 
     modification_time: int
     split_number: int
     path: str
     offset: int
     length: int
-    reader_state: Any
 
     @property
     def split_id(self) -> str:
         return f"{self.path}[{self.split_number}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingFile(ReadFile):
+    """A range of a file that is being read, and the position of the input format."""
+
+    reader_state: Any
 
 
 class FileReader(StateSource):
@@ -131,18 +141,20 @@ class FileReader(StateSource):
 
     def place(self, split: ReadFile) -> SplitPosition:
         stop = None if split.length < 0 else str(split.offset + split.length)
-        position = str(split.reader_state) if isinstance(split.reader_state, int) else None
+        state = split.reader_state if isinstance(split, ReadingFile) else None
+        position = str(state) if isinstance(state, int) else None
         return SplitPosition(source=split.path, start=str(split.offset), position=position, stop=stop)
 
     def read_element(self, operator: OperatorBytes, value: Any) -> ReadFile:
         split = read_all(value, read_java_stream, "a split of a file")
         fields = split.fields
         path: JavaObject = fields["file"].fields["uri"]
-        return ReadFile(
-            modification_time=fields["modificationTime"],
-            split_number=fields["splitNumber"],
-            path=str(path.fields["string"]),
-            offset=fields["start"],
-            length=fields["length"],
-            reader_state=plain_java(fields["splitState"]),
-        )
+        described = {
+            "modification_time": fields["modificationTime"],
+            "split_number": fields["splitNumber"],
+            "path": str(path.fields["string"]),
+            "offset": fields["start"],
+            "length": fields["length"],
+        }
+        state = plain_java(fields["splitState"])
+        return ReadFile(**described) if state is None else ReadingFile(**described, reader_state=state)
