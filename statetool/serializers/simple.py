@@ -94,10 +94,7 @@ class SimpleSerializer(Serializer):
 
 def simple_readers(specs: Iterable[SimpleType]) -> dict[str, SnapshotClass]:
     """Return snapshot readers by the simple class name of the snapshot (``XSerializer$XSerializerSnapshot``)."""
-    return {
-        f"{spec.name}Serializer${spec.name}SerializerSnapshot": simple_class(spec)
-        for spec in specs
-    }
+    return {f"{spec.name}Serializer${spec.name}SerializerSnapshot": simple_class(spec) for spec in specs}
 
 
 def simple_class(spec: SimpleType) -> SnapshotClass:

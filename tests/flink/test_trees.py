@@ -24,14 +24,20 @@ def test_a_job_finds_rescaled_and_changed_trees(release: str, tmp_path: Path) ->
     shaded = {"json": "[7]", "node_types": None}
     tree = {"com.fasterxml.jackson.databind.node.ArrayNode": {"json": [1], "node_types": {"/0": "LongNode"}}}
     changes = {
-        "tree": new, "any": rare, "shaded": shaded, "event.payload": new, "sqrl": '{"a":[1]}',
-        'sensoryMemory["user.name"].value': json.dumps(tree), 'sensoryMemory["user.name"].type': "VALUE",
+        "tree": new, "any": rare, "shaded": shaded, "event": {"id": "key-3", "payload": new}, "sqrl": '{"a":[1]}',
+        'sensoryMemory["user.name"]': {"type": "VALUE", "value": json.dumps(tree), "subKeys": []},
     }  # fmt: skip
     rescaled, changed = str(tmp_path / "rescaled"), str(tmp_path / "changed")
     statetool.rescale(str(folder), rescaled, 300, parallelism=3, uids=["keeper"])
     statetool.set_values(rescaled, changed, "keeper", "key-3", changes, uids=["keeper"])
     key = expected["key-3"]
-    key |= {"tree": described(new), "any": described(rare), "shaded": "[7]", "event": described(new), "sqrl": '{"a":[1]}'}
+    key |= {
+        "tree": described(new),
+        "any": described(rare),
+        "shaded": "[7]",
+        "event": described(new),
+        "sqrl": '{"a":[1]}',
+    }
     key["sensoryMemory"]["user.name"] = "VALUE [1] []"
     machine = tree_machine(release, tmp_path)
     try:

@@ -16,7 +16,8 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.kryo import jackson
 from statetool.serializers.kryo.model import Obj
 from statetool.serializers.table import snapshot_reader
-from statetool.types.declared import TypeContext
+from statetool.types import Scalar, StructType
+from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
 from tests.support.corpora.archives import unpack
 from tests.support.flink.tree_job import PACKED, RELEASES, described
 from tests.support.snapshots.entries import entries_of
@@ -30,8 +31,8 @@ def savepoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack(PACKED, tmp_path_factory.mktemp("trees"))
 
 
-def opened(path: Path, **options: Any) -> statetool.Operator:
-    return statetool.load(str(path), uids=["keeper"], **options)["keeper"]
+def opened(path: Path) -> statetool.Operator:
+    return statetool.load(str(path), uids=["keeper"])["keeper"]
 
 
 def serializers(path: Path) -> dict[str, Serializer]:
@@ -95,14 +96,7 @@ def test_values_are_written_so_that_they_are_read_again(savepoints: Path, releas
     assert written == 70
 
 
-def test_declared_fields_win_over_the_bundled_ones(savepoints: Path) -> None:
-    fields = {"_children": f"java.util.Map<String, {NODE}ValueNode>", "_nodeFactory": f"{NODE}JsonNodeFactory"}
-    declared = statetool.declare(f"{NODE}ObjectNode", fields)
-    operator = opened(savepoints / "2.3.0", classes=[declared])
-    assert "_children" in str(operator.to_arrow("tree").schema)
-
-
-def tree_serializer(name: str, kryo: Any = 5) -> Serializer:
+def tree_serializer(name: str, kryo: Any = 5, classes: tuple[ClassDeclaration, ...] = ()) -> Serializer:
     out = Output()
     out.utf("org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot")
     out.i4(2)
@@ -110,7 +104,14 @@ def tree_serializer(name: str, kryo: Any = 5) -> Serializer:
     for _ in range(3):
         out.i8(0x000004F2C69A3D70)
         out.i4(0)
-    return snapshot_reader(TypeContext(kryo=kryo)).snapshot(Cursor(bytes(out)))
+    return snapshot_reader(TypeContext(kryo=kryo, classes=classes)).snapshot(Cursor(bytes(out)))
+
+
+def test_declared_fields_win_over_the_bundled_ones() -> None:
+    declared = class_of_fields(f"{NODE}IntNode", {"_value": "long"})
+    assert tree_serializer(f"{NODE}IntNode", classes=(declared,)).logical == StructType.of(_value=Scalar("int64"))
+    text = Scalar("string")
+    assert tree_serializer(f"{NODE}IntNode").logical == StructType.of(json=text, node_types=text)
 
 
 @pytest.mark.parametrize(

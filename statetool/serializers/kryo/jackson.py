@@ -50,7 +50,9 @@ _CONTAINERS: Final = {
     "ObjectNode": ("java.util.LinkedHashMap", "Map<String, {package}JsonNode>"),
     "ArrayNode": ("java.util.ArrayList", "List<{package}JsonNode>"),
 }
-_NUMBERS: Final = frozenset({"ShortNode", "IntNode", "LongNode", "FloatNode", "DoubleNode", "BigIntegerNode", "DecimalNode"})
+_NUMBERS: Final = frozenset(
+    {"ShortNode", "IntNode", "LongNode", "FloatNode", "DoubleNode", "BigIntegerNode", "DecimalNode"}
+)
 _ALL: Final = frozenset({*_SCALARS, *_EMPTY, *_CONTAINERS})
 #: Classes of the nodes that a field of an abstract class may hold.
 _ABSTRACT: Final = {

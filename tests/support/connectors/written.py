@@ -40,7 +40,9 @@ PROGRAMS: Final = {
 
 def written_states() -> list[dict[str, Any]]:
     """Return the packed states: connector, release, role, version, data (bytes) and expected contents."""
-    lines = [line for packed in (PACKED, BUILT) for line in lzma.decompress(packed.read_bytes()).decode("utf-8").splitlines()]
+    lines = [
+        line for packed in (PACKED, BUILT) for line in lzma.decompress(packed.read_bytes()).decode("utf-8").splitlines()
+    ]
     return [{**state, "data": bytes.fromhex(state["data"])} for state in map(json.loads, lines)]
 
 
