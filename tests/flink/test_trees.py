@@ -46,3 +46,17 @@ def test_a_job_finds_rescaled_and_changed_trees(release: str, tmp_path: Path) ->
             assert run_job(machine, **request)["values"] == expected, backend
     finally:
         machine.close()
+
+
+def test_a_job_of_flink_2_finds_all_values_that_flink_1_wrote(tmp_path: Path) -> None:
+    old, new = (unpack(PACKED, tmp_path) / release for release in RELEASES)
+    kept, migrated = str(tmp_path / "kept"), str(tmp_path / "migrated")
+    sources = [name for name in statetool.load(str(old), uids=["keeper"]).operators if name != "keeper"]
+    statetool.drop(str(old), kept, sources, uids=["keeper"])
+    statetool.migrate(kept, migrated, to=str(new), uids=["keeper"])
+    machine = tree_machine("2.3.0", tmp_path)
+    try:
+        found = run_job(machine, backend="rocksdb", snapshot=migrated)["values"]
+    finally:
+        machine.close()
+    assert found == json.loads((old / "values.json").read_text("utf-8"))

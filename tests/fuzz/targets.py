@@ -34,6 +34,7 @@ from statetool.types.declared import NOTHING_DECLARED
 from tests.support.compile import compile_java, files_of, jar_bytes
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.corpora.golden import generated
+from tests.support.flink.delta_job import PACKED as DELTA_JOINS
 
 _JAVA_MAGIC: Final = b"\xac\xed\x00\x05"
 _OPTIONS: Final[dict[str, Any]] = {"nanos": "always", "decimals": "string"}
@@ -182,6 +183,23 @@ _ELEMENTS: Final = _InPlace("v2_3_0-hashmap-canonical", "managed operator")
 _LOG: Final = _InPlace("v2_3_0-changelog-hashmap", "managed keyed")
 
 
+def _waiting(data: bytes) -> None:
+    """The metadata of a savepoint of a delta join, which holds the rows that wait."""
+    savepoint, _ = _delta_join()
+    (savepoint / "_metadata").write_bytes(data)
+    for operator in statetool.load(str(savepoint), columns_from_plan=str(savepoint / "plan.json")).operators.values():
+        if "waiting" in operator.tables:
+            for _ in operator.batches("waiting", **_OPTIONS):
+                pass
+
+
+@cache
+def _delta_join() -> tuple[Path, tuple[bytes, ...]]:
+    """Return a savepoint to change, and the metadata of two: in the canonical format, and in the heap's."""
+    folder = unpack(DELTA_JOINS, Path(mkdtemp(prefix="fuzz-delta-join-")))
+    return folder / "2.1.3", tuple((folder / release / "_metadata").read_bytes() for release in ("2.1.3", "2.2.1"))
+
+
 def _class(data: bytes) -> None:
     """A class file and everything that is read from it."""
     file = _class_folder() / "A.class"
@@ -250,6 +268,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "heap": Target(_HEAP.run, _HEAP.seeds),
     "elements": Target(_ELEMENTS.run, _ELEMENTS.seeds),
     "logs": Target(_LOG.run, _LOG.seeds),
+    "waiting": Target(_waiting, lambda: iter(_delta_join()[1])),
     "classes": Target(_class, _class_seeds),
     "jars": Target(_jar, _jar_seeds),
 }

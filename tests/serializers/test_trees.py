@@ -125,6 +125,7 @@ def test_declared_fields_win_over_the_bundled_ones() -> None:
         ("ObjectNode", '{"a":1}', '{"/a":7}', "7 is not a class of a node"),
         ("ObjectNode", '{"a":"x"}', '{"/a":"LongNode"}', '"x" is not a value of LongNode, at /a'),
         ("ObjectNode", '{"a":"x"}', '{"/a":"DecimalNode"}', "is not a value of DecimalNode"),
+        ("ObjectNode", '{"a":true}', '{"/a":"DecimalNode"}', "is not a value of DecimalNode"),
         ("ObjectNode", '{"a":"?"}', '{"/a":"BinaryNode"}', "is not a value of BinaryNode"),
         ("ObjectNode", '{"a":1}', '{"/a":"MissingNode"}', "1 is not a value of MissingNode"),
         ("ObjectNode", '{"a":1}', '{"":"ArrayNode"}', "is not a value of ArrayNode, at the root"),

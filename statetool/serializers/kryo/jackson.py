@@ -215,20 +215,7 @@ def _node(tree: Any, pointer: str, node_types: dict[str, str], package: str, poj
     kind = node_types.pop(pointer, None) or _parsed_as(tree)
     name = kind.removesuffix(_EXACT) if isinstance(kind, str) else ""
     if name in _CONTAINERS:
-        if not isinstance(tree, dict if name == "ObjectNode" else list):
-            raise _not_a(name, tree, pointer)
-        children: list[Any]
-        if name == "ObjectNode":
-            pairs = ((k, _node(v, _below(pointer, k), node_types, package, pojo)) for k, v in tree.items())
-            children = [(Obj("java.lang.String", k), node) for k, node in pairs]
-        else:
-            children = [_node(v, f"{pointer}/{i}", node_types, package, pojo) for i, v in enumerate(tree)]
-        factory = {"_cfgBigDecimalExact": Obj("boolean", kind != name)}
-        fields: dict[str, Obj | None] = {
-            "_children": Obj(_CONTAINERS[name][0], children),
-            "_nodeFactory": Obj(f"{package}JsonNodeFactory", factory),
-        }
-        return Obj(package + name, fields)
+        return _container(name, tree, pointer, node_types, package, pojo, exact=kind != name)
     if kind not in _ALL:
         raise EncodeError(f"{kind!r} is not a class of a node, at {pointer or 'the root'}")
     if name in _EMPTY:
@@ -245,15 +232,35 @@ def _node(tree: Any, pointer: str, node_types: dict[str, str], package: str, poj
     return Obj(package + name, {field: Obj(cls, value)})
 
 
+def _container(
+    name: str, tree: Any, pointer: str, node_types: dict[str, str], package: str, pojo: OfPojo, *, exact: bool
+) -> Obj:
+    children: list[Any]
+    if name == "ObjectNode" and isinstance(tree, dict):
+        nodes = ((k, _node(v, _below(pointer, k), node_types, package, pojo)) for k, v in tree.items())
+        children = [(Obj("java.lang.String", k), node) for k, node in nodes]
+    elif name == "ArrayNode" and isinstance(tree, list):
+        children = [_node(v, f"{pointer}/{i}", node_types, package, pojo) for i, v in enumerate(tree)]
+    else:
+        raise _not_a(name, tree, pointer)
+    fields: dict[str, Obj | None] = {
+        "_children": Obj(_CONTAINERS[name][0], children),
+        "_nodeFactory": Obj(f"{package}JsonNodeFactory", {"_cfgBigDecimalExact": Obj("boolean", exact)}),
+    }
+    return Obj(package + name, fields)
+
+
 def _scalar(name: str, tree: Any) -> Any:
     match name:
         case "BinaryNode":
             return base64.b64decode(tree, validate=True)
-        case "DecimalNode":
-            return Decimal(tree)
+        case "DecimalNode" if type(tree) in (str, int, float):
+            return Decimal(str(tree))
         case "FloatNode" | "DoubleNode":
             return float(tree)
         case "TextNode" if not isinstance(tree, str):
+            raise TypeError
+        case "DecimalNode":
             raise TypeError
         case "BooleanNode" if not isinstance(tree, bool):
             raise TypeError
