@@ -44,6 +44,8 @@ class Frame:
     """A DataFrame whose tasks run in this process."""
 
     sparkSession = SimpleNamespace(conf=Settings())  # noqa: N815 - as Spark calls it
+    #: Bytes that the last shuffle moved.
+    shuffled = 0
 
     def __init__(self, batches: list[pa.RecordBatch]) -> None:
         self.batches = batches
@@ -65,6 +67,7 @@ class Frame:
         return Frame([*self.batches, *other.batches])
 
     def repartition(self, *_: object) -> Frame:
+        Frame.shuffled = sum(batch.nbytes for batch in self.batches)
         return Frame([pa.Table.from_batches(self.batches).combine_chunks().to_batches()[0]])
 
     def collect(self) -> list[SimpleNamespace]:
@@ -118,6 +121,29 @@ def test_tasks_write_a_table_to_the_same_bytes(groups: int, tmp_path: Path) -> N
         write_composition(wanted, str(tmp_path / name), parse_release("2.3", default=3), run)
     here, tasks = Inventory(str(tmp_path / "here")), Inventory(str(tmp_path / "tasks"))
     assert stream_bytes(here.operators["o"]) == stream_bytes(tasks.operators["o"])
+
+
+@pytest.mark.parametrize(("parallelism", "max_parallelism"), [(3, 128), (5, 128), (3, 64)])
+def test_an_edit_shuffles_only_new_rows(parallelism: int, max_parallelism: int, tmp_path: Path) -> None:
+    """The task that writes a subtask reads its entries of the base, unless keys move to other key groups."""
+    n = 400
+    table = pa.table({"key": list(range(n)), "n": list(range(n)), "text": ["x" * 1000] * n})
+    state = statetool.bootstrap_keyed_state(table)
+    writer = statetool.SavepointWriter.new(max_parallelism=128).with_operator("o", state, parallelism=3)
+    base = writer.write(str(tmp_path / "base"))
+    rows = pa.table({"key": list(range(n)), "n": [i + 1 for i in range(n)]})
+    for name, data in (("here", rows), ("tasks", Frame(rows.to_batches(max_chunksize=100)))):
+        edit = statetool.bootstrap_keyed_state(data, like=base["o"])
+        edited = statetool.SavepointWriter.from_existing(base).with_operator(
+            "o", edit, parallelism=parallelism, max_parallelism=max_parallelism
+        )
+        wanted = Composition(base=base._inventory, changes=edited.changes)
+        run = LocalRunner() if data is rows else runner.SparkRunner(Tasks())
+        write_composition(wanted, str(tmp_path / name), parse_release("2.3", default=3), run)
+    (here,), (tasks,) = (Inventory(str(tmp_path / name)).operators.values() for name in ("here", "tasks"))
+    assert stream_bytes(here) == stream_bytes(tasks)
+    assert (Frame.shuffled < 100 * n) == (max_parallelism == 128), Frame.shuffled
+    assert tasks.state.max_parallelism == max_parallelism
 
 
 def test_the_size_of_a_data_frame_is_not_known() -> None:
