@@ -15,11 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.flink.agents.runtime.memory.MemoryObjectImpl.MemoryItem;
-import org.apache.flink.api.common.JobID;
-import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.state.MapState;
 import org.apache.flink.api.common.state.MapStateDescriptor;
@@ -27,17 +23,10 @@ import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
-import org.apache.flink.api.java.functions.KeySelector;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
-import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
-import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
-import org.apache.flink.util.Collector;
 
 /** Keeps JSON trees, which Kryo or a library's serializer writes, and the memory of an agent. A restored job has to find them again. */
 public final class TreeJob {
-    /** By run: the values of each key by state. */
-    static final Map<String, Map<String, Object>> SEEN = new ConcurrentHashMap<>();
-
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private TreeJob() {}
@@ -46,27 +35,6 @@ public final class TreeJob {
     public static class Event {
         public String id;
         public com.fasterxml.jackson.databind.JsonNode payload;
-    }
-
-    static final class Modulo implements MapFunction<Long, Long> {
-        private final long keys;
-
-        Modulo(long keys) {
-            this.keys = keys;
-        }
-
-        @Override
-        public Long map(Long n) throws Exception {
-            Thread.sleep(2);
-            return n % keys;
-        }
-    }
-
-    static final class ByName implements KeySelector<Long, String> {
-        @Override
-        public String getKey(Long n) {
-            return "key-" + n;
-        }
     }
 
     static ObjectNode tree(long n) {
@@ -127,10 +95,7 @@ public final class TreeJob {
         return found;
     }
 
-    /** Writes the states of a key that has none, and tells the values of one that has. */
-    static final class Keeper extends KeyedProcessFunction<String, Long, Long> {
-        private final String run;
-        private final boolean write;
+    static final class Keeper extends KeyedNumbers.Keeper {
         private transient ValueState<ObjectNode> tree;
         private transient ValueState<com.fasterxml.jackson.databind.JsonNode> any;
         private transient ValueState<JsonNode> shaded;
@@ -139,8 +104,7 @@ public final class TreeJob {
         private transient MapState<String, MemoryItem> memory;
 
         Keeper(String run, boolean write) {
-            this.run = run;
-            this.write = write;
+            super(run, write);
         }
 
         @Override
@@ -154,30 +118,24 @@ public final class TreeJob {
                     new MapStateDescriptor<>("sensoryMemory", Types.STRING, TypeInformation.of(MemoryItem.class)));
         }
 
-        private <T> ValueState<T> value(String name, TypeInformation<T> type) {
-            return getRuntimeContext().getState(new ValueStateDescriptor<>(name, type));
+        @Override
+        void write(String key, long n) throws Exception {
+            tree.update(tree(n));
+            any.update(any(n));
+            JsonNode parsed = new org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper()
+                    .readTree(tree(n).toString());
+            shaded.update(parsed);
+            Event made = new Event();
+            made.id = key;
+            made.payload = n % 4 == 0 ? null : tree(n);
+            event.update(made);
+            sqrl.update(new FlinkJsonType(parsed));
+            memory.put("", item(n));
+            memory.put("user.name", item(n + 1));
         }
 
         @Override
-        public void processElement(Long n, Context context, Collector<Long> out) throws Exception {
-            Map<String, Object> seen = SEEN.get(run);
-            if (seen == null || seen.containsKey(context.getCurrentKey())) {
-                return;
-            }
-            if (write) {
-                tree.update(tree(n));
-                any.update(any(n));
-                JsonNode parsed = new org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper()
-                        .readTree(tree(n).toString());
-                shaded.update(parsed);
-                Event made = new Event();
-                made.id = context.getCurrentKey();
-                made.payload = n % 4 == 0 ? null : tree(n);
-                event.update(made);
-                sqrl.update(new FlinkJsonType(parsed));
-                memory.put("", item(n));
-                memory.put("user.name", item(n + 1));
-            }
+        Map<String, Object> read() throws Exception {
             Map<String, Object> values = new LinkedHashMap<>();
             values.put("tree", described(tree.value()));
             values.put("any", described(any.value()));
@@ -189,36 +147,11 @@ public final class TreeJob {
                 items.put(entry.getKey(), entry.getValue().toString());
             }
             values.put("sensoryMemory", items);
-            seen.put(context.getCurrentKey(), values);
+            return values;
         }
     }
 
     public static Map<String, Object> run(Cluster cluster, JsonNode request) throws Exception {
-        String run = UUID.randomUUID().toString();
-        int keys = request.path("keys").asInt(10);
-        Map<String, Object> seen = new ConcurrentHashMap<>();
-        SEEN.put(run, seen);
-        String snapshot = request.path("snapshot").asText(null);
-        StreamExecutionEnvironment env = Cluster.environment(cluster.configuration(request));
-        env.setParallelism(request.path("parallelism").asInt(2));
-        env.setMaxParallelism(request.path("max_parallelism").asInt(128));
-        env.fromSequence(0, Long.MAX_VALUE / 2).setParallelism(1).uid("numbers-" + run)
-                .map(new Modulo(keys)).returns(Types.LONG).setParallelism(1).uid("modulo-" + run)
-                .keyBy(new ByName(), Types.STRING)
-                .process(new Keeper(run, snapshot == null)).returns(Types.LONG).uid("keeper");
-        JobID job = cluster.submit(env, snapshot, true);
-        try {
-            cluster.await(job, "all keys to be seen", () -> seen.size() == keys);
-            Map<String, Object> out = new LinkedHashMap<>();
-            if (request.hasNonNull("savepoint")) {
-                out.put("savepoint", cluster.savepoint(
-                        job, request.get("savepoint").asText(), request.path("format").asText("CANONICAL")));
-            }
-            out.put("values", new TreeMap<>(seen));
-            return out;
-        } finally {
-            cluster.cancel(job);
-            SEEN.remove(run);
-        }
+        return KeyedNumbers.run(cluster, request, 10, Keeper::new);
     }
 }
