@@ -29,7 +29,7 @@ def _encode(out: Output, value: Any) -> None:
     try:
         json.loads(value)
     except (TypeError, ValueError) as error:
-        raise EncodeError(f"{value!r} is not JSON: {error}") from error
+        raise EncodeError(f"not JSON: {error}") from error
     out.bytes4(value.encode("utf-8"))
 
 

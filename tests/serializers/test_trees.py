@@ -181,8 +181,16 @@ def test_what_is_no_tree_of_jackson_is_refused_with_its_place() -> None:
     child.value = {"_children": Obj("java.util.LinkedHashMap", []), "_nodeFactory": Obj("com.acme.Factory", {})}
     with pytest.raises(DecodeError, match=r"ObjectNode has the factory com\.acme\.Factory"):
         read(child)
-    with pytest.raises(DecodeError, match="TextNode without a value"):
+    with pytest.raises(DecodeError, match=r"TextNode with null, not a value of java\.lang\.String"):
         read(parent(Obj(f"{NODE}TextNode", {"_value": None})))
+    with pytest.raises(DecodeError, match=r"TextNode with a java\.util\.HashMap"):
+        read(parent(Obj(f"{NODE}TextNode", {"_value": Obj("java.util.HashMap", [])})))
+    empty = Obj(f"{NODE}NullNode", {})
+    for key in (None, Obj("java.util.HashMap", []), Obj("java.lang.String", "a")):
+        twice = parent(empty)
+        twice.value["_children"].value.append((key, empty))
+        with pytest.raises(DecodeError, match="is not a new name of a child, at the root"):
+            read(twice)
 
 
 def test_damaged_json_of_datasqrl_is_refused() -> None:
@@ -195,7 +203,7 @@ def test_damaged_json_of_datasqrl_is_refused() -> None:
         serializer.decode(Cursor(b"\0\0\0\1\xff"))
     with pytest.raises(FormatError):
         serializer.decode(Cursor(b"\0\0\0\5{}"))
-    with pytest.raises(EncodeError, match="is not JSON"):
+    with pytest.raises(EncodeError, match="not JSON"):
         serializer.encode(Output(), "{")
     with pytest.raises(StatetoolError, match="version 4"):
         snapshot_reader().snapshot(Cursor(bytes(out)[:-1] + b"\4"))

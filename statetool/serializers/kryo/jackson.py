@@ -31,9 +31,10 @@ from statetool.serializers.kryo.model import Obj
 _PACKAGES: Final = tuple(
     f"{shaded}com.fasterxml.jackson.databind." for shaded in ("", "org.apache.flink.shaded.jackson2.")
 )
+_TEXT: Final = "java.lang.String"
 #: The field of each node, and its type: the box is the class of the value.
 _SCALARS: Final = {
-    "TextNode": ("_value", "String", "java.lang.String"),
+    "TextNode": ("_value", "String", _TEXT),
     "BooleanNode": ("_value", "boolean", "boolean"),
     "ShortNode": ("_value", "short", "short"),
     "IntNode": ("_value", "int", "int"),
@@ -117,7 +118,12 @@ def _tree(obj: Obj | None, pointer: str, node_types: dict[str, str], pojo: OfPoj
         if name == "ArrayNode":
             tree = [_tree(child, f"{pointer}/{i}", node_types, pojo) for i, child in enumerate(children)]
         else:
-            tree = {k.value: _tree(child, _below(pointer, k.value), node_types, pojo) for k, child in children}
+            tree = {}
+            for key, child in children:
+                if key is None or key.cls != _TEXT or key.value in tree:
+                    shown = "null" if key is None else f"{key.cls} {key.value!r}"
+                    raise DecodeError(f"{shown} is not a new name of a child, at {pointer or 'the root'}")
+                tree[key.value] = _tree(child, _below(pointer, key.value), node_types, pojo)
     else:
         tree = _scalar_tree(obj, name, pojo)
     if kind != _parsed_as(tree):
@@ -128,7 +134,7 @@ def _tree(obj: Obj | None, pointer: str, node_types: dict[str, str], pojo: OfPoj
 def _children(obj: Obj, name: str) -> Any:
     children = obj.value["_children"]
     expected = _CONTAINERS[name][0]
-    if children is None or children.cls != expected:
+    if children is None or children.cls != expected or not isinstance(children.value, list):
         found = "null" if children is None else children.cls
         raise DecodeError(f"the children of {name} are in {found}, not in {expected}")
     return children.value
@@ -144,12 +150,12 @@ def _factory(obj: Obj) -> str:
 def _scalar_tree(obj: Obj, name: str, pojo: OfPojo) -> Any:
     if name in _EMPTY:
         return None
-    field, _, _ = _SCALARS[name]
+    field, _, cls = _SCALARS[name]
     held = obj.value[field]
     if name == "POJONode":
         return pojo(held)
-    if held is None:
-        raise DecodeError(f"{name} without a value")
+    if held is None or held.cls != cls:
+        raise DecodeError(f"{name} with {'null' if held is None else f'a {held.cls}'}, not a value of {cls}")
     value = held.value
     match name:
         case "BinaryNode":
@@ -238,7 +244,7 @@ def _container(
     children: list[Any]
     if name == "ObjectNode" and isinstance(tree, dict):
         nodes = ((k, _node(v, _below(pointer, k), node_types, package, pojo)) for k, v in tree.items())
-        children = [(Obj("java.lang.String", k), node) for k, node in nodes]
+        children = [(Obj(_TEXT, k), node) for k, node in nodes]
     elif name == "ArrayNode" and isinstance(tree, list):
         children = [_node(v, f"{pointer}/{i}", node_types, package, pojo) for i, v in enumerate(tree)]
     else:
