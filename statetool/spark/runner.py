@@ -32,8 +32,10 @@ from statetool.saving.bootstrap import (
     check_services,
     table_entries,
 )
+from statetool.saving.bootstrap.datasets import dataset_batches, dataset_parts, is_dataset
+from statetool.saving.bootstrap.portions import BATCH_ROWS
 from statetool.saving.composition import StreamWriteTask
-from statetool.saving.local import LocalRunner, copy_portions, write_empty
+from statetool.saving.local import LocalRunner, columns_of, copy_portions, services_of, write_empty
 from statetool.saving.publish import StagedFile, Staging
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
 from statetool.saving.streams.output import NewStream, UnshuffledStreams
@@ -93,9 +95,12 @@ class SparkRunner:
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
         """Return the schemas of a bootstrap's tables; timers are read once to find their services."""
-        schema = arrow_schema(self._frame(bootstrap.data))
+        schema = bootstrap.data.schema if is_dataset(bootstrap.data) else arrow_schema(self._frame(bootstrap.data))
         if isinstance(bootstrap, ElementBootstrap) or bootstrap.timers is None:
             return TableSchema(schema=schema)
+        if is_dataset(bootstrap.timers):
+            timers = bootstrap.timers
+            return TableSchema(schema=schema, timers=timers.schema, services=services_of(timers))
         timers = self._frame(bootstrap.timers)
         names = [n for n in SERVICE_COLUMNS if n in timers.columns]
         rows = [r.asDict() for r in timers.select(*names).distinct().collect()] if names else [{}]
@@ -160,6 +165,11 @@ class SparkRunner:
         tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
         for number, (i, data, recipe) in enumerate(tables, start=1):
             first, streams = streams_by_slot[i]
+            if is_dataset(data):
+                items = [pickle.dumps(part) for part in enumerate(dataset_parts(data, _TASK_BYTES))]
+                deal_part = _part_dealer(streams, recipe, first, number, data.schema, columns_of(data, recipe))
+                frames.append(stages_of_items(items, deal_part, _RUNS).frame(self.spark))
+                continue
             deal = _table_dealer(streams, recipe, first, number)
             frames.append(map_in_arrow(self._frame(data), deal, spark_schema(_RUNS)))
         return frames
@@ -176,7 +186,7 @@ class SparkRunner:
         if isinstance(data, pa.Table):
             return arrow_frame(self.spark, data)
         if not hasattr(data, "mapInArrow"):
-            raise OptionError(f"{type(data).__name__} is neither a Spark DataFrame nor a pyarrow.Table")
+            raise OptionError(f"{type(data).__name__} is not a Spark DataFrame, a pyarrow.Table or a dataset of Arrow")
         return data
 
 
@@ -186,7 +196,7 @@ def _write_part(streams: UnshuffledStreams, staging: Staging) -> NewStream:
 
 
 def size_here(job: StreamWriteTask) -> int | None:
-    """Return the bytes that a job reads; ``None`` if it reads a DataFrame."""
+    """Return the bytes that a job reads; ``None`` if it reads a DataFrame or a dataset."""
     if isinstance(job.streams, UnshuffledStreams):
         return job.streams.size_bytes
     tables = [data for data, _ in job.tables]
@@ -235,6 +245,25 @@ def _table_dealer(
         context = TaskContext.get()
         place = number << 32 | (0 if context is None else context.partitionId())
         return _or_error(_runs(streams, first, place, (e for batch in batches for e in table_entries(recipe, batch))))
+
+    return run
+
+
+def _part_dealer(
+    streams: Streams,
+    recipe: RowEncoder | ElementEncoder,
+    first: int,
+    number: int,
+    schema: pa.Schema,
+    columns: Sequence[str],
+) -> ItemTask:
+    """Return the task function that reads parts of a dataset and converts their rows to runs."""
+
+    def run(items: Iterator[bytes]) -> Rows:
+        for place, files in map(pickle.loads, items):
+            rows = chain.from_iterable(dataset_batches(file, schema, columns, BATCH_ROWS) for file in files)
+            entries = (e for batch in rows for e in table_entries(recipe, batch))
+            yield from _or_error(_runs(streams, first, number << 32 | place, entries))
 
     return run
 
