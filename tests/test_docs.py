@@ -198,6 +198,7 @@ def test_the_table_of_connectors_names_versions_without_bytes(tmp_path: Path) ->
         "pulsar-source": "enumerators 1",
         "dynamic-kafka-source": "splits 2, enumerators 3",
         "file-sink": "writers 1, 2, committables 1",
+        "delta-sink": "writers 1",
         "elasticsearch8-sink": "writers 1",
     }
     assert lines[-1].endswith(
