@@ -104,6 +104,7 @@ rows.count_rows i8 i8
 rows.mark_rows i8 b1
 runs.first_not_before u1r i8 i8 u1r int
 runs.gather u1r i8 i8 u1r i8 i8 int u1 int i8 i8 i8 i8
+runs.is_settled u1r i8 i8 u8
 runs.mark_blocks u1r i8 i8 u1r i8 i8 u1
 runs.merge_runs u1r i8 i8 u8 i8 i8 i8
 runs.newest u1r i8 i8 u8 u1r i8 i8 i8 u1 i8 i8 i8 i8

@@ -91,6 +91,18 @@ def merge_runs(keys, key, key_end, tag, left, right, out):  # type: ignore[no-un
 
 
 @jit
+def is_settled(keys, key, key_end, tag):  # type: ignore[no-untyped-def]
+    """Return True if :func:`newest` would return all entries as they are: each is a value, or a merge operand, and the only one of its key."""
+    for i in range(key.shape[0]):
+        kind = tag[i] & np.uint64(0xFF)
+        if kind != np.uint64(VALUE) and kind != np.uint64(MERGE):
+            return False
+        if i > 0 and equal(keys, key[i - 1], key_end[i - 1], key[i], key_end[i]):
+            return False
+    return True
+
+
+@jit
 def newest(  # type: ignore[no-untyped-def]
     keys, key, key_end, tag, data, value, value_end, order, joined, out_key, out_key_end, out_value, out_value_end
 ):
