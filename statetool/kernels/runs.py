@@ -140,13 +140,6 @@ def newest(  # type: ignore[no-untyped-def]
         j = i + 1
         while j < total and _same_key(keys, key, key_end, e, np.uint64(order[np.uint64(j)])):
             j += 1
-        if j == i + 1 and tag[e] & np.uint64(0xFF) == np.uint64(VALUE):
-            at = np.uint64(n)
-            out_key[at], out_key_end[at] = key[e], key_end[e]
-            out_value[at], out_value_end[at] = value[e], value_end[e]
-            n += 1
-            i = j
-            continue
         base = i
         while base < j and tag[order[base]] & np.uint64(0xFF) == np.uint64(MERGE):
             base += 1
