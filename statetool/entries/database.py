@@ -23,7 +23,7 @@ from statetool.entries.form import (
     cut_evenly,
     error_context,
 )
-from statetool.entries.headers import header_bytes, header_of_task, header_stream
+from statetool.entries.headers import header_bytes, header_of_task
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.database_files import DatabaseFiles, OwnedDatabase
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
@@ -131,7 +131,7 @@ class StoredDatabase(StoredState):
         return DatabaseSource(
             context=context,
             subtask=self.place.subtask,
-            meta=header_stream(self.meta, self._raw),
+            meta=self.meta,
             files=self.files,
             key_groups=tuple(self.own_groups),
             group_bytes=int(self.files.size_bytes / max(1, len(self.own_groups))),

@@ -10,9 +10,9 @@ import pytest
 import statetool
 from statetool.io.files import InputFile
 
-#: Planning reads the header of each stream, and the first key groups if the handle does not tell their layout. A database's files are
-#: opened once: its header by the plan, the others by the task.
-OPENED = {"v2_3_0-hashmap-canonical": 2, "v2_3_0-hashmap-native": 3, "v2_3_0-rocksdb-native": 1}
+#: How often most files are opened, and the most. Planning reads the header of each stream, and the first key groups if the handle does not
+#: tell their layout. A database's header is read by the plan and twice by the task, its other files once.
+OPENED = {"v2_3_0-hashmap-canonical": (2, 2), "v2_3_0-hashmap-native": (3, 3), "v2_3_0-rocksdb-native": (1, 3)}
 
 
 @pytest.mark.parametrize("case", OPENED)
@@ -29,4 +29,5 @@ def test_files_are_opened_as_often_as_needed(corpus: Path, case: str, monkeypatc
     monkeypatch.setattr("statetool.formats.stream.InputFile", Counted)
     savepoint.stats()
     assert len(keyed & opened.keys()) > 1
-    assert max(opened[file] for file in keyed) == OPENED[case]
+    ((usual, _),) = Counter(opened[file] for file in keyed & opened.keys()).most_common(1)
+    assert (usual, max(opened[file] for file in keyed)) == OPENED[case]
