@@ -92,12 +92,28 @@ def state_processor(newest_flink: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+def machines() -> Iterator[dict[str, FlinkMachine]]:
+    """Machines by release, which run until the end.
+
+    pytest ends a fixture with parameters when a test needs another parameter: each file would start a machine of each release, and a new
+    machine takes some CPU seconds until its code is loaded and compiled.
+    """
+    started: dict[str, FlinkMachine] = {}
+    yield started
+    for machine in started.values():
+        machine.close()
+
+
+@pytest.fixture(scope="session")
+def flink(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, machines: dict[str, FlinkMachine]
+) -> FlinkMachine:
     """Run Flink of one release. If it cannot run, the quick run skips, unless ``STATETOOL_REQUIRE_FLINK`` is set."""
-    with _needed(request.config):
-        machine = FlinkMachine(request.param, tmp_path_factory.mktemp(f"flink-{request.param}"))
-    yield machine
-    machine.close()
+    version: str = request.param
+    if version not in machines:
+        with _needed(request.config):
+            machines[version] = FlinkMachine(version, tmp_path_factory.mktemp(f"flink-{version}"))
+    return machines[version]
 
 
 @pytest.fixture(scope="session")
