@@ -58,6 +58,7 @@ NOT_OF_A_CLASS: Final = "yes, a `Row`; a class of the job is declared: `key_type
 ORDERED: Final = "of one entry at most: only the job knows the order of more, by which RocksDB finds a key"
 #: Libraries with their own serializers, by Java package. The table has the full names of their classes.
 LIBRARIES: Final = {
+    "com.datasqrl.flinkrunner.stdlib.json": "DataSQRL",
     "org.apache.beam.runners.flink.translation.types": "Beam",
     "org.apache.flinkx.api.serializer": "flink-scala-api",
     "org.apache.flink.statefun.flink.common.protobuf": "Stateful Functions",

@@ -98,7 +98,9 @@ def bootstrap_keyed_state(
     Parameters
     ----------
     data
-        Spark DataFrame or ``pyarrow.Table``, with companion columns as in tables that are read. A null means no state; lists are arrays.
+        Spark DataFrame, ``pyarrow.Table``, or a dataset of Arrow, such as ``pyarrow.dataset.dataset("s3://bucket/accounts/")``, with companion
+        columns as in tables that are read. Tasks of Spark read the files of a dataset themselves; without Spark, one batch at a time is in
+        memory. A null means no state; lists are arrays.
     key
         The key column; several columns form a tuple.
     states

@@ -34,6 +34,7 @@ from statetool.types.options import DecimalsMode
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class SavepointWriter:
     """A savepoint to be written, either new (:meth:`new`) or a changed copy of an existing one (:meth:`from_existing`).
 
     Each method returns a new object. Only :meth:`transform` by a function, :meth:`preview` and :meth:`write` read data, and only the last
-    two write. They run on Spark if a DataFrame or a session is involved, otherwise in this process on ``pyarrow.Table`` s.
+    two write. They run on Spark if a DataFrame or a session is involved, otherwise in this process on ``pyarrow.Table`` s and datasets.
 
     Refer to operators of an existing savepoint by their old uid, operator id, name or id prefix, even after :meth:`change_uid`.
     """
@@ -52,9 +53,12 @@ class SavepointWriter:
     changes: Mapping[str, OperatorChange] = field(default_factory=dict)
     removed: frozenset[str] = frozenset()
     uids: Mapping[str, str] = field(default_factory=dict)
+    spark: SparkSession | None = None
 
     @classmethod
-    def new(cls, *, max_parallelism: int = 128, checkpoint_id: int | None = None) -> SavepointWriter:
+    def new(
+        cls, *, max_parallelism: int = 128, checkpoint_id: int | None = None, spark: SparkSession | None = None
+    ) -> SavepointWriter:
         """Start a new savepoint.
 
         Parameters
@@ -65,13 +69,15 @@ class SavepointWriter:
             Checkpoint id of the savepoint, 0 by default. The first checkpoint of the job has the next id. A sink of Iceberg drops
             commits with ids that its table already has. Pass at least the highest of these ids
             (``flink.max-committed-checkpoint-id`` in the table's newest snapshot).
+        spark
+            Session that writes tables without a session of their own: datasets of Arrow, and large Arrow tables.
 
         Raises
         ------
         OptionError
             Flink does not accept the max parallelism, or the id is negative.
         """
-        new = cls(max_parallelism=check_max_parallelism(max_parallelism))
+        new = cls(max_parallelism=check_max_parallelism(max_parallelism), spark=spark)
         return new if checkpoint_id is None else new.with_checkpoint_id(checkpoint_id)
 
     @classmethod
@@ -418,9 +424,9 @@ class SavepointWriter:
                     )
 
     def _execution(self) -> Execution:
-        """Return the execution on the session of the DataFrames, or else on that of the existing savepoint."""
+        """Return the execution on the session of the DataFrames, or else on that of :meth:`new` or of the existing savepoint."""
         sessions = [session_of(b) for change in self.changes.values() for b in change.bootstraps]
-        given = next((s for s in sessions if s is not None), None)
+        given = next((s for s in sessions if s is not None), self.spark)
         return Execution(given) if given is not None or self.base is None else self.base.execution
 
     def _open(self, target: str) -> Savepoint[SavepointWriter]:

@@ -1,6 +1,6 @@
 """Sinks based on ``AsyncSinkBase``: the requests that a writer has accepted and not yet sent.
 
-Writer state, version 1 (``AsyncSinkWriterStateSerializer``): i8 -1, i4 count, each i8 size (as the sink measures it), the request. A restored
+Writer state, version 1 (2 of ClickHouse; ``AsyncSinkWriterStateSerializer``): i8 -1, i4 count, each i8 size (as the sink measures it), the request. A restored
 writer sends the requests first. Requests:
 
 * Kinesis Streams: size bytes of data, i4 length and partition key. SQS: size bytes of UTF-8 body, i4 length and id (a UUID). The lengths
@@ -9,16 +9,21 @@ writer sends the requests first. Requests:
 * DynamoDB (size 0): u1 kind (0 put, 1 delete), i4 count, each utf name, value: u1 type and its content.
 * Elasticsearch 8: size bytes by Kryo.
 * HTTP (``com.getindata``): utf method, size bytes of body.
+* ClickHouse: i4 1, i4 length (-1: none) and bytes, whose length is the size; in version 2, instead i4 2, i4 count, each utf column, value: u1
+  type and its content.
 
 Requests of Kinesis Streams and SQS have the same layout. If all keys are UUIDs, the state does not tell which of the two it is.
 
-Follows flink-connector-aws 3.0 to 6.0, flink-connector-elasticsearch 3.1 and 4.0 (from its source code, without bytes), and
-flink-http-connector 0.9 to 0.25.
+Follows flink-connector-aws 3.0 to 6.0, flink-connector-elasticsearch 3.1 and 4.0 (from its source code, without bytes),
+flink-http-connector 0.9 to 0.25, and flink-connector-clickhouse 0.1 and 0.2 (from their source code, as confirmed by bytes of serializers that
+were compiled from it).
 """
 
 from __future__ import annotations
 
+import math
 import re
+import uuid
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +33,8 @@ from statetool.connectors.connector import SinkConnector
 from statetool.connectors.model import PendingCommit
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.serializers.basic import to_decimal
+from statetool.serializers.kryo import iso
 
 _IDENTIFIER: Final = -1
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -35,6 +42,9 @@ _KINDS: Final = ("put", "delete")
 _METHOD: Final = re.compile(r"[A-Z]{3,16}")
 #: Kryo writes the class of the operation by its name, whose last byte has the highest bit set.
 _OPERATION: Final = re.compile(rb"\x01{1,2}\x00co\.elastic\.clients\.elasticsearch\.core\.bulk\.([A-Za-z]+[\xc1-\xfa])")
+#: The column of a request of ClickHouse that consists of bytes.
+_RAW: Final = "__clickhouse_raw__"
+_SECOND: Final = 1_000_000_000
 #: Values of DynamoDB may be nested as deep as its own limit.
 _DEEPEST: Final = 32
 
@@ -152,6 +162,28 @@ class Elasticsearch8Sink(AsyncSink):
         return {"operation": (name[:-1] + bytes((name[-1] & 0x7F,))).decode("ascii"), "kryo": data}
 
 
+class ClickHouseSink(AsyncSink):
+    """Sink to ClickHouse."""
+
+    name: ClassVar[str] = "clickhouse-sink"
+    writer_versions: ClassVar[frozenset[int]] = frozenset({1, 2})
+
+    def read_request(self, c: Cursor, size: int) -> Mapping[str, Any]:
+        start = c.pos
+        match c.i4():
+            case 1:
+                length = c.i4()
+                if length != size:
+                    raise c.fail(f"expected a length of {size}, not {length}", pos=start + 4)
+                return _payload(c.take(max(length, 0)))
+            case 2:
+                row = _read_row(c, 0)
+                raw = row.get(_RAW)
+                return _payload(raw) if len(row) == 1 and isinstance(raw, bytes) else {"row": row}
+            case kind:
+                raise c.fail(f"kind {kind} of a request to ClickHouse is not known", pos=start)
+
+
 class DynamoDbSink(AsyncSink):
     """Sink to DynamoDB."""
 
@@ -215,3 +247,68 @@ def _read_value(c: Cursor, depth: int) -> Mapping[str, Any]:
             return {"M": _read_item(c, depth + 1)}
         case kind:
             raise c.fail(f"type {kind} of a value of DynamoDB is not known", pos=start)
+
+
+def _read_row(c: Cursor, depth: int) -> Mapping[str, Any]:
+    return {c.utf(): _read_cell(c, depth) for _ in range(c.count("columns", at_least=3))}
+
+
+def _read_cell(c: Cursor, depth: int) -> Any:
+    """Return a value of ClickHouse: text for numbers with digits after the point, dates and times."""
+    if depth > _DEEPEST:
+        raise c.fail(f"values are nested deeper than {_DEEPEST}")
+    start = c.pos
+    match c.u1():
+        case 0:
+            return None
+        case 1:
+            return c.bool()
+        case 2:
+            return c.i1()
+        case 3:
+            return c.i2()
+        case 4:
+            return c.i4()
+        case 5:
+            return c.i8()
+        case 6 | 7 as kind:
+            number = c.f4() if kind == 6 else c.f8()
+            return number if math.isfinite(number) else str(number)
+        case 8:
+            return _read_big(c)
+        case 9:
+            scale = c.i4()
+            return str(to_decimal(_read_big(c), scale))
+        case 10:
+            return c.utf()
+        case 11:
+            return c.bytes4("a value")
+        case 12:
+            return str(uuid.UUID(bytes=c.take(16)))
+        case 13:
+            return iso.date_text(c.i4())
+        case 14:
+            return _read_time(c, start)
+        case 15:
+            return f"{_read_time(c, start)}Z[{c.utf()}]"
+        case 16 | 18:
+            return [_read_cell(c, depth + 1) for _ in range(c.count("values"))]
+        case 17:
+            return _read_row(c, depth + 1)
+        case kind:
+            raise c.fail(f"type {kind} of a value of ClickHouse is not known", pos=start)
+
+
+def _read_big(c: Cursor) -> int:
+    start = c.pos
+    raw = c.bytes4("a number")
+    if not raw:
+        raise c.fail("a number without bytes", pos=start)
+    return int.from_bytes(raw, "big", signed=True)
+
+
+def _read_time(c: Cursor, start: int) -> str:
+    seconds, nanos = c.i8(), c.i4()
+    if not 0 <= nanos < _SECOND:
+        raise c.fail(f"{nanos} ns are not a part of a second", pos=start)
+    return iso.date_time_text(seconds * _SECOND + nanos)

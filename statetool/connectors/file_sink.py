@@ -28,10 +28,10 @@ from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
 
 T = TypeVar("T")
-_BUCKET: Final = 0x1E764B79
+BUCKET: Final = 0x1E764B79
 _IN_PROGRESS: Final = 0xB3A4073D
 _PENDING: Final = 0x2C853C89
-_COMMITTABLE: Final = 0x1E765C80
+COMMITTABLE: Final = 0x1E765C80
 _LOCAL: Final = struct.Struct("<Iqii")
 _LOCAL_MAGIC: Final = 0x1E744B57
 _LITTLE: Final = struct.Struct("<i")
@@ -93,9 +93,9 @@ class FileSink(SinkConnector):
         return read_bucket(version, c)
 
     def read_committable(self, version: int, c: Cursor) -> FileCommittable:
-        _expect_magic(c, _COMMITTABLE, "a committable of files")
+        expect_magic(c, COMMITTABLE, "a committable of files")
         bucket_id = None if version == 1 else c.utf()
-        pending = _versioned_file(c, _read_pending) if c.bool() else None
+        pending = read_pending_file(c) if c.bool() else None
         cleanup = _versioned_file(c, _read_in_progress) if c.bool() else None
         compacted = c.utf() if version == 2 and c.bool() else None
         return FileCommittable(
@@ -105,7 +105,7 @@ class FileSink(SinkConnector):
     def pending(self, committable: FileCommittable) -> PendingCommit:
         file = committable.pending_file
         if file is not None:
-            return replace(_pending_file(file), fields=committable)
+            return replace(pending_file(file), fields=committable)
         cleanup = committable.in_progress_to_cleanup
         name = committable.compacted_to_cleanup or (cleanup and (cleanup.temp_file or cleanup.path)) or "(nothing)"
         return PendingCommit(name=f"remove {name}", status="", subtask=-1, expires=False, fields=committable)
@@ -133,7 +133,7 @@ class StreamingFileSink(StateSink):
             bucket = read_version(data, version, read_bucket, "the state of a bucket")
             writers.append((subtask, bucket))
             pending += (
-                replace(_pending_file(f), status="pre_committed", subtask=subtask, checkpoint_id=i, version=version)
+                replace(pending_file(f), status="pre_committed", subtask=subtask, checkpoint_id=i, version=version)
                 for i, files in bucket.pending
                 for f in files
             )
@@ -149,12 +149,8 @@ class StreamingFileSink(StateSink):
 
 def read_bucket(version: int, c: Cursor) -> Bucket:
     """Read the state of a bucket."""
-    _expect_magic(c, _BUCKET, "the state of a bucket")
-    id_version, raw = read_versioned(c, "the id of a bucket")
-    known_version(id_version, (1,), "the id of a bucket")
-    (length,) = _LITTLE.unpack(raw.take(_LITTLE.size))
-    bucket_id = _text(raw, length)
-    raw.expect_end("the id of a bucket")
+    expect_magic(c, BUCKET, "the state of a bucket")
+    bucket_id = read_bucket_id(c)
     path, created = c.utf(), c.i8()
     in_progress = None
     if c.bool():
@@ -167,6 +163,21 @@ def read_bucket(version: int, c: Cursor) -> Bucket:
         in_progress=in_progress,
         pending=pending,
     )
+
+
+def read_bucket_id(c: Cursor) -> str:
+    """Read the id of a bucket."""
+    id_version, raw = read_versioned(c, "the id of a bucket")
+    known_version(id_version, (1,), "the id of a bucket")
+    (length,) = _LITTLE.unpack(raw.take(_LITTLE.size))
+    bucket_id = _text(raw, length)
+    raw.expect_end("the id of a bucket")
+    return bucket_id
+
+
+def read_pending_file(c: Cursor) -> File:
+    """Read a complete file that is not yet visible."""
+    return _versioned_file(c, _read_pending)
 
 
 def _read_pending_files(version: int, c: Cursor) -> tuple[tuple[int, tuple[File, ...]], ...]:
@@ -195,7 +206,7 @@ def _read_in_progress(version: int, c: Cursor) -> File:
     known_version(version, (1, 2), "a part in progress")
     if version == 1:
         return _read_bare_file(c, _IN_PROGRESS)
-    _expect_magic(c, _IN_PROGRESS, "a part in progress")
+    expect_magic(c, _IN_PROGRESS, "a part in progress")
     path = c.utf() if c.bool() else None
     return replace(_read_recoverable(c), path=path)
 
@@ -204,13 +215,13 @@ def _read_pending(version: int, c: Cursor) -> File:
     known_version(version, (1, 2), "a pending file")
     if version == 1:
         return _read_bare_file(c, _PENDING)
-    _expect_magic(c, _PENDING, "a pending file")
+    expect_magic(c, _PENDING, "a pending file")
     path = c.utf() if c.bool() else None
     return replace(_read_recoverable(c, size_before=True), path=path)
 
 
 def _read_bare_file(c: Cursor, magic: int) -> File:
-    _expect_magic(c, magic, "a file")
+    expect_magic(c, magic, "a file")
     return _read_recoverable(c)
 
 
@@ -230,7 +241,8 @@ def _recoverable(version: int, c: Cursor) -> File:
     return file
 
 
-def _pending_file(file: File) -> PendingCommit:
+def pending_file(file: File) -> PendingCommit:
+    """Describe a file that a commit makes visible."""
     name = file.path or file.target_file or (file.recoverable and file.recoverable[1].hex()) or "(unnamed)"
     return PendingCommit(
         name=name,
@@ -244,7 +256,8 @@ def _pending_file(file: File) -> PendingCommit:
     )
 
 
-def _expect_magic(c: Cursor, magic: int, what: str) -> None:
+def expect_magic(c: Cursor, magic: int, what: str) -> None:
+    """Read a magic number; raise an error for another one."""
     if int.from_bytes(c.take(4, what), "big") != magic:
         raise c.fail(f"expected the magic number of {what} ({magic:08X})", pos=c.pos - 4)
 

@@ -1,6 +1,6 @@
 """Write streams in threads of this process, without a JVM.
 
-Tables are ``pyarrow.Table`` s, and shuffled entries are stored on local disk.
+Tables are ``pyarrow.Table`` s and datasets, and shuffled entries are stored on local disk.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from statetool.saving.bootstrap import (
     check_services,
     table_entries,
 )
+from statetool.saving.bootstrap.datasets import dataset_batches, is_dataset
 from statetool.saving.bootstrap.portions import BATCH_ROWS, TablesInPortions, comes_in_portions
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.publish import StagedFile, Staging
@@ -71,11 +72,11 @@ class LocalRunner:
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
         """Return the schemas of a bootstrap's tables and its timer services."""
-        table = _table(bootstrap.data)
+        schema = _checked(bootstrap.data).schema
         if isinstance(bootstrap, ElementBootstrap) or bootstrap.timers is None:
-            return TableSchema(schema=table.schema)
-        timers = _table(bootstrap.timers)
-        return TableSchema(schema=table.schema, timers=timers.schema, services=services_of(timers))
+            return TableSchema(schema=schema)
+        timers = _checked(bootstrap.timers)
+        return TableSchema(schema=schema, timers=timers.schema, services=services_of(timers))
 
     def run(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
         """Write the streams of each job, one job after the other."""
@@ -108,16 +109,17 @@ class LocalRunner:
     def _keyed(
         self, spill: Spill, streams: KeyedStreams, job: StreamWriteTask, staging: Staging
     ) -> Callable[[int], NewStream]:
-        """Partition carried entries and those of small tables.
+        """Partition carried entries, and those of small tables and of datasets.
 
         Return the function that writes the stream of a subtask, large tables included.
         """
         subtasks = max(1, len(streams.subtasks))
         large: list[tuple[pa.Table, RowEncoder]] = []
-        small: list[tuple[pa.Table, RowEncoder]] = []
+        small: list[tuple[Any, RowEncoder]] = []
         for data, recipe in job.tables:
             assert isinstance(recipe, RowEncoder)
-            (large if comes_in_portions(_table(data), subtasks) else small).append((_table(data), recipe))
+            in_memory = isinstance(data, pa.Table) and comes_in_portions(data, subtasks)
+            (large if in_memory else small).append((data, recipe))
         rows = TablesInPortions(large, streams.max_parallelism, self.threads)
         kept = ((entries.batches, entries.size_bytes) for entries in job.kept)
         self._deal(spill, streams.prefix, chain(kept, _encode(_batches(small))), self.threads)
@@ -175,7 +177,20 @@ def write_empty(streams: Streams, subtasks: Sequence[int], staging: Staging) -> 
 
 
 def _batches(tables: Iterable[tuple[Any, _Recipe]]) -> Iterator[tuple[_Recipe, pa.RecordBatch]]:
-    return ((recipe, rows) for data, recipe in tables for rows in _table(data).to_batches(BATCH_ROWS))
+    return ((recipe, rows) for data, recipe in tables for rows in batches_of(data, recipe))
+
+
+def batches_of(data: Any, recipe: _Recipe) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a table or dataset that a recipe encodes, in batches of :data:`BATCH_ROWS`."""
+    if not is_dataset(data):
+        return iter(data.to_batches(BATCH_ROWS))
+    return dataset_batches(data, data.schema, columns_of(data, recipe), BATCH_ROWS)
+
+
+def columns_of(dataset: Any, recipe: _Recipe) -> list[str]:
+    """Return the columns of a dataset that a recipe needs."""
+    names: list[str] = dataset.schema.names
+    return [names[i] for i in recipe.columns(names)] if isinstance(recipe, RowEncoder) else names
 
 
 def _encode(batches: Iterable[tuple[_Recipe, pa.RecordBatch]]) -> Iterator[_Work]:
@@ -183,17 +198,25 @@ def _encode(batches: Iterable[tuple[_Recipe, pa.RecordBatch]]) -> Iterator[_Work
         yield partial(table_entries, recipe, rows), 0
 
 
-def services_of(timers: pa.Table) -> tuple[tuple[str | None, str | None], ...]:
+def services_of(timers: Any) -> tuple[tuple[str | None, str | None], ...]:
     """Return the distinct (domain, service) pairs of timers; ``None`` if the column is absent."""
-    names = [n for n in SERVICE_COLUMNS if n in timers.column_names]
+    names = [n for n in SERVICE_COLUMNS if n in timers.schema.names]
+    if not names:
+        return check_services([{}])
+    batches = dataset_batches(timers, timers.schema, names, BATCH_ROWS) if is_dataset(timers) else [timers]
     try:
-        rows = timers.select(names).group_by(names).aggregate([]).to_pylist() if names else [{}]
+        distinct = [_distinct(rows, names) for rows in batches]
+        return check_services(_distinct(pa.concat_tables(distinct), names).to_pylist() if distinct else [])
     except UnicodeDecodeError as e:
         raise EncodeError(f"a string that is not valid UTF-8 in {' or '.join(names)}: {e.object!r}") from e
-    return check_services(rows)
 
 
-def _table(data: Any) -> pa.Table:
-    if not isinstance(data, pa.Table):
-        raise OptionError(f"{type(data).__name__} is neither a pyarrow.Table nor a Spark DataFrame")
+def _distinct(rows: pa.Table | pa.RecordBatch, names: Sequence[str]) -> pa.Table:
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    return table.select(names).group_by(names).aggregate([])
+
+
+def _checked(data: Any) -> Any:
+    if not isinstance(data, pa.Table) and not is_dataset(data):
+        raise OptionError(f"{type(data).__name__} is not a pyarrow.Table, a dataset of Arrow or a Spark DataFrame")
     return data

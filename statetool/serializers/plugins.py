@@ -21,6 +21,7 @@ from statetool.serializers.snapshot import ReadPayload, SnapshotClass, SnapshotR
 GROUP: Final = "statetool.serializers"
 #: Objects of the bundled libraries by Java package, as ``module:object``.
 BUNDLED: Final = {
+    "com.datasqrl.flinkrunner.stdlib.json": "statetool.serializers.datasqrl:SNAPSHOTS",
     "org.apache.beam.runners.flink.translation.types": "statetool.serializers.beam.serializer:SNAPSHOTS",
     "org.apache.flinkx.api.serializer": "statetool.serializers.flinkx.serializer:SNAPSHOTS",
     "org.apache.flink.statefun.flink.common.protobuf": "statetool.serializers.statefun:MESSAGES",

@@ -16,7 +16,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord
 from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import ReadPayload, SnapshotClass, SnapshotReader
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import LogicalType, Scalar
 
 
@@ -94,14 +94,13 @@ class SimpleSerializer(Serializer):
 
 def simple_readers(specs: Iterable[SimpleType]) -> dict[str, SnapshotClass]:
     """Return snapshot readers by the simple class name of the snapshot (``XSerializer$XSerializerSnapshot``)."""
-    return {
-        f"{spec.name}Serializer${spec.name}SerializerSnapshot": SnapshotClass(_read_simple(spec), (2, 3))
-        for spec in specs
-    }
+    return {f"{spec.name}Serializer${spec.name}SerializerSnapshot": simple_class(spec) for spec in specs}
 
 
-def _read_simple(spec: SimpleType) -> ReadPayload:
+def simple_class(spec: SimpleType) -> SnapshotClass:
+    """Return the reader of the snapshots of a type."""
+
     def read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
         return SimpleSerializer(name, version, spec, c.utf() if version == 2 else None)
 
-    return read
+    return SnapshotClass(read, (2, 3))

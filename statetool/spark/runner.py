@@ -1,9 +1,10 @@
 """Execution of a write on Spark.
 
 Small inputs that are not DataFrames are written by threads of the driver, because Spark stages would take longer than the work. Otherwise
-tasks convert rows and entries of the base to packed runs of some kilobytes. Spark shuffles these by subtask, one run per row, and a task
-writes the streams of its subtasks from local disk. An error in a row also travels as a row, so that the driver raises the original error at
-once, without retries, which would fail too. Only the default parallelism needs a ``sparkContext``, which Spark Connect does not have.
+tasks convert rows to packed runs of some kilobytes. Spark shuffles these by subtask, one run per row, and a task writes the streams of its
+subtasks from local disk. If the max parallelism stays the same, entries of the base are read by the task that writes their subtask, and only
+their description travels. Otherwise they are shuffled as the rows are. An error in a row also travels as a row, so that the driver raises the
+original error at once, without retries, which would fail too. Only the default parallelism needs a ``sparkContext``, which Spark Connect does not have.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ from statetool.saving.bootstrap import (
     check_services,
     table_entries,
 )
+from statetool.saving.bootstrap.datasets import dataset_batches, dataset_parts, is_dataset
+from statetool.saving.bootstrap.portions import BATCH_ROWS
 from statetool.saving.composition import StreamWriteTask
-from statetool.saving.local import LocalRunner, copy_portions, write_empty
+from statetool.saving.local import LocalRunner, columns_of, copy_portions, services_of, write_empty
 from statetool.saving.publish import StagedFile, Staging
-from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
 from statetool.saving.streams.output import NewStream, UnshuffledStreams
 from statetool.saving.streams.runs import PackedRun, Spill, cuts, deal_run, order_of_groups, pack_run
 from statetool.spark.frames import local_limit
@@ -46,9 +49,12 @@ from statetool.spark.tasks import RESULT, result_batch, run_tasks
 from statetool.spark.workers import begin_task
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     from statetool.saving.composition import Streams
 
-#: Runs in the shuffle: ``slot`` numbers the subtasks of all jobs, ``place`` orders the runs of a slot.
+#: Runs in the shuffle: ``slot`` numbers the subtasks of all jobs, ``place`` orders the runs of a slot. ``kept`` describes entries of the base
+#: that the task of the slot reads (pickled).
 _RUNS: Final = pa.schema(
     [
         pa.field("slot", pa.int32()),
@@ -56,6 +62,7 @@ _RUNS: Final = pa.schema(
         pa.field("numbers", pa.binary()),
         pa.field("starts", pa.binary()),
         pa.field("data", pa.binary()),
+        pa.field("kept", pa.binary()),
         pa.field("error", pa.binary()),
     ]
 )
@@ -64,6 +71,8 @@ _RUN_BYTES: Final = 32 << 10
 _MEMORY_BYTES: Final = 64 << 20
 #: Stored bytes per task that copies files or reads entries of the base.
 _TASK_BYTES: Final = 32 << 20
+#: Entries that a task only describes count as this many bytes: 512 descriptions are one task.
+_DESCRIBED_BYTES: Final = 64 << 10
 _LEAST_PARTITIONS: Final = 32
 #: Spilled runs are numbered by slot times this, plus the key group, which is smaller.
 _SLOT_STRIDE: Final = 1 << 16
@@ -86,9 +95,12 @@ class SparkRunner:
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> TableSchema:
         """Return the schemas of a bootstrap's tables; timers are read once to find their services."""
-        schema = arrow_schema(self._frame(bootstrap.data))
+        schema = bootstrap.data.schema if is_dataset(bootstrap.data) else arrow_schema(self._frame(bootstrap.data))
         if isinstance(bootstrap, ElementBootstrap) or bootstrap.timers is None:
             return TableSchema(schema=schema)
+        if is_dataset(bootstrap.timers):
+            timers = bootstrap.timers
+            return TableSchema(schema=schema, timers=timers.schema, services=services_of(timers))
         timers = self._frame(bootstrap.timers)
         names = [n for n in SERVICE_COLUMNS if n in timers.columns]
         rows = [r.asDict() for r in timers.select(*names).distinct().collect()] if names else [{}]
@@ -153,6 +165,11 @@ class SparkRunner:
         tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
         for number, (i, data, recipe) in enumerate(tables, start=1):
             first, streams = streams_by_slot[i]
+            if is_dataset(data):
+                items = [pickle.dumps(part) for part in enumerate(dataset_parts(data, _TASK_BYTES))]
+                deal_part = _part_dealer(streams, recipe, first, number, data.schema, columns_of(data, recipe))
+                frames.append(stages_of_items(items, deal_part, _RUNS).frame(self.spark))
+                continue
             deal = _table_dealer(streams, recipe, first, number)
             frames.append(map_in_arrow(self._frame(data), deal, spark_schema(_RUNS)))
         return frames
@@ -169,7 +186,7 @@ class SparkRunner:
         if isinstance(data, pa.Table):
             return arrow_frame(self.spark, data)
         if not hasattr(data, "mapInArrow"):
-            raise OptionError(f"{type(data).__name__} is neither a Spark DataFrame nor a pyarrow.Table")
+            raise OptionError(f"{type(data).__name__} is not a Spark DataFrame, a pyarrow.Table or a dataset of Arrow")
         return data
 
 
@@ -179,7 +196,7 @@ def _write_part(streams: UnshuffledStreams, staging: Staging) -> NewStream:
 
 
 def size_here(job: StreamWriteTask) -> int | None:
-    """Return the bytes that a job reads; ``None`` if it reads a DataFrame."""
+    """Return the bytes that a job reads; ``None`` if it reads a DataFrame or a dataset."""
     if isinstance(job.streams, UnshuffledStreams):
         return job.streams.size_bytes
     tables = [data for data, _ in job.tables]
@@ -198,8 +215,13 @@ def tasks_by_size(kept: Sequence[tuple[int, Kept]]) -> list[list[tuple[int, int,
             tasks.append([])
             bytes_left = _TASK_BYTES
         tasks[-1].append((place, index, entries))
-        bytes_left -= entries.size_bytes
+        bytes_left -= _DESCRIBED_BYTES if is_read_where_written(entries) else entries.size_bytes
     return tasks
+
+
+def is_read_where_written(entries: Kept) -> TypeGuard[CarriedEntries]:
+    """Return True if the tasks that write entries read them, too, so that they are not shuffled."""
+    return isinstance(entries, CarriedEntries) and entries.stay_in_key_groups
 
 
 def _shuffle(runs: Any, partitions: int) -> Any:
@@ -227,8 +249,27 @@ def _table_dealer(
     return run
 
 
+def _part_dealer(
+    streams: Streams,
+    recipe: RowEncoder | ElementEncoder,
+    first: int,
+    number: int,
+    schema: pa.Schema,
+    columns: Sequence[str],
+) -> ItemTask:
+    """Return the task function that reads parts of a dataset and converts their rows to runs."""
+
+    def run(items: Iterator[bytes]) -> Rows:
+        for place, files in map(pickle.loads, items):
+            rows = chain.from_iterable(dataset_batches(file, schema, columns, BATCH_ROWS) for file in files)
+            entries = (e for batch in rows for e in table_entries(recipe, batch))
+            yield from _or_error(_runs(streams, first, number << 32 | place, entries))
+
+    return run
+
+
 def _carried_dealer(streams_by_slot: Sequence[tuple[int, Streams]], slots: Sequence[int]) -> ItemTask:
-    """Return the task function that converts base entries to runs; :data:`_EMPTY_RUNS` gives one empty run per slot."""
+    """Return the task function that describes base entries or converts them to runs; :data:`_EMPTY_RUNS` gives one empty run per slot."""
 
     def run(items: Iterator[bytes]) -> Rows:
         for item in items:
@@ -237,9 +278,21 @@ def _carried_dealer(streams_by_slot: Sequence[tuple[int, Streams]], slots: Seque
             else:
                 for place, index, entries in pickle.loads(item):
                     first, streams = streams_by_slot[index]
-                    yield from _or_error(_runs(streams, first, place, entries.batches()))
+                    if is_read_where_written(entries):
+                        assert isinstance(streams, KeyedStreams)
+                        yield from _or_error(_descriptions(streams, first, place, entries))
+                    else:
+                        yield from _or_error(_runs(streams, first, place, entries.batches()))
 
     return run
+
+
+def _descriptions(streams: KeyedStreams, first: int, place: int, entries: CarriedEntries) -> Rows:
+    """Describe base entries to the slots that read and write them."""
+    for subtask, own in entries.by_subtask(streams):
+        yield pa.RecordBatch.from_pylist(
+            [{"slot": first + subtask, "place": place, "kept": pickle.dumps(own)}], schema=_RUNS
+        )
 
 
 def _runs(streams: Streams, first: int, place: int, batches: Iterable[EntryBatch]) -> Rows:
@@ -264,6 +317,7 @@ def _batch_of_runs(slots: Sequence[int], place: int, packed_columns: Sequence[tu
         numbers,
         starts,
         data,
+        pa.nulls(n, pa.binary()),
         pa.nulls(n, pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=_RUNS)
@@ -295,10 +349,10 @@ def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) 
         begin_task()
         try:
             with Spill() as spill:
-                slots = _spill(batches, spill)
+                slots = _spill(batches, spill, streams_by_slot)
                 segments = spill.segments()
                 for slot in slots:
-                    index = max(i for i, (first, s) in enumerate(streams_by_slot) if first <= slot and len(s.subtasks))
+                    index = _job_of(slot, streams_by_slot)
                     first, streams = streams_by_slot[index]
                     of_slot = segments.within(streams.numbers(slot - first), slot * _SLOT_STRIDE)
                     yield result_batch((index, streams.write(slot - first, [of_slot], staging, _MEMORY_BYTES)))
@@ -308,16 +362,25 @@ def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) 
     return run
 
 
-def _spill(batches: Rows, spill: Spill) -> list[int]:
-    """Write runs to local disk and return their slots."""
+def _job_of(slot: int, streams_by_slot: Sequence[tuple[int, Streams]]) -> int:
+    """Return the index of the job that a slot belongs to."""
+    return max(i for i, (first, s) in enumerate(streams_by_slot) if first <= slot and len(s.subtasks))
+
+
+def _spill(batches: Rows, spill: Spill, streams_by_slot: Sequence[tuple[int, Streams]]) -> list[int]:
+    """Write runs to local disk, also those of described entries, and return their slots."""
     slots: set[int] = set()
-    for slot, place, groups, starts, data, error in chain.from_iterable(_values(b) for b in batches):
+    for slot, place, groups, starts, data, kept, error in chain.from_iterable(_values(b) for b in batches):
         if error is not None:
             failed = pickle.loads(error)
             assert isinstance(failed, StatetoolError)
             raise failed
         slots.add(slot)
-        if len(groups):
+        if kept is not None:
+            _, streams = streams_by_slot[_job_of(slot, streams_by_slot)]
+            for batch in pickle.loads(kept).batches():
+                spill.add(deal_run(batch, streams.prefix), place, slot * _SLOT_STRIDE)
+        elif len(groups):
             run = PackedRun(
                 np.frombuffer(data, dtype=np.uint8),
                 np.frombuffer(groups, dtype=np.int64),
@@ -330,7 +393,6 @@ def _spill(batches: Rows, spill: Spill) -> list[int]:
 def _values(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     columns = [batch.column(i) for i in range(len(_RUNS))]
     for i in range(batch.num_rows):
-        slot, place, numbers, starts, data, error = (c[i] for c in columns)
-        yield (
-            slot.as_py(), place.as_py(), numbers.as_buffer(), starts.as_buffer(), data.as_buffer(), error.as_py()
-        )  # fmt: skip
+        slot, place, numbers, starts, data, kept, error = (c[i] for c in columns)
+        buffers = numbers.as_buffer(), starts.as_buffer(), data.as_buffer()
+        yield slot.as_py(), place.as_py(), *buffers, kept.as_py(), error.as_py()

@@ -149,6 +149,62 @@ def test_requests_of_kinesis_or_sqs_are_shown_and_not_dropped(tmp_path: Path) ->
         statetool.forget_transactions(str(path), str(tmp_path / "t"), "sink", ["buffered-0"], uids=["sink"])
 
 
+def test_rows_of_clickhouse_can_be_dropped(tmp_path: Path) -> None:
+    state = next(s for s in STATES if s["connector"] == "clickhouse-sink" and s["version"] == 2)
+    path = written(tmp_path / "s", WRITER_STATE, write_versioned(2, state["data"]))
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["pending"], sink["open"]) == ("clickhouse-sink", 3, 0)
+    pending = run("sinks", "pending", path)
+    assert [json.loads(p["details"]) for p in pending] == json.loads(json.dumps(state["expected"]))
+    run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", "--lose", "buffered-0")
+    left = run("sinks", "pending", tmp_path / "t")
+    assert [json.loads(p["details"]) for p in left] == state["expected"][1:]
+    newer = written(tmp_path / "newer", WRITER_STATE, write_versioned(3, state["data"]))
+    (unknown,) = run("sinks", "list", newer)
+    assert (unknown["connector"], unknown["undecoded"]) == ("unknown", 1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (packed(b"\x13"), "type 19 of a value of ClickHouse is not known"),
+        (packed(b"\x08", (4, 0)), "a number without bytes"),
+        (packed(b"\x0e", (8, 0), (4, 1_000_000_000)), "1000000000 ns are not a part of a second"),
+        (packed(*[packed(b"\x10", (4, 1))] * 40, b"\0"), "values are nested deeper than 32"),
+    ],
+)
+def test_other_values_are_not_those_of_clickhouse(cell: bytes, message: str) -> None:
+    data = packed((8, -1), (4, 1), (8, 5), (4, 2), (4, 1), b"\0\1a", cell)
+    with pytest.raises(FormatError, match=message):
+        read_version(data, 2, SINKS["clickhouse-sink"].read_writer, "it")
+
+
+def test_files_of_delta_are_pending(tmp_path: Path) -> None:
+    parted, _ = (s for s in STATES if s["connector"] == "delta-sink" and s["role"] == "committable")
+    path = written(tmp_path / "s", COMMITTER_STATE, committer(parted["data"]))
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["role"], sink["pending"]) == ("delta-sink", "committer", 1)
+    (file,) = run("sinks", "pending", path)
+    assert (file["name"], json.loads(file["details"])) == ("part-0.snappy.parquet", parted["expected"])
+    with pytest.raises(UnsupportedError, match="its global committer also stores and commits them"):
+        statetool.forget_transactions(str(path), str(tmp_path / "t"), "sink", [file["name"]], uids=["sink"])
+    # A savepoint of version 1 has the same bytes.
+    bucket = next(s for s in STATES if s["connector"] == "delta-sink" and s["role"] == "writer")
+    for version in (1, 2):
+        assert readings({**bucket, "version": version}).keys() == {"delta-sink"}
+
+
+def test_actions_of_delta_are_pending_and_can_be_forgotten(tmp_path: Path) -> None:
+    states = [s for s in STATES if s["connector"] == "delta-kernel-sink"]
+    path = written(tmp_path / "s", COMMITTER_STATE, committer(states[1]["data"]))
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["role"], sink["pending"]) == ("delta-kernel-sink", "committer", 1)
+    (commit,) = run("sinks", "pending", path)
+    assert (commit["name"], json.loads(commit["details"])) == ("c3d4/12", states[1]["expected"])
+    run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", "--lose", "c3d4/12")
+    assert run("sinks", "pending", tmp_path / "t") == []
+
+
 def test_an_empty_buffer_has_nothing_pending(tmp_path: Path) -> None:
     path = written(tmp_path / "s", WRITER_STATE, write_versioned(1, writer_of("")["data"]))
     (sink,) = run("sinks", "list", path)

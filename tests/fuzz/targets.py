@@ -28,12 +28,17 @@ from statetool.formats.operator_state import read_operator_header
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import read_java_stream
+from statetool.serializers.base import Serializer
+from statetool.serializers.collections import MapSerializer
 from statetool.serializers.table import snapshot_reader
 from statetool.snapshot.uid_search import uids_in
 from statetool.types.declared import NOTHING_DECLARED
 from tests.support.compile import compile_java, files_of, jar_bytes
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.corpora.golden import generated
+from tests.support.flink.delta_job import PACKED as DELTA_JOINS
+from tests.support.flink.tree_job import PACKED as TREES
+from tests.support.snapshots.entries import entries_of
 
 _JAVA_MAGIC: Final = b"\xac\xed\x00\x05"
 _OPTIONS: Final[dict[str, Any]] = {"nanos": "always", "decimals": "string"}
@@ -135,6 +140,32 @@ def _kryo_seeds() -> Iterator[bytes]:
         yield bytes([i]) + data
 
 
+def _tree(data: bytes) -> None:
+    """The first byte selects the state of a JSON tree or of memory."""
+    if data:
+        values = _trees()
+        values[data[0] % len(values)][0].decode(Cursor(data[1:]))
+
+
+@cache
+def _trees() -> list[tuple[Serializer, bytes]]:
+    folder = unpack(TREES, Path(mkdtemp(prefix="fuzz-trees-")))
+    found = []
+    for release in sorted(folder.iterdir()):
+        inventory = statetool.load(str(release), uids=["keeper"])["keeper"].inventory
+        ((header, _), *_) = inventory.keyed_states.values()
+        values = {m.name: m.serializers["VALUE_SERIALIZER"] for m in header.states}
+        # A byte before each value of a map tells whether it is null.
+        entries = [(values[state], raw) for _, state, _, raw in entries_of(inventory)]
+        found += [(s.children()[-1][1], raw[1:]) if isinstance(s, MapSerializer) else (s, raw) for s, raw in entries]
+    return found[:256]
+
+
+def _tree_seeds() -> Iterator[bytes]:
+    for i, (_, raw) in enumerate(_trees()):
+        yield bytes([i]) + raw
+
+
 def _table(data: bytes) -> None:
     try:
         table = SortedTable(Stream(file="fuzzed", start=0, size_bytes=len(data), inline=data))
@@ -180,6 +211,23 @@ _STREAM: Final = _InPlace("v2_3_0-hashmap-canonical", "managed keyed")
 _HEAP: Final = _InPlace("v2_3_0-hashmap-native", "managed keyed")
 _ELEMENTS: Final = _InPlace("v2_3_0-hashmap-canonical", "managed operator")
 _LOG: Final = _InPlace("v2_3_0-changelog-hashmap", "managed keyed")
+
+
+def _waiting(data: bytes) -> None:
+    """The metadata of a savepoint of a delta join, which holds the rows that wait."""
+    savepoint, _ = _delta_join()
+    (savepoint / "_metadata").write_bytes(data)
+    for operator in statetool.load(str(savepoint), columns_from_plan=str(savepoint / "plan.json")).operators.values():
+        if "waiting" in operator.tables:
+            for _ in operator.batches("waiting", **_OPTIONS):
+                pass
+
+
+@cache
+def _delta_join() -> tuple[Path, tuple[bytes, ...]]:
+    """Return a savepoint to change, and the metadata of two: in the canonical format, and in the heap's."""
+    folder = unpack(DELTA_JOINS, Path(mkdtemp(prefix="fuzz-delta-join-")))
+    return folder / "2.1.3", tuple((folder / release / "_metadata").read_bytes() for release in ("2.1.3", "2.2.1"))
 
 
 def _class(data: bytes) -> None:
@@ -245,11 +293,13 @@ TARGETS: Final[Mapping[str, Target]] = {
     "snapshots": Target(_snapshot, _snapshots),
     "headers": Target(_headers, _header_seeds),
     "kryo": Target(_kryo, _kryo_seeds),
+    "trees": Target(_tree, _tree_seeds),
     "tables": Target(_table, _table_seeds),
     "streams": Target(_STREAM.run, _STREAM.seeds),
     "heap": Target(_HEAP.run, _HEAP.seeds),
     "elements": Target(_ELEMENTS.run, _ELEMENTS.seeds),
     "logs": Target(_LOG.run, _LOG.seeds),
+    "waiting": Target(_waiting, lambda: iter(_delta_join()[1])),
     "classes": Target(_class, _class_seeds),
     "jars": Target(_jar, _jar_seeds),
 }

@@ -7,10 +7,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
 import pytest
 
 import statetool
 from statetool.demo import SAVEPOINT
+from statetool.errors import OptionError
+from statetool.saving.bootstrap import datasets
 from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, StreamWriteTask
 from statetool.saving.local import LocalRunner
@@ -44,6 +48,8 @@ class Frame:
     """A DataFrame whose tasks run in this process."""
 
     sparkSession = SimpleNamespace(conf=Settings())  # noqa: N815 - as Spark calls it
+    #: Bytes that the last shuffle moved.
+    shuffled = 0
 
     def __init__(self, batches: list[pa.RecordBatch]) -> None:
         self.batches = batches
@@ -65,6 +71,7 @@ class Frame:
         return Frame([*self.batches, *other.batches])
 
     def repartition(self, *_: object) -> Frame:
+        Frame.shuffled = sum(batch.nbytes for batch in self.batches)
         return Frame([pa.Table.from_batches(self.batches).combine_chunks().to_batches()[0]])
 
     def collect(self) -> list[SimpleNamespace]:
@@ -109,15 +116,103 @@ def test_tasks_write_a_table_to_the_same_bytes(groups: int, tmp_path: Path) -> N
     table = pa.table(
         {"id": [f"key {i * 7919 % n}" for i in range(n)], "a": list(range(n)), "b": ["x" * (i % 90) for i in range(n)]}
     )
+    files = parquet(table, tmp_path / "files")
     states = {"a": statetool.value("BIGINT"), "b": statetool.value("STRING")}
-    for name, data in (("here", table), ("tasks", Frame(table.to_batches(max_chunksize=700)))):
+    tasks = runner.SparkRunner(Tasks())
+    found: list[Any] = []
+    for data, run in (
+        (table, LocalRunner()),
+        (Frame(table.to_batches(max_chunksize=700)), tasks),
+        (files, LocalRunner()),
+        (files, tasks),
+    ):
         state = statetool.bootstrap_keyed_state(data, key="id", states=states)
         writer = statetool.SavepointWriter.new(max_parallelism=groups).with_operator("o", state, parallelism=2)
         wanted = Composition(changes=writer.changes, max_parallelism=groups)
-        run = LocalRunner() if data is table else runner.SparkRunner(Tasks())
+        target = str(tmp_path / f"{len(found)}")
+        write_composition(wanted, target, parse_release("2.3", default=3), run)
+        found.append(stream_bytes(Inventory(target).operators["o"]))
+    assert found.count(found[0]) == 4
+
+
+def parquet(table: pa.Table, folder: Path) -> Any:
+    """Return a table as a dataset of two Parquet files with several row groups each."""
+    folder.mkdir()
+    half = table.num_rows // 2
+    for name, part in (("a", table.slice(0, half)), ("b", table.slice(half))):
+        pq.write_table(part, folder / f"{name}.parquet", row_group_size=400)
+    return pads.dataset(str(folder), format="parquet")
+
+
+def test_a_dataset_without_spark_may_have_a_filter(tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2, 3, 4], "n": [5, 6, 7, 8], "unused": ["a", "b", "c", "d"]})
+    some = parquet(table, tmp_path / "files").filter(pads.field("id") > 2)
+    state = statetool.bootstrap_keyed_state(some, key="id", states={"n": statetool.value("BIGINT")})
+    new = statetool.SavepointWriter.new().with_operator("o", state).write(str(tmp_path / "here"), flink_version="2.3")
+    assert sorted(new["o"].to_arrow().to_pylist(), key=str) == [{"key": 3, "n": 7}, {"key": 4, "n": 8}]
+    writer = statetool.SavepointWriter.new().with_operator("o", state)
+    with pytest.raises(OptionError, match="without its filter, or a Spark DataFrame"):
+        write_composition(
+            Composition(changes=writer.changes),
+            str(tmp_path / "tasks"),
+            parse_release("2.3", default=3),
+            runner.SparkRunner(Tasks()),
+        )
+    assert not (tmp_path / "tasks").exists()
+
+
+def test_tasks_cannot_share_a_dataset_in_memory() -> None:
+    memory = pads.dataset([pa.table({"id": [1]})])
+    with pytest.raises(OptionError, match=r"InMemoryDataset is not stored in files.*pass a pyarrow\.Table"):
+        datasets.dataset_parts(memory, 1)
+
+
+def test_parts_of_a_dataset_have_alike_many_bytes(tmp_path: Path) -> None:
+    table = pa.table({"id": list(range(4000)), "n": [str(i) for i in range(4000)]})
+    files = parquet(table, tmp_path / "files")
+    whole = datasets.dataset_parts(files, 1 << 30)
+    assert [len(part) for part in whole] == [10]
+    assert [len(part) for part in datasets.dataset_parts(files, 1)] == [1] * 10
+    read = [b for part in whole for file in part for b in datasets.dataset_batches(file, files.schema, ["id"], 300)]
+    assert pa.Table.from_batches(read)["id"].to_pylist() == list(range(4000))
+
+
+def test_timers_and_operator_state_come_from_datasets(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2], "n": [3, 4]})
+    timers = pa.table({"id": [1, 2, 2], "timestamp": [10, 20, 30], "domain": ["event", "processing", "event"]})
+    elements = pa.table({"value": list(range(2000))})
+    found: list[Any] = []
+    for folder, as_data in (("tables", lambda table, _: table), ("files", lambda t, name: parquet(t, tmp_path / name))):
+        state = statetool.bootstrap_keyed_state(as_data(rows, "rows"), key="id", timers=as_data(timers, "timers"))
+        listed = statetool.bootstrap_list_state("l", as_data(elements, "elements"))
+        writer = statetool.SavepointWriter.new().with_operator("o", state, listed, parallelism=2)
+        new = writer.write(str(tmp_path / folder), flink_version="2.3")
+        found.append(stream_bytes(new._inventory.operators["o"]))
+        assert new["o"].to_arrow("timers").num_rows == 3
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("parallelism", "max_parallelism"), [(3, 128), (5, 128), (3, 64)])
+def test_an_edit_shuffles_only_new_rows(parallelism: int, max_parallelism: int, tmp_path: Path) -> None:
+    """The task that writes a subtask reads its entries of the base, unless keys move to other key groups."""
+    n = 400
+    table = pa.table({"key": list(range(n)), "n": list(range(n)), "text": ["x" * 1000] * n})
+    state = statetool.bootstrap_keyed_state(table)
+    writer = statetool.SavepointWriter.new(max_parallelism=128).with_operator("o", state, parallelism=3)
+    base = writer.write(str(tmp_path / "base"))
+    rows = pa.table({"key": list(range(n)), "n": [i + 1 for i in range(n)]})
+    for name, data in (("here", rows), ("tasks", Frame(rows.to_batches(max_chunksize=100)))):
+        edit = statetool.bootstrap_keyed_state(data, like=base["o"])
+        edited = statetool.SavepointWriter.from_existing(base).with_operator(
+            "o", edit, parallelism=parallelism, max_parallelism=max_parallelism
+        )
+        wanted = Composition(base=base._inventory, changes=edited.changes)
+        run = LocalRunner() if data is rows else runner.SparkRunner(Tasks())
         write_composition(wanted, str(tmp_path / name), parse_release("2.3", default=3), run)
-    here, tasks = Inventory(str(tmp_path / "here")), Inventory(str(tmp_path / "tasks"))
-    assert stream_bytes(here.operators["o"]) == stream_bytes(tasks.operators["o"])
+    (here,), (tasks,) = (Inventory(str(tmp_path / name)).operators.values() for name in ("here", "tasks"))
+    assert stream_bytes(here) == stream_bytes(tasks)
+    assert (Frame.shuffled < 100 * n) == (max_parallelism == 128), Frame.shuffled
+    assert tasks.state.max_parallelism == max_parallelism
 
 
 def test_the_size_of_a_data_frame_is_not_known() -> None:

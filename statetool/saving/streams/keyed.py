@@ -66,6 +66,21 @@ class CarriedEntries:
         """Approximate stored bytes."""
         return size_of(self.source)
 
+    @property
+    def stay_in_key_groups(self) -> bool:
+        """Whether entries stay in their key groups, because the max parallelism does not change."""
+        return self.source.context.max_parallelism == self.max_parallelism
+
+    def by_subtask(self, streams: KeyedStreams) -> Iterator[tuple[int, CarriedEntries]]:
+        """Yield the entries of each new subtask, if entries stay in their key groups."""
+        groups = np.array(list(self.source.group_sizes()), dtype=np.int64)
+        owners = streams.owners(groups)
+        for subtask in np.unique(owners).tolist():
+            own = groups[owners == subtask].tolist()
+            source = self.source if len(own) == len(groups) else self.source.within(own)
+            if source is not None:
+                yield subtask, replace(self, source=source)
+
     def batches(self) -> Iterator[EntryBatch]:
         """Read the entries with their new key groups and state ids. Keys and values keep their bytes, except values of converted states.
 
@@ -218,7 +233,7 @@ class KeyedStreams:
 
     @property
     def kept_bytes(self) -> dict[int, int]:
-        """Nothing: all entries are shuffled to the subtasks, including those of the base."""
+        """Nothing: entries of the base come to the subtasks as :class:`CarriedEntries`, or in the shuffle."""
         return {}
 
     def numbers(self, subtask: int) -> range:

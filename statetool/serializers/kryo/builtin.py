@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from statetool.serializers.kryo import libraries, scala
+from statetool.serializers.kryo import jackson, libraries, scala
 from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of
 
 #: Classes for which Kryo 2.24 has no serializer, so that it writes them field by field.
@@ -59,11 +59,12 @@ def _builtin() -> dict[str, ClassDeclaration]:
         class_of_fields(f"org.apache.flink.types.{name}Value", {"value": primitive})
         for name, primitive in _VALUES.items()
     ]
-    classes += [enum_of(name, constants.split()) for name, constants in _ENUMS.items()]
+    classes += [enum_of(name, constants.split()) for name, constants in {**_ENUMS, **libraries.ENUMS}.items()]
     classes += [class_of_fields(name, fields, final=True) for name, fields in _FINAL_CLASSES.items()]
     classes += [class_of_fields(name, fields, parameters=("K", "V")) for name, fields in _ENTRIES.items()]
     classes += [class_of_fields(name, fields) for name, fields in _COMPARATORS.items()]
     classes += [class_of_fields(name, fields, final=final) for name, fields, final in libraries.RECORDS]
+    classes += [class_of_fields(name, fields, final=final) for name, (fields, final) in jackson.RECORDS.items()]
     records = {**scala.RECORDS, **BY_FIELDS_IN_2}
     classes += [class_of_fields(name, fields, final=not name.startswith("scala.")) for name, fields in records.items()]
     return {c.name: c for c in classes}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from statetool.errors import UnknownSerializerError
 from statetool.io.java_stream import JavaClass
-from statetool.serializers.kryo import libraries, messages, scala
+from statetool.serializers.kryo import jackson, libraries, messages, scala
 from statetool.serializers.kryo.classes import ClassTable
 from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE
 from statetool.serializers.kryo.registry import Registry
@@ -118,6 +118,10 @@ class KryoInstance:
     def is_scala_object(self, name: str) -> bool:
         """Return True if an undeclared class is that of a Scala ``object``, which chill writes without a body."""
         return self.gen == 2 and scala.is_empty(name) and self.classes.find(name) is None
+
+    def is_tree(self, name: str) -> bool:
+        """Return True if a class is a node of a JSON tree that Kryo writes field by field, and the user declared no other fields."""
+        return name in jackson.TREES and not self.by_java(name) and not self.context.is_declared(name)
 
     def by_java(self, name: str) -> bool:
         """Return True if a class is written by Java serialization."""

@@ -86,7 +86,7 @@ class _Layouts:
     def part(self, kind: JavaType, args: Args, enclosing: tuple[str, ...]) -> GraphPart:
         """Return the rewriting of a type's objects; ``args`` are the type arguments that Kryo knows."""
         kryo = self._kryo
-        if kind.as_json or kind.name in enclosing:
+        if kind.as_json or kind.name in enclosing or kryo.is_tree(kind.name):
             raise _UnsupportedLayoutError
         if kind.name in PRIMITIVES or kryo.registry.body(box_class(kind.name)) is not None:
             return self._scalar(box_class(kind.name))

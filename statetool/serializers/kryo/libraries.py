@@ -31,8 +31,12 @@ _NANOS: Final = 1_000_000
 _JODA: Final = "org.joda.time."
 _CHRONOLOGY: Final = {"iBase": "Object", "iParam": "Object"}
 _BUILDER: Final = _JODA + "tz.DateTimeZoneBuilder$"
-#: Joda-Time classes that Kryo writes field by field if the job registered no serializer: name, fields, whether final.
+_MEMORY: Final = "org.apache.flink.agents.runtime.memory.MemoryObjectImpl$"
+#: Enums of libraries and their constants. Those of Flink Agents 0.1 to 0.3 are from its sources, as its jars were not available.
+ENUMS: Final = {_MEMORY + "ItemType": "OBJECT VALUE"}
+#: Classes of Flink Agents and Joda-Time that Kryo writes field by field if the job registered no serializer: name, fields, whether final.
 RECORDS: Final[tuple[tuple[str, dict[str, str], bool], ...]] = (
+    (_MEMORY + "MemoryItem", {"type": _MEMORY + "ItemType", "value": "Object", "subKeys": "Set<String>"}, True),
     *((f"{_JODA}{n}", {"iChronology": "Object", "iLocalMillis": "long"}, True) for n in ("LocalDate", "LocalDateTime", "LocalTime")),
     *((f"{_JODA}{n}", {"iMillis": "long"}, True) for n in ("Instant", "Duration")),
     (_JODA + "DateTime", {"iChronology": "Object", "iMillis": "long"}, True),

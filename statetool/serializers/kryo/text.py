@@ -3,6 +3,7 @@
 ``null``, ``Boolean``, ``Integer``, finite ``Double``, ``String`` and ``ArrayList`` are JSON values; everything else is an object with
 one member, named like the class: ``{"java.lang.Long": 2}``, ``{"java.util.HashMap": [["a", 1]]}``,
 ``{"com.acme.Order": {"id": 1}}``. Fields of a declared class have no such wrapper if the declaration determines their class.
+A JSON tree of Jackson has the members ``json`` and ``node_types`` (:mod:`statetool.serializers.kryo.jackson`).
 The only information lost is that two places refer to the same object.
 """
 
@@ -20,7 +21,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
-from statetool.serializers.kryo import iso, libraries, messages, model, scala
+from statetool.serializers.kryo import iso, jackson, libraries, messages, model, scala
 from statetool.serializers.kryo.graph import fields_of
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.model import Headed, Obj, box_class
@@ -84,6 +85,16 @@ def of_json(text: Any) -> Any:
         raise EncodeError(f"not the JSON of a Java object: {e}") from e
 
 
+def pojo_tree(kryo: KryoInstance) -> jackson.OfPojo:
+    """Return the conversion of any object inside a JSON tree to JSON."""
+    return lambda obj: _tree(obj, None, kryo)
+
+
+def pojo_object(kryo: KryoInstance) -> jackson.OfPojo:
+    """Return the conversion of JSON of :func:`pojo_tree` to an object."""
+    return lambda tree: _object(tree, None, kryo)
+
+
 def _wraps(obj: Obj, static: JavaType | None, kryo: KryoInstance) -> bool:
     if static is not None and (
         static.name in PRIMITIVES or (kryo.classes.is_final(static) and static.binary_name == obj.cls)
@@ -112,6 +123,9 @@ def _body(obj: Obj, kryo: KryoInstance) -> Any:
     if isinstance(value, bytes):
         code = base64.b64encode(value).decode("ascii")
         return code if obj.cls == "[B" else {**_throwable_message(value), "java": code}
+    if isinstance(value, dict) and kryo.is_tree(obj.cls):
+        tree, node_types = jackson.to_tree(obj, pojo_tree(kryo))
+        return {"json": tree, **({"node_types": node_types} if node_types else {})}
     if isinstance(value, dict):
         kinds = dict(fields_of(declared, (), kryo.gen)) if declared is not None else {}
         return {n: _tree(v, kinds.get(n), kryo) for n, v in value.items()}
@@ -212,6 +226,10 @@ def _object_of_class(name: str, tree: Any, kryo: KryoInstance) -> Obj:
         return Obj(name, _bytes(tree))
     if isinstance(tree, dict) and "java" in tree and (declared is None or declared.kind == "java"):
         return Obj(name, _bytes(tree["java"]))
+    if kryo.is_tree(name):
+        if not isinstance(tree, dict) or "json" not in tree or not tree.keys() <= {"json", "node_types"}:
+            raise EncodeError(f"{tree!r} does not have the members json and node_types of {name}")
+        return jackson.from_tree(name, tree["json"], tree.get("node_types"), pojo_object(kryo))
     if declared is not None and declared.kind in ("record", "written"):
         if not isinstance(tree, dict):
             raise EncodeError(f"{tree!r} does not have the fields of {name}")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from statetool.errors import DecodeError, EncodeError
 from statetool.serializers.composite import inside, sequence
-from statetool.serializers.kryo import avro, messages, model, text
+from statetool.serializers.kryo import avro, jackson, messages, model, text
 from statetool.serializers.kryo.graph import resolve_type
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.model import Headed, Obj, box_class
@@ -57,6 +57,8 @@ def view_of(kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...] = ())
         return _BytesView(kind.name)
     if kryo.registry.container(kind.name) is not None:
         return _TextView(kryo)
+    if kryo.is_tree(kind.name):
+        return _TreeView(kind.name, kryo)
     subclasses = kryo.context.subclasses(kind.name)
     if kind.name in enclosing or (declared is None and not subclasses):
         return _TextView(kryo)
@@ -148,6 +150,26 @@ class _MessageView(View):
 
     def object(self, value: Any) -> Obj:
         return Obj(self._declared.name, messages.from_tree(self._declared, text.of_json(value)))
+
+
+class _TreeView(View):
+    """JSON trees of Jackson: JSON text, and the classes of nodes that it does not determine."""
+
+    def __init__(self, name: str, kryo: KryoInstance) -> None:
+        super().__init__(StructType.of(json=Scalar("string"), node_types=Scalar("string")))
+        self._name = name
+        self._kryo = kryo
+
+    def plain(self, obj: Obj) -> Any:
+        if obj.cls.rpartition(".")[2] not in jackson.TREES[self._name]:
+            raise _other_class_error(self._name, obj)
+        tree, node_types = jackson.to_tree(obj, text.pojo_tree(self._kryo))
+        return text.as_json(tree), text.as_json(node_types) if node_types else None
+
+    def object(self, value: Any) -> Obj:
+        tree, node_types = sequence(value, self._name, 2)
+        types = None if node_types is None else text.of_json(node_types)
+        return jackson.from_tree(self._name, text.of_json(tree), types, text.pojo_object(self._kryo))
 
 
 class _BytesView(View):

@@ -17,6 +17,8 @@ from tools.flink_jars import compiled, flink_jars, java_tool
 from tools.maven import maven_jars
 
 PACKED: Final = HERE / "corpus" / "connector-states.jsonl.xz"
+#: States written by :mod:`tests.support.connectors.built`.
+BUILT: Final = HERE / "corpus" / "built-connector-states.jsonl.xz"
 _JAVA: Final = Path(__file__).parent / "java"
 _FLINK: Final = "1.20.5"
 #: Program by folder, and its sets of jars. A program of several releases receives the set.
@@ -38,7 +40,9 @@ PROGRAMS: Final = {
 
 def written_states() -> list[dict[str, Any]]:
     """Return the packed states: connector, release, role, version, data (bytes) and expected contents."""
-    lines = lzma.decompress(PACKED.read_bytes()).decode("utf-8").splitlines()
+    lines = [
+        line for packed in (PACKED, BUILT) for line in lzma.decompress(packed.read_bytes()).decode("utf-8").splitlines()
+    ]
     return [{**state, "data": bytes.fromhex(state["data"])} for state in map(json.loads, lines)]
 
 

@@ -7,7 +7,6 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.UUID;
@@ -20,7 +19,6 @@ import org.apache.flink.api.common.eventtime.WatermarkOutput;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.FlatMapFunction;
 import org.apache.flink.api.common.functions.MapFunction;
-import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.datastream.DataStreamSink;
@@ -42,11 +40,8 @@ import org.apache.flink.table.connector.source.lookup.AsyncLookupFunctionProvide
 import org.apache.flink.table.data.GenericRowData;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.data.StringData;
-import org.apache.flink.table.factories.DynamicTableSinkFactory;
-import org.apache.flink.table.factories.DynamicTableSourceFactory;
 import org.apache.flink.table.functions.AsyncLookupFunction;
 import org.apache.flink.table.functions.FunctionContext;
-import org.apache.flink.table.module.Module;
 import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
 import org.apache.flink.table.types.DataType;
 import org.apache.flink.types.RowKind;
@@ -56,7 +51,7 @@ import org.apache.flink.util.Collector;
  * A delta join of two tables whose rows can be looked up by an index. Until {@code answering}, no look-up returns, so that all rows wait in
  * the join. Rows that a restored job emits were all stored in its state: the sources send nothing again.
  */
-public final class DeltaJoinJob implements Module {
+public final class DeltaJoinJob extends HarnessTables {
     private static final Map<String, DeltaJoinJob> RUNS = new ConcurrentHashMap<>();
 
     private static final Schema ORDERS = Schema.newBuilder().column("id", DataTypes.BIGINT().notNull())
@@ -138,42 +133,13 @@ public final class DeltaJoinJob implements Module {
     }
 
     @Override
-    public Optional<DynamicTableSourceFactory> getTableSourceFactory() {
-        return Optional.of(new Sources());
+    DynamicTableSource source(String name, DataType type) {
+        return new Source(run, name, type);
     }
 
     @Override
-    public Optional<DynamicTableSinkFactory> getTableSinkFactory() {
-        return Optional.of(new Sinks());
-    }
-
-    private abstract static class Factory {
-        public String factoryIdentifier() {
-            return "harness";
-        }
-
-        public Set<ConfigOption<?>> requiredOptions() {
-            return Collections.emptySet();
-        }
-
-        public Set<ConfigOption<?>> optionalOptions() {
-            return Collections.emptySet();
-        }
-    }
-
-    private final class Sources extends Factory implements DynamicTableSourceFactory {
-        @Override
-        public DynamicTableSource createDynamicTableSource(Context context) {
-            DataType type = context.getCatalogTable().getResolvedSchema().toPhysicalRowDataType();
-            return new Source(run, context.getObjectIdentifier().getObjectName(), type);
-        }
-    }
-
-    private final class Sinks extends Factory implements DynamicTableSinkFactory {
-        @Override
-        public DynamicTableSink createDynamicTableSink(Context context) {
-            return new Sink(run);
-        }
+    DynamicTableSink sink(DataType type) {
+        return new Sink(run);
     }
 
     private static final class Source implements ScanTableSource, LookupTableSource {

@@ -1,14 +1,11 @@
 package harness;
 
 import java.lang.reflect.Proxy;
-import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.dag.Transformation;
-import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
@@ -20,14 +17,11 @@ import org.apache.flink.table.connector.source.DataStreamScanProvider;
 import org.apache.flink.table.connector.source.DynamicTableSource;
 import org.apache.flink.table.connector.source.ScanTableSource;
 import org.apache.flink.table.data.RowData;
-import org.apache.flink.table.factories.DynamicTableSinkFactory;
-import org.apache.flink.table.factories.DynamicTableSourceFactory;
-import org.apache.flink.table.module.Module;
 import org.apache.flink.table.types.DataType;
 import org.apache.flink.types.Row;
 
 /** Tables of jobs with a compiled plan: sources that send what is queued, and sinks that keep all rows. */
-final class PlannedTables implements Module {
+final class PlannedTables extends HarnessTables {
     private final String run;
 
     PlannedTables(String run) {
@@ -35,42 +29,13 @@ final class PlannedTables implements Module {
     }
 
     @Override
-    public Optional<DynamicTableSourceFactory> getTableSourceFactory() {
-        return Optional.of(new Sources());
+    DynamicTableSource source(String name, DataType type) {
+        return new Source(name, type);
     }
 
     @Override
-    public Optional<DynamicTableSinkFactory> getTableSinkFactory() {
-        return Optional.of(new Sinks());
-    }
-
-    private abstract static class Factory {
-        public String factoryIdentifier() {
-            return "harness";
-        }
-
-        public Set<ConfigOption<?>> requiredOptions() {
-            return Collections.emptySet();
-        }
-
-        public Set<ConfigOption<?>> optionalOptions() {
-            return Collections.emptySet();
-        }
-    }
-
-    private final class Sources extends Factory implements DynamicTableSourceFactory {
-        @Override
-        public DynamicTableSource createDynamicTableSource(Context context) {
-            DataType type = context.getCatalogTable().getResolvedSchema().toPhysicalRowDataType();
-            return new Source(context.getObjectIdentifier().getObjectName(), type);
-        }
-    }
-
-    private final class Sinks extends Factory implements DynamicTableSinkFactory {
-        @Override
-        public DynamicTableSink createDynamicTableSink(Context context) {
-            return new Sink(context.getCatalogTable().getResolvedSchema().toPhysicalRowDataType());
-        }
+    DynamicTableSink sink(DataType type) {
+        return new Sink(type);
     }
 
     private final class Source implements ScanTableSource {

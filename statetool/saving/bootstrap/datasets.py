@@ -1,0 +1,75 @@
+"""Tables in files: a dataset of Arrow, such as a folder of Parquet files, is read a batch at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from statetool.errors import OptionError
+from statetool.io.threads import in_threads
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+#: Batches of a file that Arrow reads before they are asked for. Its default, 16, keeps more rows in memory than encoding needs.
+_BATCHES_AHEAD: Final = 4
+#: Files that Arrow reads before they are asked for.
+_FILES_AHEAD: Final = 1
+
+
+def is_dataset(data: Any) -> TypeGuard[Any]:
+    """Return True for a ``pyarrow.dataset.Dataset``. The module is large: if nobody has imported it, there is no dataset."""
+    module = sys.modules.get("pyarrow.dataset")
+    return module is not None and isinstance(data, module.Dataset)
+
+
+def dataset_batches(data: Any, schema: pa.Schema, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    """Read columns of a dataset, or of a part from :func:`dataset_parts`, in batches of at most ``rows`` rows."""
+    batches: Iterator[pa.RecordBatch] = data.to_batches(
+        **({} if is_dataset(data) else {"schema": schema}),
+        columns=list(columns),
+        batch_size=rows,
+        batch_readahead=_BATCHES_AHEAD,
+        fragment_readahead=_FILES_AHEAD,
+    )
+    return batches
+
+
+def dataset_parts(data: Any, size_bytes: int) -> list[list[Any]]:
+    """Divide a dataset into picklable lists of files and row groups with about ``size_bytes`` stored bytes each.
+
+    Raises
+    ------
+    OptionError
+        The dataset has a filter, or is not stored in files.
+    """
+    try:
+        files = list(data.get_fragments())
+    except ValueError as error:
+        raise OptionError(
+            f"a dataset that Spark tasks cannot share: {error}",
+            hint="pass the dataset without its filter, or a Spark DataFrame with the same filter",
+        ) from error
+    if not all(hasattr(file, "path") for file in files):
+        raise OptionError(
+            f"{type(data).__name__} is not stored in files, so Spark tasks cannot share it", hint="pass a pyarrow.Table"
+        )
+    parts: list[list[Any]] = []
+    bytes_left = 0
+    for part, size in (sized for file in in_threads(_row_groups, files) for sized in file):
+        if bytes_left <= 0:
+            parts.append([])
+            bytes_left = size_bytes
+        parts[-1].append(part)
+        bytes_left -= size
+    return parts
+
+
+def _row_groups(file: Any) -> list[tuple[Any, int]]:
+    """Return the row groups of a Parquet file with their bytes; of another format, the file with its size."""
+    if hasattr(file, "split_by_row_group"):
+        return [(part, sum(group.total_byte_size for group in part.row_groups)) for part in file.split_by_row_group()]
+    return [(file, file.filesystem.get_file_info(file.path).size or 0)]

@@ -1,0 +1,89 @@
+"""States written by connectors' own serializers that were compiled from the sources of their releases, as their jars were not available.
+
+``python -m tests.support.connectors.built FOLDER`` takes the sources from clones below the folder (``FOLDER/clickhouse``), compiles them with
+the programs below ``java``, runs these, and packs what they print.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from tests.support.connectors.written import BUILT
+from tools.flink_jars import compiled, flink_jars, java_tool
+from tools.maven import maven_jars
+
+_JAVA: Final = Path(__file__).parent / "java"
+_FLINK: Final = "1.20.5"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program, the release that it writes, the tag of its sources in a clone, their classes, and the jars that they need."""
+
+    folder: str
+    name: str
+    release: str
+    clone: str
+    tag: str
+    classes: str
+    jar_sets: str
+
+
+PROGRAMS: Final = (
+    Program(
+        "oldclickhouses", "OldClickHouse", "0.1.3", "clickhouse", "998d80b",
+        "ClickHousePayload ClickHouseAsyncSinkSerializer", "async-sinks",
+    ),
+    Program(
+        "clickhouses", "ClickHouse", "0.2.0", "clickhouse", "v0.2.0",
+        "ClickHousePayload ClickHouseAsyncSinkSerializer TypeTags", "async-sinks",
+    ),
+    Program(
+        "deltas", "Delta", "3.3.2", "delta", "v3.3.2",
+        "DeltaPendingFile DeltaCommittable DeltaCommittableSerializer DeltaWriterBucketState DeltaWriterBucketStateSerializer",
+        "delta-standalone",
+    ),
+    Program("kerneldeltas", "KernelDelta", "4.4.0", "delta", "v4.4.0", "DeltaCommittable WriterResultContext", "delta trees"),
+)  # fmt: skip
+
+
+def run_program(program: Program, clones: Path) -> list[str]:
+    """Compile a program with the sources of its connector, run it, and return its lines."""
+    jars = [jar for jar_set in program.jar_sets.split() for jar in maven_jars(jar_set)]
+    with tempfile.TemporaryDirectory() as work:
+        _extract(program, clones / program.clone, Path(work))
+        classes = compiled(_FLINK, _JAVA / "written", _JAVA / program.folder, Path(work), jars=jars)
+    path = os.pathsep.join(map(str, [classes, *jars, *flink_jars(_FLINK)]))
+    command = [java_tool("java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", path]
+    command += [f"writing.{program.name}", f"{program.release}, built from its sources"]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.splitlines()
+
+
+def _extract(program: Program, clone: Path, folder: Path) -> None:
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", "-C", clone, *arguments], capture_output=True, text=True, check=True).stdout
+
+    wanted = set(program.classes.split())
+    for name in git("ls-tree", "-r", "--name-only", program.tag).splitlines():
+        path = PurePosixPath(name)
+        # Both modules of ClickHouse have the same serializer.
+        if path.suffix == ".java" and path.stem in wanted and "main" in path.parts and "1.17" not in name:
+            (folder / path.name).write_text(git("show", f"{program.tag}:{name}"), "utf-8")
+
+
+def main() -> None:
+    """Run all programs and pack their lines."""
+    lines = [line for program in PROGRAMS for line in run_program(program, Path(sys.argv[1]))]
+    BUILT.write_bytes(lzma.compress("\n".join(lines).encode("utf-8")))
+    print(f"{len(lines)} states, {BUILT.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
