@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,8 +34,20 @@ COLUMNS: Final = ("read", "written", "kernel", "versions")
 ARCHIVES: Final = tuple(
     HERE / "corpus" / f"{name}.tar.xz" for name in ("public-datastream", "public-sql-sources", "jobs")
 )
+#: Part of the state by role of a packed state or of an operator of a sink.
+PARTS: Final = {
+    "split": "splits",
+    "enumerator": "enumerators",
+    "writer": "writers",
+    "committable": "committables",
+    "committer": "committables",
+    "compact-coordinator": "committables",
+}
+COORDINATOR_VERSIONS: Final = frozenset({0, 1, 2})
 #: Archives of savepoints of jobs with sources and sinks.
-CONNECTOR_ARCHIVES: Final = tuple(HERE / "corpus" / f"{name}.tar.xz" for name in ("connectors", "lakes", "libraries"))
+CONNECTOR_ARCHIVES: Final = tuple(
+    HERE / "corpus" / f"{name}.tar.xz" for name in ("connectors", "lakes", "libraries", "sources")
+)
 #: Columns by their names in Spark.
 COLUMN_TYPES: Final = {
     "BOOLEAN": pa.bool_(),
@@ -117,33 +130,63 @@ def unpack_cases(folder: Path) -> list[Path]:
 
 
 def connector_table(folder: Path) -> str:
-    """Return the table of connectors as Markdown: the versions that they read, and the bytes that confirm them."""
+    """Return the table of connectors as Markdown: the versions that they read, the bytes that confirm them, and versions without bytes."""
     proofs = _proofs(folder)
-    lines = ["| connector | reads | confirmed by bytes of |", "|---|---|---|"]
+    lines = ["| connector | reads | confirmed by bytes of | without bytes |", "|---|---|---|---|"]
     for connector in registry.connectors():
-        known = sorted(proofs.pop(connector.name, ()))
-        lines.append(
-            f"| `{connector.name}` | {_versions(connector)} | {', '.join(known) or 'no bytes in the repository'} |"
+        proof = proofs.pop(connector.name, _Proof())
+        known = ", ".join(sorted(proof.origins)) or "no bytes in the repository"
+        versions = _versions(connector)
+        missing = {part: numbers - proof.versions.get(part, set()) for part, numbers in versions.items()}
+        reads = _listed(versions) or (
+            f"state `{connector.state}`" if isinstance(connector, StateSource) else "its list states"
         )
-    coordinators = sorted({s["release"] for s in coordinator_states()})
-    lines.append(f"| schemas of CDC pipelines | coordinators 0, 1, 2 | release {', release '.join(coordinators)} |")
+        lines.append(f"| `{connector.name}` | {reads} | {known} | {_listed(missing)} |")
+    coordinators = coordinator_states()
+    releases = ", ".join(f"release {r}" for r in sorted({s["release"] for s in coordinators}))
+    missing = {"coordinators": COORDINATOR_VERSIONS - {s["version"] for s in coordinators}}
+    reads = _listed({"coordinators": COORDINATOR_VERSIONS})
+    lines.append(f"| schemas of CDC pipelines | {reads} | {releases} | {_listed(missing)} |")
     joins = [case.name for case in sorted(unpack(DELTA_JOINS, folder / DELTA_JOINS.stem).iterdir()) if _waits(case)]
-    lines.append(f"| waiting rows of delta joins | state `{DELTA_JOIN_QUEUE}` | jobs in Flink {', '.join(joins)} |")
+    lines.append(f"| waiting rows of delta joins | state `{DELTA_JOIN_QUEUE}` | jobs in Flink {', '.join(joins)} |  |")
     return "\n".join(lines)
 
 
-def _proofs(folder: Path) -> dict[str, set[str]]:
-    """Return the releases whose bytes each connector reads, by its name. Archives are unpacked below the folder."""
-    proofs: dict[str, set[str]] = {}
+@dataclass
+class _Proof:
+    """Origins of the bytes that a connector reads, and their versions by part of the state."""
+
+    origins: set[str] = field(default_factory=set)
+    versions: dict[str, set[int]] = field(default_factory=dict)
+
+    def add(self, origin: str, part: str | None, versions: Iterable[int]) -> None:
+        self.origins.add(origin)
+        if part is not None:
+            self.versions.setdefault(part, set()).update(versions)
+
+
+def _proofs(folder: Path) -> dict[str, _Proof]:
+    """Return the bytes that each connector reads, by its name. Archives are unpacked below the folder."""
+    proofs: dict[str, _Proof] = {}
     for state in written_states():
         for name in state["connector"].split(" or "):
-            proofs.setdefault(name, set()).add(f"release {state['release']}")
+            proof = proofs.setdefault(name, _Proof())
+            proof.add(f"release {state['release']}", PARTS.get(state["role"]), [state["version"]])
     for archive in CONNECTOR_ARCHIVES:
         for metadata in sorted(unpack(archive, folder / archive.stem).rglob("_metadata")):
             savepoint = statetool.load(str(metadata.parent))
-            for row in (*savepoint.connector_rows("sources"), *savepoint.connector_rows("sinks")):
-                proofs.setdefault(row.connector, set()).add("a job in Flink")
+            for source in savepoint.connector_rows("sources"):
+                proof = proofs.setdefault(source.connector, _Proof())
+                proof.add("a job in Flink", "splits", _numbers(source.split_versions))
+                proof.add("a job in Flink", "enumerators", {source.enumerator_version} - {None})
+            for sink in savepoint.connector_rows("sinks"):
+                proof = proofs.setdefault(sink.connector, _Proof())
+                proof.add("a job in Flink", PARTS.get(sink.role), _numbers(sink.versions))
     return proofs
+
+
+def _numbers(versions: str) -> set[int]:
+    return {int(number) for number in versions.split(", ") if number}
 
 
 def _waits(case: Path) -> bool:
@@ -152,17 +195,18 @@ def _waits(case: Path) -> bool:
     return any(op.to_arrow("waiting").num_rows > 0 for op in operators if "waiting" in op.tables)
 
 
-def _versions(connector: registry.Connector) -> str:
-    known: dict[str, frozenset[int]] = {}
+def _versions(connector: registry.Connector) -> dict[str, frozenset[int]]:
+    """Return the versions that a connector reads, by part of the state; empty if it reads states without versions."""
     match connector:
         case SplitConnector():
-            known = {"splits": connector.split_versions, "enumerators": connector.enumerator_versions}
+            return {"splits": connector.split_versions, "enumerators": connector.enumerator_versions}
         case SinkConnector():
-            known = {"writers": connector.writer_versions, "committables": connector.committable_versions}
-        case StateSource():
-            return f"state `{connector.state}`"
-    versions = [f"{what} {', '.join(map(str, sorted(numbers)))}" for what, numbers in known.items() if numbers]
-    return ", ".join(versions) or "its list states"
+            return {"writers": connector.writer_versions, "committables": connector.committable_versions}
+    return {}
+
+
+def _listed(versions: Mapping[str, Set[int]]) -> str:
+    return ", ".join(f"{part} {', '.join(map(str, sorted(numbers)))}" for part, numbers in versions.items() if numbers)
 
 
 def _kind(case: dict[str, Any]) -> tuple[str, str, str]:

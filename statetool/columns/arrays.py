@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from statetool.errors import DecodeError
 from statetool.kernels.arrays import Bytes, Positions
+from statetool.kernels.rows import MAX_OFFSET, add_offsets
 
 Mask = npt.NDArray[np.bool_]
 
@@ -98,13 +99,12 @@ def bitmap(valid: npt.NDArray[Any]) -> pa.Buffer | None:
 
 def offsets_of(sizes: Positions, pos: Positions) -> npt.NDArray[np.int32]:
     """Return Arrow offsets int32[n + 1] for values of ``sizes`` int64[n]. ``pos`` is used for errors."""
-    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    if offsets[-1] > 0x7FFFFFFF:
+    offsets = np.empty(len(sizes) + 1, dtype=np.int32)
+    if add_offsets(sizes, offsets) > MAX_OFFSET:
         raise DecodeError("more than 2 GiB in one column of a batch", hint="read with smaller batches").at(
             offset=int(pos[0])
         )
-    return offsets.astype(np.int32)
+    return offsets
 
 
 def spread_values(array: pa.Array, valid: npt.NDArray[Any]) -> pa.Array:

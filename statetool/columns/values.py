@@ -20,7 +20,8 @@ from statetool.io.cursor import Cursor
 from statetool.kernels import elements
 from statetool.kernels import program as ir
 from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import BAD_SEPARATOR, OK, coded_error
+from statetool.kernels.codes import BAD_SEPARATOR, OK, TRUNCATED, coded_error
+from statetool.kernels.decode_fixed import first_unfilled, load_flags
 from statetool.kernels.rewrite import split_values
 from statetool.kernels.skip_program import compile_skip
 from statetool.serializers.base import Serializer
@@ -144,9 +145,8 @@ def decode_framed(
 
 def check_filled(after: Positions, end: Positions) -> None:
     """Raise an error unless every value fills its frame."""
-    bad = np.flatnonzero(after != end)
-    if len(bad):
-        i = int(bad[0])
+    i = int(first_unfilled(after, end))
+    if i >= 0:
         raise DecodeError(
             f"{int(end[i] - after[i])} bytes follow a value",
             hint="the bytes do not belong to the serializer that the header names",
@@ -264,21 +264,21 @@ def salvage(decode: Callable[[slice], pa.Array], n: int, kind: pa.DataType) -> t
 
 def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions) -> pa.Array:
     """Decode the values of map entries: a bool (is null), then the value."""
-    short = np.flatnonzero(pos >= end)
-    if len(short):
-        raise DecodeError("a map entry without its null flag").at(offset=int(pos[short[0]]))
-    flags = data[pos]
-    bad = np.flatnonzero(flags > 1)
-    if len(bad):
-        raise DecodeError(f"the null flag of a map entry is {flags[bad[0]]}").at(offset=int(pos[bad[0]]))
-    null = np.flatnonzero(flags == 1) if element.none_is_value else bad
-    if len(null):
+    flags, start = np.empty(len(pos), dtype=np.uint8), np.empty_like(pos)
+    code, index = load_flags(data, pos, end, flags, start)
+    if code == TRUNCATED:
+        raise DecodeError("a map entry without its null flag").at(offset=int(pos[index]))
+    if code != OK:
+        raise DecodeError(f"the null flag of a map entry is {data[pos[index]]}").at(offset=int(pos[index]))
+    if not flags.any():
+        return decode_framed(element, data, start, end, options)
+    if element.none_is_value:
         raise DecodeError(
             f"a null in the place of a {element.type_name}, whose None is an object",
             hint="pass on_error='keep_raw' to see its bytes",
-        ).at(offset=int(pos[null[0]]))
+        ).at(offset=int(pos[int(flags.argmax())]))
     present = np.flatnonzero(flags == 0)
-    array = decode_framed(element, data, pos[present] + 1, end[present], options)
+    array = decode_framed(element, data, start[present], end[present], options)
     return spread_values(array, flags == 0)
 
 

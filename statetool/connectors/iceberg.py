@@ -1,4 +1,6 @@
-"""Iceberg's source (``org.apache.iceberg.flink.source``). Bytes of the serializers of release 1.10 confirm splits 3 and enumerators 2.
+"""Iceberg's source (``org.apache.iceberg.flink.source``).
+
+Bytes of the serializers of releases 1.5 and 1.10 confirm splits 2 and 3, and enumerators 1 and 2.
 
 Split (``IcebergSourceSplitSerializer``), version 2: i4 index of the current file, i8 number of its records read, i4 count, each utf JSON of
 a task (``ScanTaskParser``); 3: the JSON after i4 length. Version 1 is a Java stream of Iceberg's objects, and stays bytes:

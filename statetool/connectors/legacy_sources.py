@@ -2,7 +2,10 @@
 
 Kinesis: union list state ``Kinesis-Stream-Shard-State``, tuples of the POJO ``StreamShardMetadata`` and ``SequenceNumber`` (by Kryo).
 Monitoring of a folder: ``file-monitoring-state``, i8, the largest modification time. Reading of files: ``splits``, Java streams of
-``TimestampedFileInputSplit``, which are parsed as data and never executed.
+``TimestampedFileInputSplit``, which are parsed as data and never executed. Its ``splitState`` is the position of the input format, for
+formats of lines a ``Long``: the offset of the next line in the file.
+
+Jobs of Flink 1.20 confirm these layouts.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from statetool.connectors.model import SplitPosition
 from statetool.connectors.wire import read_all
 from statetool.errors import FormatError
 from statetool.io.java_stream import JavaObject, read_java_stream
+from statetool.serializers.java_values import plain_java
 from statetool.types import StructType
 from statetool.types.declared import ClassDeclaration, class_of_fields
 
@@ -36,6 +40,13 @@ class ConsumedShard:
     @property
     def split_id(self) -> str:
         return self.shard_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregatedShard(ConsumedShard):
+    """A shard whose last record read is part of an aggregated record, with its number there."""
+
+    sub_sequence_number: int
 
 
 class KinesisConsumer(StateSource):
@@ -60,13 +71,16 @@ class KinesisConsumer(StateSource):
         )
 
     def read_element(self, operator: OperatorBytes, value: Any) -> ConsumedShard:
-        shard, (number, _, _) = value
+        shard, (number, sub_number, _) = value
         logical = operator.states[self.state].value.children()[0][1].logical
         names = [f.name for f in logical.fields] if isinstance(logical, StructType) else []
         fields = dict(zip(names, shard, strict=False))
         if not {"streamName", "shardId"} <= fields.keys():
             raise FormatError(f"the metadata of a shard has no stream and shard, but {', '.join(names) or 'no fields'}")
-        return ConsumedShard(stream=fields["streamName"], shard_id=fields["shardId"], sequence_number=number)
+        stream, shard_id = fields["streamName"], fields["shardId"]
+        if sub_number < 0:
+            return ConsumedShard(stream=stream, shard_id=shard_id, sequence_number=number)
+        return AggregatedShard(stream=stream, shard_id=shard_id, sequence_number=number, sub_sequence_number=sub_number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +119,13 @@ class ReadFile:
         return f"{self.path}[{self.split_number}]"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingFile(ReadFile):
+    """A range of a file that is being read, and the position of the input format."""
+
+    reader_state: Any
+
+
 class FileReader(StateSource):
     """The file reader before FLIP-27."""
 
@@ -120,16 +141,20 @@ class FileReader(StateSource):
 
     def place(self, split: ReadFile) -> SplitPosition:
         stop = None if split.length < 0 else str(split.offset + split.length)
-        return SplitPosition(source=split.path, start=str(split.offset), stop=stop)
+        state = split.reader_state if isinstance(split, ReadingFile) else None
+        position = str(state) if isinstance(state, int) else None
+        return SplitPosition(source=split.path, start=str(split.offset), position=position, stop=stop)
 
     def read_element(self, operator: OperatorBytes, value: Any) -> ReadFile:
         split = read_all(value, read_java_stream, "a split of a file")
         fields = split.fields
         path: JavaObject = fields["file"].fields["uri"]
-        return ReadFile(
-            modification_time=fields["modificationTime"],
-            split_number=fields["splitNumber"],
-            path=str(path.fields["string"]),
-            offset=fields["start"],
-            length=fields["length"],
-        )
+        described = {
+            "modification_time": fields["modificationTime"],
+            "split_number": fields["splitNumber"],
+            "path": str(path.fields["string"]),
+            "offset": fields["start"],
+            "length": fields["length"],
+        }
+        state = plain_java(fields["splitState"])
+        return ReadFile(**described) if state is None else ReadingFile(**described, reader_state=state)

@@ -11,7 +11,8 @@ messages, i4 count, messages. A message (``CommitMessageSerializer``): i4 length
 number of buckets [i4]; three lists of files (new, deleted, changelog); from version 10: new and deleted index files; three lists of files
 (compacted, result of compaction, changelog) and new and deleted index files (before version 10, of both increments). A list is i4 count, each
 i4 length and a ``BinaryRow``. Its columns change with the version, except the first: name, size and row count of a file; type, name and size
-of an index file. Messages of other versions than 3 to 13 stay bytes beside the identifier.
+of an index file. Messages of other versions than 3 to 13 stay bytes beside the identifier:
+releases 0.7 and 0.8 write different messages of version 2.
 
 After a restore, the committer commits those of its state whose identifiers are higher than that of the user's newest snapshot, and drops the
 others. It does not compare later commits with the table (``RestoreCommittableStateManager``, ``CommitterOperator``).

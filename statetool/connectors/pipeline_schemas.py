@@ -9,8 +9,8 @@ columns, list of primary keys, list of partition keys (not in version 0), option
 i4 0 (physical) or 1 (metadata), name, type, comment; then the default value of a physical column (version 2), or the metadata key.
 Type: i4 index in ``_TYPES``, boolean nullable, parameters. Texts are strings of Flink, lists begin with an i4 count.
 
-Version 0 is that of releases before 3.1.1, 1 of 3.1.1, 2 of 3.2 to 3.6. Bytes of the coordinators of 3.1.1, 3.2.1 and 3.5.0 (both topologies)
-confirm versions 1 and 2. Version 0 and the type VARIANT (since 3.6) follow the project's sources.
+Version 0 is that of releases before 3.1.1, 1 of 3.1.1, 2 of 3.2 to 3.6. Bytes of the coordinators of 3.0.1, 3.1.1, 3.2.1 and 3.5.0 (both
+topologies) confirm them. The type VARIANT (since 3.6) follows the project's sources.
 """
 
 from __future__ import annotations

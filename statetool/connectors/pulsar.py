@@ -1,4 +1,8 @@
-"""Pulsar (``org.apache.flink.connector.pulsar``). Bytes of the serializers of release 4.1 confirm splits 2, enumerators 3 and committables.
+"""Pulsar (``org.apache.flink.connector.pulsar``).
+
+Bytes of the serializers confirm splits 0 and enumerators 0 (release 1.14), splits 1 and enumerators 2 (3.0), splits 2 and enumerators 3
+(4.1), and committables. Enumerators 1 follow the source code alone: releases 1.14.6
+and 1.15.2 write 0, release 1.16.0 writes 2.
 
 Split, version 2 (``PulsarPartitionSplitSerializer``): utf topic, i4 partition, i4 count of ranges of hashes (i4, i4), i4 length and a Java
 stream of the stop cursor, boolean has the id of the last message read [i4 length, bytes], boolean has a transaction [i8, i8]. Version 1:
@@ -13,7 +17,7 @@ tools.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from statetool.connectors.connector import SinkConnector, SplitConnector
@@ -33,13 +37,16 @@ class PulsarSplit:
     topic: str
     partition: int
     ranges: tuple[Range, ...]
+    #: Whether the layout has one range without a count. Such releases write the range into the split id without brackets.
+    single_range: bool = False
     message_id: bytes | None = None
     transaction_id: Range | None = None
 
     @property
     def split_id(self) -> str:
         topic = self.topic if self.partition < 0 else f"{self.topic}-partition-{self.partition}"
-        return f"{topic}|[{', '.join(f'{low}-{high}' for low, high in self.ranges)}]"
+        ranges = ", ".join(f"{low}-{high}" for low, high in self.ranges)
+        return f"{topic}|{ranges}" if self.single_range else f"{topic}|[{ranges}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +72,18 @@ class PulsarSource(SplitConnector):
         return SplitPosition(source=split.topic, partition=partition, position=position)
 
     def read_split(self, version: int, c: Cursor) -> PulsarSplit:
-        topic, partition, ranges = _read_partition(version, c)
+        partition = _read_partition(version, c)
         read_inner(c, read_java_stream, "a stop cursor")
-        message_id = c.bytes4("a message id") if c.bool() else None
-        transaction = (c.i8(), c.i8()) if c.bool() else None
-        return PulsarSplit(
-            topic=topic, partition=partition, ranges=ranges, message_id=message_id, transaction_id=transaction
+        return replace(
+            partition,
+            message_id=c.bytes4("a message id") if c.bool() else None,
+            transaction_id=(c.i8(), c.i8()) if c.bool() else None,
         )
 
     def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
         splits = []
         for _ in range(c.count("partitions", at_least=10)):
-            topic, partition, ranges = _read_partition(max(0, version - 1), c)
-            split = PulsarSplit(topic=topic, partition=partition, ranges=ranges)
+            split = _read_partition(max(0, version - 1), c)
             splits.append(KnownSplit(split=split, status="assigned"))
         if version == 0:
             self._skip_unused(c)
@@ -114,7 +120,7 @@ class PulsarSink(SinkConnector):
         return PendingCommit(name=name, status="", subtask=-1, fields=committable)
 
 
-def _read_partition(version: int, c: Cursor) -> tuple[str, int, tuple[Range, ...]]:
+def _read_partition(version: int, c: Cursor) -> PulsarSplit:
     start = c.pos
     topic, partition = c.utf(), c.i4()
     count = 1 if version == 0 else c.count("ranges", at_least=8)
@@ -123,7 +129,7 @@ def _read_partition(version: int, c: Cursor) -> tuple[str, int, tuple[Range, ...
         c.i4()
     if not topic or partition < -1 or not ranges:
         raise c.fail(f"{topic!r}, {partition} is not a partition of a Pulsar topic", pos=start)
-    return topic, partition, ranges
+    return PulsarSplit(topic=topic, partition=partition, ranges=ranges, single_range=version == 0)
 
 
 def _message_id(raw: bytes) -> str:

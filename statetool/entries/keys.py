@@ -11,6 +11,7 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.arrays import Positions
 from statetool.kernels.codes import BAD_FLAG, MESSAGES, OK
+from statetool.kernels.decode_fixed import first_unfilled
 from statetool.kernels.sizes import fixed_size
 from statetool.kernels.walk import skip_length_markers
 from statetool.serializers.base import Serializer
@@ -46,6 +47,20 @@ def split_keys(batch: EntryBatch, key: Serializer, meta: StateMetaInfo) -> Split
     DecodeError
         A key does not fit its serializers; the offset is the position in ``batch.data``.
     """
+    keys = find_parts(batch, key, meta)
+    if meta.kind != "map":
+        check_whole(keys.user_key, batch.key_end)
+    return keys
+
+
+def find_parts(batch: EntryBatch, key: Serializer, meta: StateMetaInfo) -> SplitKeys:
+    """Split the keys of entries, of which those of maps go on with a user key. Those of other states still have to end.
+
+    Raises
+    ------
+    DecodeError
+        A key does not fit its serializers; the offset is the position in ``batch.data``.
+    """
     namespace = meta.namespace
     assert namespace is not None
     start, stop = batch.key, batch.key_end
@@ -56,15 +71,22 @@ def split_keys(batch: EntryBatch, key: Serializer, meta: StateMetaInfo) -> Split
     namespace_start = _behind_marker(batch, start, key_end, stop) if ambiguous else key_end
     namespace_end = find_ends(namespace.program(), namespace.skip, batch.data, namespace_start, stop)
     user_key = _behind_marker(batch, namespace_start, namespace_end, stop) if ambiguous else namespace_end
-    if meta.kind != "map":
-        trailing = np.flatnonzero(user_key != stop)
-        if len(trailing):
-            raise DecodeError(f"{int(stop[trailing[0]] - user_key[trailing[0]])} bytes follow key and namespace").at(
-                offset=int(user_key[trailing[0]])
-            )
     return SplitKeys(
         key=start, key_end=key_end, namespace=namespace_start, namespace_end=namespace_end, user_key=user_key
     )
+
+
+def check_whole(after: Positions, stop: Positions) -> None:
+    """Check that composite keys end after key and namespace.
+
+    Raises
+    ------
+    DecodeError
+        Bytes follow; the offset is their position.
+    """
+    i = int(first_unfilled(after, stop))
+    if i >= 0:
+        raise DecodeError(f"{int(stop[i] - after[i])} bytes follow key and namespace").at(offset=int(after[i]))
 
 
 def _behind_marker(batch: EntryBatch, start: Positions, stop: Positions, end: Positions) -> Positions:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from statetool.entries.keys import SplitKeys, split_keys
+from statetool.entries.keys import SplitKeys, check_whole, find_parts, split_keys
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
@@ -60,23 +60,34 @@ class StateSelection:
         return entries, split_keys(entries, self.header.key, self.metas[state])
 
     def split_layouts(self, batch: EntryBatch, states: Iterable[int]) -> Iterator[SplitStates]:
-        """Split the keys of several states, apart from timers. Those of the same layout are split together."""
+        """Split the keys of several states, apart from timers. Those of the same layout are split together.
+
+        Raises
+        ------
+        DecodeError
+            A key does not fit its serializers; the offset is the position in ``batch.data``.
+        """
         alike: dict[int, list[int]] = defaultdict(list)
         for state in states:
             alike[self._layouts[state]].append(state)
         for of_layout in alike.values():
             entries = batch.of_states(of_layout)
-            keys = split_keys(entries, self.header.key, self.metas[of_layout[0]])
+            keys = find_parts(entries, self.header.key, self.metas[of_layout[0]])
             bounds = [batch.bounds().get(state, (0, 0)) for state in of_layout]
             ends = np.cumsum([high - low for low, high in bounds]).tolist()
-            yield SplitStates(of_layout, entries, keys, ends)
+            part = SplitStates(of_layout, entries, keys, ends)
+            for state, of_state, split in part.each():
+                if self.metas[state].kind != "map":
+                    check_whole(split.user_key, of_state.key_end)
+            yield part
 
     @cached_property
     def _layouts(self) -> dict[int, int]:
         """The number of the layout of keys of each state, apart from timers."""
         layouts: dict[tuple[Op, bool], int] = {}
+        needs_frame = self.header.key.needs_frame
         return {
-            state: layouts.setdefault((meta.namespace.program(), meta.kind == "map"), len(layouts))
+            state: layouts.setdefault((meta.namespace.program(), needs_frame and meta.kind == "map"), len(layouts))
             for state, meta in self.metas.items()
             if meta.namespace is not None
         }

@@ -53,6 +53,8 @@ decode_fixed.counted_sizes u1 i8 i8 i8 i8
 decode_fixed.counted_sizes u1r i8 i8 i8 i8
 decode_fixed.load_fixed u1 i8 i8 int i8 i8
 decode_fixed.load_fixed u1r i8 i8 int i8 i8
+decode_fixed.first_unfilled i8 i8
+decode_fixed.load_flags u1 i8 i8 u1 i8
 decode_fixed.load_flags u1r i8 i8 u1 i8
 decode_numbers.big_integers u1r i8 i8 i8 u1 u1 i8
 decode_numbers.scale_decimals i8 i8 int u8 i8 i8 u1 u1
@@ -97,8 +99,12 @@ paths.fill_table u1r i8 i8
 paths.find_texts u1r i8:2 i8 u1r i8 u1r i8 i8 i8
 paths.number_directories u1r i8:2 i8 i8
 references.scan_subtasks u1r int int int int i8 i8:2
+rows.add_offsets i8 i4
+rows.count_rows i8 i8
+rows.mark_rows i8 b1
 runs.first_not_before u1r i8 i8 u1r int
 runs.gather u1r i8 i8 u1r i8 i8 int u1 int i8 i8 i8 i8
+runs.is_settled u1r i8 i8 u8
 runs.mark_blocks u1r i8 i8 u1r i8 i8 u1
 runs.merge_runs u1r i8 i8 u8 i8 i8 i8
 runs.newest u1r i8 i8 u8 u1r i8 i8 i8 u1 i8 i8 i8 i8

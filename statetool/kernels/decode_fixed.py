@@ -100,6 +100,15 @@ def check_bytes(data, pos, end, size, wanted, code, after):  # type: ignore[no-u
 
 
 @jit
+def first_unfilled(after, end):  # type: ignore[no-untyped-def]
+    """Return the index of the first value that does not end where its frame does, -1 if all do."""
+    for i in range(after.shape[0]):
+        if after[i] != end[i]:
+            return i
+    return -1
+
+
+@jit
 def counted_sizes(data, pos, end, sizes, after):  # type: ignore[no-untyped-def]
     """Read i32 byte counts; ``after`` is the position after the bytes."""
     for i in range(pos.shape[0]):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from statetool.kernels.codes import OK
 from statetool.kernels.jit import inlined, jit
 from statetool.kernels.words import compare, equal, word_at
+
+#: Numbers in the head of a range: its last bytes, its size, and its key group.
+HEAD: Final = 3
 
 
 @jit
@@ -21,24 +26,28 @@ def hash_ranges(data, start, end, group, out):  # type: ignore[no-untyped-def]
     return OK, 0
 
 
-@jit
+@inlined
 def _tail(data, start, end):  # type: ignore[no-untyped-def]
     """Return the last eight bytes of a byte range, or all of a shorter one, as one number."""
     word = np.uint64(0)
     if end - start < 8:
         for p in range(start, end):
-            word = word << np.uint64(8) | np.uint64(data[p])
-        return word
-    return word_at(data, np.uint64(end - 8))
+            word = word << np.uint64(8) | np.uint64(data[np.uint64(p)])
+    else:
+        word = word_at(data, np.uint64(end - 8))
+    return word
 
 
 @inlined
-def _same(data, start, end, group, tails, i, tail, number, first):  # type: ignore[no-untyped-def]
+def _same(data, start, end, group, heads, first, i, tail, number):  # type: ignore[no-untyped-def]
     """Return True if range ``i``, which ends with ``tail``, equals the numbered range ``number``."""
-    same = tails[number] == tail
-    if same:
-        o = first[number]
-        same = group[o] == group[i] and equal(data, start[i], end[i], start[o], end[o])
+    at = np.uint64(number) * np.uint64(HEAD)
+    size = end[i] - start[i]
+    same = heads[at] == tail and heads[at + np.uint64(1)] == np.uint64(size)
+    same = same and heads[at + np.uint64(2)] == np.uint64(group[i])
+    if same and size > 8:
+        o = np.uint64(first[np.uint64(number)])
+        same = equal(data, start[i], end[i], start[o], end[o])
     return same
 
 
@@ -52,7 +61,7 @@ def _before(data, start, end, group, i, o):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _slot_of(data, start, end, group, tails, table, i, tail, first):  # type: ignore[no-untyped-def]
+def _slot_of(data, start, end, group, heads, table, i, tail, first):  # type: ignore[no-untyped-def]
     """Return the slot of the hash table that holds range ``i``, or the free slot for it."""
     mask = np.uint64(table.shape[0] - 1)
     h = tail ^ np.uint64(group[i]) << np.uint64(40)
@@ -60,22 +69,22 @@ def _slot_of(data, start, end, group, tails, table, i, tail, first):  # type: ig
         h = (h ^ np.uint64(data[p])) * np.uint64(1099511628211)
     h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     slot = (h ^ (h >> np.uint64(32))) & mask
-    while table[slot] >= 0 and not _same(data, start, end, group, tails, i, tail, table[slot], first):
+    while table[slot] >= 0 and not _same(data, start, end, group, heads, first, i, tail, table[slot]):
         slot = (slot + np.uint64(1)) & mask
     return slot
 
 
 @jit
-def number_ranges(data, start, end, group, tails, table, ids, first):  # type: ignore[no-untyped-def]
+def number_ranges(data, start, end, group, heads, table, ids, first):  # type: ignore[no-untyped-def]
     """Assign one id per distinct (key group, bytes), numbered in order of first appearance.
 
-    ``table`` int64[2**m], larger than n, and ``tails`` uint64[n] are scratch space. ``ids`` int64[n] and ``first`` int64[n] (index of the
+    ``table`` int64[2**m], larger than n, and ``heads`` uint64[HEAD * n] are scratch space. ``ids`` int64[n] and ``first`` int64[n] (index of the
     first occurrence of each id) are out. Returns the number of ids.
 
     Sorted states share one key order, so the key of an entry is mostly that of the previous entry, or the next one. As long as each new key
     sorts after all others, the ids ascend, and each state is merged with them. The hash table is built at the first key that does not. Keys
-    differ most in their last bytes, so the last bytes of all ids are stored next to each other in ``tails``, and few bytes of ``data`` are
-    compared twice.
+    differ most in their last bytes, so ``heads`` has the last bytes, size and key group of each id, and few bytes of ``data`` are compared
+    twice.
     """
     count = 0
     last = -1
@@ -83,11 +92,11 @@ def number_ranges(data, start, end, group, tails, table, ids, first):  # type: i
     steps = 2 * start.shape[0]
     for i in range(start.shape[0]):
         tail = _tail(data, start[i], end[i])
-        if last >= 0 and _same(data, start, end, group, tails, i, tail, last, first):
+        if last >= 0 and _same(data, start, end, group, heads, first, i, tail, last):
             ids[i] = last
             continue
         last += 1
-        if last < count and _same(data, start, end, group, tails, i, tail, last, first):
+        if last < count and _same(data, start, end, group, heads, first, i, tail, last):
             ids[i] = last
             continue
         if merging:
@@ -96,18 +105,22 @@ def number_ranges(data, start, end, group, tails, table, ids, first):  # type: i
             while last < count and steps > 0 and _before(data, start, end, group, first[last], i):
                 last += 1
                 steps -= 1
-            if last < count and not _same(data, start, end, group, tails, i, tail, last, first):
+            if last < count and not _same(data, start, end, group, heads, first, i, tail, last):
                 merging = False
                 table[:] = -1
                 for k in range(count):
-                    table[_slot_of(data, start, end, group, tails, table, first[k], tails[k], first)] = k
+                    tail_of_k = heads[np.uint64(HEAD * k)]
+                    table[_slot_of(data, start, end, group, heads, table, first[k], tail_of_k, first)] = k
         if not merging:
-            slot = _slot_of(data, start, end, group, tails, table, i, tail, first)
+            slot = _slot_of(data, start, end, group, heads, table, i, tail, first)
             last = table[slot]
             if last < 0:
                 table[slot] = last = count
         if last == count:
-            tails[count] = tail
+            at = np.uint64(HEAD * count)
+            heads[at] = tail
+            heads[at + np.uint64(1)] = np.uint64(end[i] - start[i])
+            heads[at + np.uint64(2)] = np.uint64(group[i])
             first[count] = i
             count += 1
         ids[i] = last

@@ -8,7 +8,7 @@ import numpy as np
 
 from statetool.kernels.blocks import BAD_KIND
 from statetool.kernels.codes import OK
-from statetool.kernels.jit import jit
+from statetool.kernels.jit import inlined, jit
 from statetool.kernels.words import compare, copy_bytes, equal
 
 DELETION: Final = 0
@@ -71,13 +71,13 @@ def merge_runs(keys, key, key_end, tag, left, right, out):  # type: ignore[no-un
     """Merge two ascending runs of entries (int64 indexes) into ``out``: by key, newest first within a key."""
     i, j, o = 0, 0, 0
     while i < left.shape[0] and j < right.shape[0]:
-        a, b = left[i], right[j]
+        a, b = np.uint64(left[np.uint64(i)]), np.uint64(right[np.uint64(j)])
         c = compare(keys, key[a], key_end[a], keys, key[b], key_end[b])
         if c < 0 or (c == 0 and tag[a] >= tag[b]):
-            out[o] = a
+            out[np.uint64(o)] = np.int64(a)
             i += 1
         else:
-            out[o] = b
+            out[np.uint64(o)] = np.int64(b)
             j += 1
         o += 1
     while i < left.shape[0]:
@@ -88,6 +88,24 @@ def merge_runs(keys, key, key_end, tag, left, right, out):  # type: ignore[no-un
         out[o] = right[j]
         j += 1
         o += 1
+
+
+@jit
+def is_settled(keys, key, key_end, tag):  # type: ignore[no-untyped-def]
+    """Return True if :func:`newest` would return all entries as they are: each is a value, or a merge operand, and the only one of its key."""
+    for i in range(key.shape[0]):
+        kind = tag[i] & np.uint64(0xFF)
+        if kind != np.uint64(VALUE) and kind != np.uint64(MERGE):
+            return False
+        if i > 0 and equal(keys, key[i - 1], key_end[i - 1], key[i], key_end[i]):
+            return False
+    return True
+
+
+@inlined
+def _same_key(keys, key, key_end, a, b):  # type: ignore[no-untyped-def]
+    """Return True if two entries (uint64) have the same key."""
+    return equal(keys, key[a], key_end[a], key[b], key_end[b])
 
 
 @jit
@@ -118,9 +136,9 @@ def newest(  # type: ignore[no-untyped-def]
     total = order.shape[0]
     behind = data.shape[0]
     while i < total:
-        e = order[i]
+        e = np.uint64(order[np.uint64(i)])
         j = i + 1
-        while j < total and equal(keys, key[e], key_end[e], key[order[j]], key_end[order[j]]):
+        while j < total and _same_key(keys, key, key_end, e, np.uint64(order[np.uint64(j)])):
             j += 1
         base = i
         while base < j and tag[order[base]] & np.uint64(0xFF) == np.uint64(MERGE):

@@ -184,6 +184,13 @@ def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-
     return np.int64(OK), n, np.int64(0)
 
 
+@inlined
+def _copy_run(source, first, n, out, o):  # type: ignore[no-untyped-def]
+    """Copy ``n`` numbers from ``first`` on to ``o``; compiled, several at a time."""
+    for k in range(np.uint64(n)):
+        out[np.uint64(o) + np.uint64(k)] = source[np.uint64(first) + np.uint64(k)]
+
+
 @jit
 def deal_rows(state, rows, starts, places, dealt):  # type: ignore[no-untyped-def]
     """Sort the entries of a batch by state, unless they are; those of one state keep their order.
@@ -204,9 +211,14 @@ def deal_rows(state, rows, starts, places, dealt):  # type: ignore[no-untyped-de
     1 if the states ascend, otherwise 0
     """
     ascending = 1
-    for i in range(state.shape[0]):
-        starts[state[i] + 1] += 1
-        if i > 0 and state[i] < state[i - 1]:
+    n = state.shape[0]
+    i = 0
+    while i < n:
+        first, s = i, state[i]
+        while i < n and state[i] == s:
+            i += 1
+        starts[s + 1] += i - first
+        if first > 0 and s < state[first - 1]:
             ascending = 0
     for k in range(1, starts.shape[0]):
         starts[k] += starts[k - 1]
@@ -214,10 +226,19 @@ def deal_rows(state, rows, starts, places, dealt):  # type: ignore[no-untyped-de
         return ascending
     for k in range(starts.shape[0]):
         places[k] = starts[k]
-    for i in range(state.shape[0]):
-        o = places[state[i]]
-        places[state[i]] = o + 1
-        put_row(dealt, o, state[i], rows.group[i], rows.key[i], rows.key_end[i], rows.value[i], rows.value_end[i])
+    i = 0
+    while i < n:
+        first, s = i, state[i]
+        o = places[s]
+        while i < n and state[i] == s:
+            dealt.state[np.uint64(o + i - first)] = s
+            i += 1
+        _copy_run(rows.group, first, i - first, dealt.group, o)
+        _copy_run(rows.key, first, i - first, dealt.key, o)
+        _copy_run(rows.key_end, first, i - first, dealt.key_end, o)
+        _copy_run(rows.value, first, i - first, dealt.value, o)
+        _copy_run(rows.value_end, first, i - first, dealt.value_end, o)
+        places[s] = o + i - first
     return ascending
 
 

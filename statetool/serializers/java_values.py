@@ -38,6 +38,11 @@ def read_java(value: bytes) -> Any:
     c = Cursor(value)
     node = read_java_stream(c)
     c.expect_end("the Java stream")
+    return plain_java(node)
+
+
+def plain_java(node: Any) -> Any:
+    """Return a value of a Java stream as data, in the form of :func:`read_java`."""
     return _plain(node, ())
 
 

@@ -32,7 +32,7 @@ from statetool.columns.values import (
     unexpired_map_values,
 )
 from statetool.entries.keys import SplitKeys
-from statetool.entries.selection import StateSelection
+from statetool.entries.selection import SplitStates, StateSelection
 from statetool.errors import DecodeError, StatetoolError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
@@ -40,6 +40,7 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.naming import named_header
 from statetool.formats.state_meta import StateMetaInfo, check_timers
 from statetool.kernels.arrays import Positions
+from statetool.kernels.rows import count_rows, mark_rows
 from statetool.kernels.walk import match_range
 from statetool.tables.decoding import decoding
 from statetool.tables.timer_times import TIMER_TIME, times_of
@@ -135,8 +136,11 @@ class KeyedTable:
 
     def keys_of(self, batch: EntryBatch, names: Sequence[str]) -> KeyRows:
         """Return the distinct keys of the entries of all states of ``names`` combined."""
-        states = self.entries_of(batch, names)
-        starts, ends, groups = key_ranges(states)
+        states, parts = self._split_together(batch, names)
+        if len(parts) == 1:
+            starts, ends, groups = parts[0].keys.key, parts[0].keys.key_end, parts[0].entries.group
+        else:
+            starts, ends, groups = key_ranges(states)
         ids, first = distinct(batch.data, starts, ends, groups)
         return KeyRows(states, ids, starts[first], ends[first], groups[first])
 
@@ -147,17 +151,21 @@ class KeyedTable:
 
     def entries_of(self, batch: EntryBatch, names: Sequence[str]) -> StateEntries:
         """Return the entries of the named states that exist in this stream, with the components of their keys."""
+        return self._split_together(batch, names)[0]
+
+    def _split_together(self, batch: EntryBatch, names: Sequence[str]) -> tuple[StateEntries, list[SplitStates]]:
+        """Return what :meth:`entries_of` returns, and the states whose keys were split together: those of one layout, in the order of names."""
         known = [name for name in names if name in self.metas]
         if self.keys is None:
             with suppress(StatetoolError):  # the loop below raises the error of the first damaged state
-                parts = self.selection.split_layouts(batch, [self.ids[name] for name in known])
+                parts = list(self.selection.split_layouts(batch, [self.ids[name] for name in known]))
                 found = {state: (entries, keys) for part in parts for state, entries, keys in part.each()}
-                return {name: found[self.ids[name]] for name in known}
+                return {name: found[self.ids[name]] for name in known}, parts
         states: StateEntries = {}
         for name in known:
             with decoding(name, batch, self.header.key):
                 states[name] = self.split(batch, self.metas[name])
-        return states
+        return states, []
 
     def key_column(self, batch: EntryBatch, pos: Positions, end: Positions) -> Column:
         """Return the column of the keys at these positions."""
@@ -191,7 +199,7 @@ class KeyedTable:
         order, valid = _order_of(rows, n, entries)
         pos, end = entries.value[order], entries.value_end[order]
         values, bad = self.guarded(lambda run: self.values(shape, entries, pos[run], end[run]), len(pos), shape.logical)
-        row_of = np.flatnonzero(valid)
+        row_of = np.flatnonzero(valid) if bad else rows
         for i in bad:
             undecoded.setdefault(int(row_of[i]), {})[shape.name] = bytes(entries.data[pos[i] : end[i]])
         kind = shape.column_type(self.options)
@@ -224,15 +232,15 @@ class KeyedTable:
     ) -> pa.Array:
         """Assemble the map of each key from its entries."""
         assert shape.user_key is not None
+        counts = np.zeros(n, dtype=np.int64)
         # Entries of sorted states are already in row order.
-        order = slice(None) if (rows[:-1] <= rows[1:]).all() else np.argsort(rows, kind="stable")
+        order = slice(None) if count_rows(rows, counts) else np.argsort(rows, kind="stable")
         rows = rows[order]
-        counts = np.bincount(rows, minlength=n)
         start, stop = keys.user_key[order], entries.key_end[order]
         pos, end = entries.value[order], entries.value_end[order]
         user_keys, bad_keys = self.user_keys(shape, entries, start, stop)
         values, bad = self.map_values(shape, entries, pos, end)
-        null_keys = np.flatnonzero(~is_valid(user_keys)).tolist()
+        null_keys = np.flatnonzero(~is_valid(user_keys)).tolist() if user_keys.null_count else []
         if null_keys and self.options.on_error != "keep_raw":
             raise DecodeError(
                 "a map with a null key, which Spark maps cannot hold",
@@ -419,8 +427,7 @@ def key_ranges(states: StateEntries) -> tuple[Positions, Positions, Positions]:
 def _order_of(rows: Positions, n: int, entries: EntryBatch) -> tuple[Positions | slice, npt.NDArray[np.bool_]]:
     """Return the entries of a state in row order, and a mask of the ``n`` rows that have an entry."""
     valid = np.zeros(n, dtype=np.bool_)
-    valid[rows] = True
-    if (rows[:-1] < rows[1:]).all():
+    if mark_rows(rows, valid):
         return slice(None), valid
     entry_of_row = np.full(n, -1, dtype=np.int64)
     entry_of_row[rows] = np.arange(len(rows))

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from statetool import flink
 from statetool.columns.decode import as_data, decode_column
 from statetool.columns.from_plain import plain_to_arrow
+from statetool.columns.values import map_values
 from statetool.errors import DecodeError, StatetoolError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -423,3 +425,30 @@ def test_records_that_arrow_cannot_hold_say_where_they_are() -> None:
     with pytest.raises(StatetoolError, match="does not fit int8") as caught:
         _decode(op, Scalar("int8"), bytes(8), bytes(6) + b"\1\0", before=b".")
     assert caught.value.where.offset == 9
+
+
+def _map_values(*frames: bytes) -> list[int | None]:
+    ends = np.cumsum([len(f) for f in frames])
+    pos = ends - np.array([len(f) for f in frames])
+    return map_values(flink.LONG, as_data(b"".join(frames)), pos, ends, _DEFAULT).to_pylist()  # type: ignore[no-any-return]
+
+
+def test_values_of_maps_follow_their_null_flags() -> None:
+    values = [bytes([0]) + k.to_bytes(8, "big") for k in (5, 6)]
+    assert _map_values(*values) == [5, 6]
+    assert _map_values(values[0], bytes([1]), values[1], bytes([1])) == [5, None, 6, None]
+
+
+@pytest.mark.parametrize(
+    ("frame", "offset", "words"),
+    [
+        (b"", 9, "a map entry without its null flag"),
+        (bytes([2]), 9, "the null flag of a map entry is 2"),
+        (bytes([0, 1]), 10, "the value goes beyond the end of its frame"),
+        (bytes(10), 18, "1 bytes follow a value"),
+    ],
+)
+def test_damaged_values_of_maps_name_their_position(frame: bytes, offset: int, words: str) -> None:
+    with pytest.raises(DecodeError, match=words) as caught:
+        _map_values(bytes(9), frame, bytes(9))
+    assert caught.value.where.offset == offset

@@ -22,7 +22,13 @@ from tests.support.connectors.lake_cases import CASES, PACKED
 from tests.support.corpora.archives import unpack
 
 #: Versions of committables and messages by release.
-VERSIONS = {"paimon-0.9.0": (3, 3), "paimon-1.0.1": (3, 6), "paimon-1.2.0": (4, 7), "paimon-1.3.1": (4, 10)}
+VERSIONS = {
+    "paimon-0.8.2": (2, 2),
+    "paimon-0.9.0": (3, 3),
+    "paimon-1.0.1": (3, 6),
+    "paimon-1.2.0": (4, 7),
+    "paimon-1.3.1": (4, 10),
+}
 PAIMON = [name for name in CASES if name.startswith("paimon")]
 APPENDED = "paimon-1.3.1"
 
@@ -59,6 +65,11 @@ def test_commits_are_those_of_the_table(name: str, lake_cases: Path) -> None:
         committable = pending.fields
         assert isinstance(committable, PaimonCommittable)
         assert (pending.version, committable.message_version) == VERSIONS[written["jars"]]
+        if committable.message_version == 2:
+            # Releases 0.7 and 0.8 write different messages of version 2: they stay bytes.
+            assert committable.messages is None
+            assert committable.identifier in snapshots
+            continue
         assert committable.messages
         snapshot = snapshots[committable.identifier]
         new = [(m, file) for m in committable.messages for file in m.files.get("new_files", ())]
@@ -139,12 +150,13 @@ def committables(lake_cases: Path) -> list[tuple[int, bytes]]:
     for name in PAIMON:
         committer = committer_of(lake_cases / name)
         found += [whole_versioned(v, "it") for _, v in committer.data.values("streaming_committer_raw_states")]
-    assert Counter(version for version, _ in found).keys() == {3, 4}
+    assert Counter(version for version, _ in found).keys() == {2, 3, 4}
     return found
 
 
 def test_every_truncation_is_refused(committables: list[tuple[int, bytes]]) -> None:
-    for version, raw in committables:
+    # Messages of version 2 stay bytes, whatever their length.
+    for version, raw in ((v, r) for v, r in committables if v > 2):
         for end in range(0, len(raw), 7):
             with pytest.raises(StatetoolError):
                 read_version(raw[:end], version, read_committable, "it")

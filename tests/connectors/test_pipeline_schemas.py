@@ -1,4 +1,4 @@
-"""Schemas in the state of the schema coordinator of CDC pipelines, as the coordinators of releases 3.1.1, 3.2.1 and 3.5.0 write it."""
+"""Schemas in the state of the schema coordinator of CDC pipelines, as the coordinators of releases 3.0.1, 3.1.1, 3.2.1 and 3.5.0 write it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.support.connectors.commands import run
 from tests.support.connectors.pipelines import coordinator_states, pipeline
 
 STATES = coordinator_states()
-#: Coordinators in versions 1 and 2, each with tables and without.
-RELEASES = {"3.1.1": 1, "3.2.1": 2, "3.5.0": 2}
+#: Coordinators in versions 0, 1 and 2, each with tables and without.
+RELEASES = {"3.0.1": 0, "3.1.1": 1, "3.2.1": 2, "3.5.0": 2}
 
 
 def identify(state: dict[str, Any]) -> str:
@@ -30,7 +30,7 @@ def identify(state: dict[str, Any]) -> str:
 
 def test_all_releases_have_bytes() -> None:
     assert {s["release"]: s["version"] for s in STATES} == RELEASES
-    assert {s["data"][3] for s in STATES} == {1, 2}
+    assert {s["data"][3] for s in STATES} == {0, 1, 2}
 
 
 @pytest.mark.parametrize("state", STATES, ids=identify)

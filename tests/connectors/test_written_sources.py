@@ -21,6 +21,8 @@ from tests.support.connectors.written import written_states
 STATES = [s for s in written_states() if s["role"] in ("split", "enumerator")]
 SPLITS = [s for s in STATES if s["role"] == "split"]
 ENUMERATORS = [s for s in STATES if s["role"] == "enumerator"]
+#: Connectors and releases with the same layout of chunks, which only the enumerator distinguishes.
+SAME_CHUNKS = {("mysql-cdc-source", "2.1.1"), ("incremental-cdc-source", "2.3.0")}
 
 
 def identify(state: dict[str, Any]) -> str:
@@ -39,11 +41,15 @@ def shown(connector: SplitConnector, split: Any) -> dict[str, Any]:
 
 
 def recognised(state: dict[str, Any]) -> tuple[SplitConnector, Any]:
-    """Return the one connector that reads a source with this state alone."""
+    """Return the one connector that reads a source with this state alone, or with the enumerator of its release."""
     is_split = state["role"] == "split"
     held = (HeldSplit(subtask=0, version=state["version"], data=state["data"]),) if is_split else ()
-    enumerator = {} if is_split else {"enumerator_version": state["version"], "enumerator": state["data"]}
-    ((connector, found),) = registry.recognise(SourceBytes(held=held, **enumerator))
+    enumerator = None if is_split else state
+    if is_split and (state["connector"], state["release"]) in SAME_CHUNKS:
+        assert {c.name for c, _ in registry.recognise(SourceBytes(held=held))} >= {state["connector"]}
+        enumerator = next(e for e in ENUMERATORS if all(e[n] == state[n] for n in ("connector", "release")))
+    more = {} if enumerator is None else {"enumerator_version": enumerator["version"], "enumerator": enumerator["data"]}
+    ((connector, found),) = registry.recognise(SourceBytes(held=held, **more))
     return connector, found
 
 
@@ -72,8 +78,9 @@ def test_no_truncation_is_read_as_a_whole_state(state: dict[str, Any]) -> None:
     for end in range(0, len(data), max(1, len(data) // 150)):
         with pytest.raises(StatetoolError):
             read(state, data[:end])
+    # One byte more makes the stream split of MySQL CDC 2.2.0 one of 2.2.1.
     with pytest.raises(StatetoolError):
-        read(state, data + b"\0")
+        read(state, data + b"\0\0")
 
 
 @given(st.data())

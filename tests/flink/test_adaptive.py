@@ -12,9 +12,9 @@ import statetool
 from statetool.errors import UnsupportedError
 from tests.support.corpora.archives import HERE
 from tests.support.flink.machine import FlinkMachine
+from tools.flink_jars import DEFAULT_VERSIONS
 
 pytestmark = pytest.mark.full
-_FLINK: Final = "2.3.0"
 _KEYS: Final = 40
 #: The slow job takes at least 200 seconds for them.
 _NUMBERS: Final = 80_000
@@ -24,6 +24,10 @@ _CONFIG: Final = {
     "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout": "0 ms",
     "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling": "0 ms",
     "jobmanager.adaptive-scheduler.rescale-trigger.max-delay": "0 ms",
+    # Names in Flink 1.20.
+    "jobmanager.adaptive-scheduler.resource-stabilization-timeout": "0 ms",
+    "jobmanager.adaptive-scheduler.scaling-interval.min": "0 ms",
+    "jobmanager.adaptive-scheduler.max-delay-for-scale-trigger": "0 ms",
     "rest.port": "0",
     "taskmanager.memory.managed.size": "64m",
     "taskmanager.memory.network.min": "16m",
@@ -37,9 +41,11 @@ _CONFIG: Final = {
 }
 
 
-@pytest.fixture(scope="module")
-def adaptive_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
-    machine = FlinkMachine(_FLINK, tmp_path_factory.mktemp("adaptive"), (HERE / "support" / "flink" / "adaptive",))
+@pytest.fixture(scope="module", params=DEFAULT_VERSIONS)
+def adaptive_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+    machine = FlinkMachine(
+        request.param, tmp_path_factory.mktemp("adaptive"), (HERE / "support" / "flink" / "adaptive",)
+    )
     yield machine
     machine.close()
 

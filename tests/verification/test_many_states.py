@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import statetool
 from statetool.entries import keys, selection
 from statetool.errors import DecodeError
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.statistics.records import LargestRow
 from statetool.statistics.statistics import Statistics
 from statetool.verification import entry_check
@@ -59,14 +61,16 @@ def of_key(entries: Entries, state: str, number: int) -> tuple[str, int, bytes, 
 
 def test_keys_of_all_states_of_a_layout_are_split_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    split_keys = keys.split_keys
 
-    def counted(batch, *arguments):  # type: ignore[no-untyped-def]
-        calls.append(len(batch))
-        return split_keys(batch, *arguments)
+    def counted(split: Callable[..., keys.SplitKeys]) -> Callable[..., keys.SplitKeys]:
+        def call(batch: EntryBatch, *arguments: Any) -> keys.SplitKeys:
+            calls.append(len(batch))
+            return split(batch, *arguments)
 
-    monkeypatch.setattr(selection, "split_keys", counted)
-    monkeypatch.setattr(entry_check, "split_keys", counted)
+        return call
+
+    monkeypatch.setattr(selection, "find_parts", counted(keys.find_parts))
+    monkeypatch.setattr(entry_check, "split_keys", counted(keys.split_keys))
     opened = wide(tmp_path / "wide")
     rows = opened["op"].to_arrow().to_pylist()
     assert sorted(row["key"] for row in rows) == list(KEYS)

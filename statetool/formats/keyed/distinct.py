@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.formats.keyed.entries import Int64s
-from statetool.kernels.distinct import number_ranges
+from statetool.kernels.distinct import HEAD, number_ranges
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -27,7 +27,7 @@ def distinct(data: npt.NDArray[np.uint8], start: Int64s, end: Int64s, group: Int
     n = len(start)
     ids, first = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     table = np.empty(1 << max(4, (2 * n).bit_length()), dtype=np.int64)
-    count = int(number_ranges(data, start, end, group, np.empty(n, dtype=np.uint64), table, ids, first))
+    count = int(number_ranges(data, start, end, group, np.empty(HEAD * n, dtype=np.uint64), table, ids, first))
     return ids, first[:count]
 
 

@@ -37,6 +37,10 @@ class Run:
         )
         return self.take(index)
 
+    def key_at(self, index: int) -> bytes:
+        """Return the key of one entry."""
+        return bytes(self.keys[self.key[index] : self.key_end[index]])
+
     def take(self, index: slice | Int64s) -> Run:
         """Return the entries at these indexes."""
         return Run(

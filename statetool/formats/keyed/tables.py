@@ -28,7 +28,7 @@ from statetool.formats.stream import Part, begin, prefetch, whole
 from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.blocks import BLOCK_MESSAGES
 from statetool.kernels.codes import OK
-from statetool.kernels.runs import MERGE, merge_runs, newest
+from statetool.kernels.runs import MERGE, is_settled, merge_runs, newest
 
 _Number = TypeVar("_Number", np.int64, np.uint64)
 _MOST_TABLES: Final = 32
@@ -276,11 +276,14 @@ def range_bounds(tables: Sequence[tuple[TableFile, SortedTable]], low: bytes, hi
 
 def merge_slice(runs: Sequence[tuple[Run, SortedTable]], *, final: bool) -> Slice:
     """Merge the runs of several files and drop entries replaced by newer ones."""
+    runs, apart = _in_key_order(runs)
     keys, (key, key_end) = _over_one_buffer([(r.keys, r.key, r.key_end) for r, _ in runs])
     data, (value, value_end) = _over_one_buffer([(r.data, r.value, r.value_end) for r, _ in runs])
     tag = _join([r.tag for r, _ in runs])
+    if apart and is_settled(keys, key, key_end, tag):
+        return Slice(keys=keys, key=key, key_end=key_end, data=data, value=value, value_end=value_end, final=final)
     edges = np.cumsum([0, *(len(r.key) for r, _ in runs)]).tolist()
-    orders = [np.arange(a, b) for a, b in pairwise(edges)]
+    orders = [np.arange(len(key))] if apart else [np.arange(a, b) for a, b in pairwise(edges)]
     while len(orders) > 1:
         pairs = []
         for left, right in zip(orders[::2], orders[1::2], strict=False):
@@ -300,6 +303,16 @@ def merge_slice(runs: Sequence[tuple[Run, SortedTable]], *, final: bool) -> Slic
         data = frozen(np.concatenate([data, joined[:size]]))
     key, key_end, value, value_end = (p[:n] for p in places)
     return Slice(keys=keys, key=key, key_end=key_end, data=data, value=value, value_end=value_end, final=final)
+
+
+def _in_key_order(runs: Sequence[tuple[Run, SortedTable]]) -> tuple[Sequence[tuple[Run, SortedTable]], bool]:
+    """Return runs by their first keys and True if each ends before the next begins, otherwise the runs as they are and False."""
+    if len(runs) == 1:
+        return runs, True
+    ordered = sorted(runs, key=lambda r: r[0].key_at(0))
+    if all(left.key_at(-1) < right.key_at(0) for (left, _), (right, _) in pairwise(ordered)):
+        return ordered, True
+    return runs, False
 
 
 def _over_one_buffer(ranges: Sequence[tuple[Bytes, Int64s, Int64s]]) -> tuple[Bytes, tuple[Int64s, Int64s]]:

@@ -90,7 +90,7 @@ def _iceberg(*, sink_v2: bool) -> LakeCase:
 
 
 CASES: Final = {
-    **{f"paimon-{r}": _paimon(r, keyed=False) for r in ("0.9.0", "1.0.1", "1.2.0", "1.3.1")},
+    **{f"paimon-{r}": _paimon(r, keyed=False) for r in ("0.8.2", "0.9.0", "1.0.1", "1.2.0", "1.3.1")},
     **{f"paimon-{r}-keyed": _paimon(r, keyed=True) for r in ("1.0.1", "1.3.1")},
     "iceberg-1.10.0": _iceberg(sink_v2=False),
     "iceberg-1.10.0-v2": _iceberg(sink_v2=True),

@@ -21,19 +21,27 @@ PACKED: Final = HERE / "corpus" / "connector-states.jsonl.xz"
 BUILT: Final = HERE / "corpus" / "built-connector-states.jsonl.xz"
 _JAVA: Final = Path(__file__).parent / "java"
 _FLINK: Final = "1.20.5"
+#: Release of Flink by set of jars, for connectors that need an older one. Programs are compiled with the first set of jars.
+_OLDER_FLINK: Final = {"pulsar-3.0.0": "1.16.3", "pulsar-1.14.6": "1.14.6"}
 #: Program by folder, and its sets of jars. A program of several releases receives the set.
 PROGRAMS: Final = {
     "asyncsinks": ("AsyncSinks", "async-sinks"),
     "doris": ("Doris", "doris"),
     "starrocks": ("StarRocks", "starrocks"),
-    "pulsar": ("Pulsar", "pulsar"),
+    "pulsar": ("Pulsar", "pulsar-4.1.0 pulsar-3.0.0 pulsar-1.14.6"),
     "jdbcs": ("Jdbc", "jdbc"),
-    "dynamickafka": ("DynamicKafka", "kafka-1.20.5"),
-    "icebergs": ("Iceberg", "iceberg-flink-1.10.0"),
+    "dynamickafka": ("DynamicKafka", "kafka-1.20.5 kafka-5.0.0"),
+    "icebergs": ("Iceberg", "iceberg-flink-1.10.0 iceberg-flink-1.5.2"),
     "mongodb": ("MongoDb", "mongodb"),
     "debezium": ("Debezium", "debezium"),
     "paimons": ("Paimon", "paimon-0.9.0 paimon-1.3.1"),
     "flusses": ("Fluss", "fluss"),
+    "cdcsources": (
+        "CdcSources",
+        "mysql-cdc-2.0.2 mysql-cdc-2.1.1 mysql-cdc-2.2.0 mysql-cdc-2.2.1 mysql-cdc-2.3.0 mysql-cdc-3.3.0"
+        " oracle-cdc-2.3.0 postgres-cdc-2.4.2 postgres-cdc-3.1.1 postgres-cdc-3.3.0",
+    ),
+    "firstschemas": ("FirstSchemas", "cdc-3.0.1"),
     "cdcs": ("Schemas", "cdc-3.1.1 cdc-3.2.1 cdc-3.5.0"),
 }
 
@@ -55,7 +63,7 @@ def run_program(folder: str) -> list[str]:
 def _run(folder: str, program: str, jar_set: str) -> list[str]:
     jars = maven_jars(jar_set)
     classes = compiled(_FLINK, _JAVA / "written", _JAVA / folder, jars=jars)
-    path = os.pathsep.join(map(str, [classes, *jars, *flink_jars(_FLINK)]))
+    path = os.pathsep.join(map(str, [classes, *jars, *flink_jars(_OLDER_FLINK.get(jar_set, _FLINK))]))
     command = [java_tool("java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", path]
     command += [f"writing.{program}", jar_set]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
