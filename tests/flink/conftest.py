@@ -18,7 +18,7 @@ from tools.maven import maven_jars
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test with the fixture of a machine once per release; the quick run only uses the newest."""
-    for machine in {"flink", "avro_flink", "avro_records_flink", "jarred_flink"}.intersection(metafunc.fixturenames):
+    for machine in {"flink", "library_flink", "avro_records_flink", "jarred_flink"}.intersection(metafunc.fixturenames):
         versions = flink_versions(metafunc, DEFAULT_VERSIONS)
         releases = [pytest.param(v, marks=pytest.mark.full if i else ()) for i, v in enumerate(versions)]
         metafunc.parametrize(machine, releases, indirect=True, scope="session")
@@ -149,9 +149,9 @@ def avro_records_flink(
 
 
 @pytest.fixture(scope="session")
-def avro_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
-    """Run Flink of one release with the jars of flink-avro (``--maven``) and the classes of ``avro/avros``."""
+def library_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+    """Run Flink of one release with the jars of Avro, Protobuf and Thrift (``--maven``), and generated classes of all three."""
     work = tmp_path_factory.mktemp(f"avro-{request.param}")
-    machine = pairs.machine(request.param, work, avro=True)
+    machine = pairs.machine(request.param, work, libraries=pairs.LIBRARIES)
     yield machine
     machine.close()
