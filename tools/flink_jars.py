@@ -21,6 +21,10 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 DEFAULT_VERSIONS: Final = ("2.3.0", "1.20.5")
+#: Options of ``javac`` for few sources. Without the JVM's second compiler, it takes half the time.
+JAVAC_OPTIONS: Final = (
+    "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-nowarn", "-encoding", "UTF-8", "-proc:none",
+)  # fmt: skip
 PACKAGE: Final = "apache-flink-libraries"
 
 
@@ -93,7 +97,7 @@ def compiled(version: str, *folders: Path, jars: Sequence[Path] = ()) -> Path:
             return target
         with tempfile.TemporaryDirectory(dir=target.parent) as work:
             classes = Path(work) / "classes"
-            command = [java_tool("javac"), "-nowarn", "-encoding", "UTF-8", "-proc:none", "-d", str(classes)]
+            command = [java_tool("javac"), *JAVAC_OPTIONS, "-d", str(classes)]
             command += ["-cp", os.pathsep.join(map(str, against)), *map(str, sources)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, f"javac against Flink {version}:\n{done.stderr}"

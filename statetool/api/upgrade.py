@@ -58,12 +58,12 @@ def plan_upgrade(
     src: str | Savepoint,
     to: str | Savepoint | None = None,
     *,
-    other_jars: Iterable[str | os.PathLike[str]],
+    other_jars: Iterable[str | os.PathLike[str]] = (),
     flink_version: str | None = None,
 ) -> MigrationPlan:
     """Plan the migration of an :func:`upgrade`, without the reasons against it that only a check finds. Parameters as there."""
-    new_job = None if to is None else inventory_of(to)
-    return _plan(inventory_of(src), new_job, flink_version, _new_classes(name_list("other_jars", other_jars)))
+    base, new_job = inventory_of(src), None if to is None else inventory_of(to)
+    return _plan(base, new_job, flink_version, _new_classes(name_list("other_jars", other_jars), base))
 
 
 def _plan(base: Inventory, new_job: Inventory | None, flink_version: str | None, classes: ClassSource) -> MigrationPlan:
@@ -73,18 +73,24 @@ def _plan(base: Inventory, new_job: Inventory | None, flink_version: str | None,
     return plan_migration(base, with_new_classes(base, new_job, flink_version, classes))
 
 
-def _new_classes(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource:
-    classes = classes_of(jars)
-    if classes is None:
-        raise OptionError("an upgrade needs the jar of the new job", hint="pass other_jars=, or --jar-b")
-    return classes
+def _new_classes(jars: tuple[str | os.PathLike[str], ...], base: Inventory) -> ClassSource:
+    """Return the classes of the new job, which needs no jar if no state has values of user classes."""
+    from statetool.classes.jar_classes import JarClasses  # most commands need no class files
+    from statetool.compatibility.class_trial import user_class
+
+    if not jars and (found := next(filter(None, map(user_class, base.operators.values())), None)):
+        raise OptionError(
+            f"an upgrade needs the jar of the new job: {found.place} has values of {found.name}",
+            hint="pass other_jars=, or --jar-b FILE",
+        )
+    return JarClasses(jars).open()
 
 
 def upgrade(
     src: str | Savepoint,
     dst: str,
     *,
-    other_jars: Iterable[str | os.PathLike[str]],
+    other_jars: Iterable[str | os.PathLike[str]] = (),
     jars: Iterable[str | os.PathLike[str]] = (),
     to: str | Savepoint | None = None,
     flink_version: str | None = None,
@@ -111,7 +117,7 @@ def upgrade(
     src, dst
         As for :func:`statetool.rescale`.
     other_jars
-        The jars of the new job.
+        The jars of the new job. Only needed if a state has values of user classes.
     jars
         The jars of the job that wrote the snapshot, as for :func:`statetool.load`. Defaults to those with which ``src`` was opened.
     to
@@ -127,6 +133,8 @@ def upgrade(
 
     Raises
     ------
+    OptionError
+        A state has values of a user class, and ``other_jars`` is empty.
     TargetExistsError
         ``dst`` exists, or another write to it may still be running.
     UnsupportedError
@@ -142,7 +150,7 @@ def upgrade(
     base = options.open(src, dst)
     if old_classes := classes_of(name_list("jars", jars)):
         base = base.with_types(replace(base.types, source=old_classes))
-    classes = _new_classes(name_list("other_jars", other_jars))
+    classes = _new_classes(name_list("other_jars", other_jars), base)
     new_job = None if to is None else inventory_of(to)
     if new_job is not None:
         options.check_target(new_job, dst)

@@ -26,7 +26,7 @@ from statetool.classes.messages import (
     THRIFT_ENUM,
     NoDescriptorError,
     protobuf_descriptor,
-    thrift_names,
+    thrift_fields,
     thrift_types,
 )
 from statetool.classes.registrations import Registration, find_registrations
@@ -253,13 +253,15 @@ class _ClassReader:
         # A job registers serializers for superclasses in libraries too.
         extends = tuple(s for s in self._supertypes if not is_known_without_jar(s))
         if any(s in THRIFT for s in self._supertypes):
-            names = thrift_names(self._cls)
+            members = thrift_fields(self._cls)
+            names = members.names
             return ClassDeclaration(
                 name=name,
                 kind="thrift",
                 fields=tuple(thrift_types(self._cls, names.values()).items()),
                 constants=tuple(names.values()),
                 numbers=tuple(names),
+                required=members.required,
                 extends=tuple(dict.fromkeys((*extends, THRIFT[0]))),
                 final=is_final,
             )

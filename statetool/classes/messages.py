@@ -8,8 +8,8 @@ A file of Protobuf has an outer class, whose static initializer builds the descr
 The static method ``getDescriptor`` of a message returns a field of the outer class, ``internal_static_acme_Order_descriptor``, whose name is
 that of the message.
 
-A Thrift struct has constants ``new TField("id", type, (short) 1)``, and a Java field per field: ``List<Part> parts``. A union has a static
-method instead: ``Choice parts(List<Part> value)``. A constant of an enum has its number after its ordinal: ``new Kind("LARGE", 1, 5)``.
+A Thrift struct has constants ``new TField("id", type, (short) 1)`` and ``new FieldMetaData("id", TFieldRequirementType.REQUIRED, ...)``, where the
+compiler of Java writes the constant 1, and a Java field per field: ``List<Part> parts``. A union has a static method instead: ``Choice parts(List<Part> value)``. A constant of an enum has its number after its ordinal: ``new Kind("LARGE", 1, 5)``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.io.protobuf_wire import LENGTH_DELIMITED, read_fields
-from statetool.types.java import ARRAY, OBJECT, PRIMITIVES, JavaType
+from statetool.types.java import ARRAY, OBJECT, JavaType
 
 #: Superclasses of generated messages with a descriptor, and all supertypes of messages.
 PROTOBUF: Final = tuple(
@@ -44,9 +44,12 @@ ALL_MESSAGES: Final = tuple(f"com.google.protobuf.{n}" for n in ("AbstractMessag
 THRIFT: Final = ("org.apache.thrift.TBase", "org.apache.thrift.TUnion")
 THRIFT_ENUM: Final = "org.apache.thrift.TEnum"
 _THRIFT_FIELD: Final = "org.apache.thrift.protocol.TField"
+_THRIFT_METADATA: Final = "org.apache.thrift.meta_data.FieldMetaData"
+_REQUIRED: Final = 1
 _DESCRIPTORS: Final = "com.google.protobuf.Descriptors"
 _FILE_DESCRIPTOR: Final = "()Lcom/google/protobuf/Descriptors$FileDescriptor;"
 _DESCRIPTOR: Final = "Lcom/google/protobuf/Descriptors$Descriptor;"
+_NEW: Final = 0xBB
 _GET_STATIC: Final = 0xB2
 _INVOKE_STATIC: Final = 0xB8
 _INVOKE_SPECIAL: Final = 0xB7
@@ -93,8 +96,16 @@ def protobuf_descriptor(class_path: ClassPath, cls: ClassFile) -> MessageDescrip
     return MessageDescriptor(bytes(out), matching[0])
 
 
-def thrift_names(cls: ClassFile) -> dict[int, str]:
-    """Return the names of the fields of a generated Thrift struct by their ids.
+@dataclass(frozen=True, slots=True)
+class ThriftFields:
+    """Names of the fields of a generated Thrift struct by their ids, and the required ones."""
+
+    names: dict[int, str]
+    required: tuple[str, ...]
+
+
+def thrift_fields(cls: ClassFile) -> ThriftFields:
+    """Return the fields of a generated Thrift struct.
 
     Raises
     ------
@@ -102,22 +113,28 @@ def thrift_names(cls: ClassFile) -> dict[int, str]:
         The class is damaged.
     """
     names: dict[int, str] = {}
-    text, number = "", 0
+    required: dict[str, None] = {}
+    text, number, is_described = "", 0, False
     for operation, operands in _code_of(cls, "<clinit>", "()V"):
         value = constant(operation, operands, cls.constants)
         if isinstance(value, str):
             text = value
         elif isinstance(value, int):
             number = value
+            if is_described and number == _REQUIRED:
+                required[text] = None
+            is_described = False
+        elif operation == _NEW:
+            is_described = cls.constants.class_name(operands.u2()) == _THRIFT_METADATA
         elif operation == _INVOKE_SPECIAL:
             called = cls.constants.member(operands.u2())
             if (called.owner, called.name) == (_THRIFT_FIELD, "<init>") and text:
                 names[number] = text
-    return names
+    return ThriftFields(names, tuple(n for n in required if n in names.values()))
 
 
 def thrift_types(cls: ClassFile, names: Collection[str]) -> dict[str, JavaType]:
-    """Return the Java types of the fields of a generated Thrift struct or union that have structs or enums inside.
+    """Return the Java types of the fields of a generated Thrift struct or union.
 
     Raises
     ------
@@ -130,19 +147,13 @@ def thrift_types(cls: ClassFile, names: Collection[str]) -> dict[str, JavaType]:
             parameters, result = parse_parameters(method.signature or method.descriptor)
             if len(parameters) == 1 and result == GenericType("class", cls.name):
                 kinds.setdefault(method.name, parameters[0])
-    types = {name: _java_type(kinds[name]) for name in names if name in kinds}
-    return {name: kind for name, kind in types.items() if _has_user_class(kind)}
+    return {name: _java_type(kinds[name]) for name in names if name in kinds}
 
 
 def _java_type(given: GenericType) -> JavaType:
     if given.kind == "array":
         return JavaType(ARRAY, (_java_type(given.args[0]),))
     return JavaType(given.name, tuple(map(_java_type, given.args))) if given.kind == "class" else OBJECT
-
-
-def _has_user_class(kind: JavaType) -> bool:
-    is_known = kind.is_array or kind.name in PRIMITIVES or kind.name.startswith("java.")
-    return not is_known or any(map(_has_user_class, kind.args))
 
 
 def _code_of(cls: ClassFile, name: str, descriptor: str) -> Iterator[tuple[int, Cursor]]:

@@ -24,7 +24,7 @@ from statetool.cli.options import (
 )
 from statetool.cli.output import echo_err
 from statetool.cli.rewrite import report_target, source_and_target
-from statetool.errors import OptionError, several
+from statetool.errors import several
 
 if TYPE_CHECKING:
     from statetool.api.upgrade import Upgrade
@@ -60,7 +60,8 @@ def upgrade(
     """Write a snapshot for a new release and new classes.
 
     Checks SRC with the classes of --jar-b, converts the states that the new job would not read, writes the result to
-    DST, verifies it, and checks it again. With --dry-run, only shows the steps.
+    DST, verifies it, and checks it again. With --dry-run, only shows the steps. A job whose states have no values of
+    user classes, such as most SQL jobs, needs no --jar-b.
 
     Exits 1 if a step is not possible or not accepted, or if the new job does not restore the result.
 
@@ -68,14 +69,15 @@ def upgrade(
       statetool upgrade savepoint-1a2b upgraded \\
         --jar-a old.jar --jar-b new.jar --flink 2.3
       statetool upgrade savepoint-1a2b upgraded --jar-b new.jar --dry-run
+      statetool upgrade sql-savepoint upgraded --flink 2.3
     """
-    if not jar_b:
-        raise OptionError("an upgrade needs the jar of the new job", hint="pass --jar-b FILE")
     paths = [source] if new_job is None else [source, new_job]
     savepoint, *jobs = open_snapshots(paths, options, jars=[jar_a, jar_b], plans=[plan_a, plan_b])
     rows: list[StepRow] = []
 
     def show(plan: MigrationPlan) -> None:
+        if not jar_b:
+            echo_err("no state has values of user classes: the upgrade needs no --jar-b")
         rows.extend(plan.rows)
         report_steps(rows, options)
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 from statetool.compatibility.java_rules import TRY, resolve_java_class
 from statetool.compatibility.job_classes import element_class, has_class, is_provided
 from statetool.compatibility.key_hashes import resolve_hash_codes
+from statetool.compatibility.message_rules import resolve_defaults
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine, migration_remedy
 from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, sentence
 from statetool.io.cursor import Cursor, LenientCursor
@@ -26,6 +27,7 @@ from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.enums import EnumSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
@@ -145,9 +147,11 @@ class NewClasses:
         types = replace(self.new, renewed=False, python=old.types.python)
         trial = _OperatorTrial(old, old.with_types(types), self)
         found: dict[tuple[Scope, str], list[Resolution]] = {}
-        for place, serializers in trial.serializers(old):
-            found.setdefault(place, []).extend(r for s in serializers for r in self._of_classes(s))
-        for place, serializers in trial.serializers(trial.new):
+        for place, serializers in _serializers(old):
+            found.setdefault(place, []).extend(
+                r for s in serializers for r in (*self._of_classes(s), *self._of_defaults(s))
+            )
+        for place, serializers in _serializers(trial.new):
             found.setdefault(place, []).extend(r for s in serializers for r in self._of_own_code(s))
         if old.listed_keyed:
             found.setdefault(("keyed", ""), []).append(
@@ -166,6 +170,12 @@ class NewClasses:
                 elif self.old.source is None and not has_class(self.new, name) and self._may_be_gone(part, name):
                     text = f"The jar of the new job does not have the class {name}."
                     yield Resolution.because(Level.UNKNOWN, text, "Pass all jars of the new job with --jar-b.")
+
+    def _of_defaults(self, serializer: Serializer) -> Iterator[Resolution]:
+        """Yield the resolutions of Protobuf messages whose fields have other defaults in the new job."""
+        for part in _described_parts(serializer):
+            if isinstance(part, KryoSerializer):
+                yield from resolve_defaults(part.type_class, self.old, self.new)
 
     def _of_own_code(self, serializer: Serializer) -> Iterator[Resolution]:
         """Yield the resolutions of classes that write themselves, so that their values stay bytes."""
@@ -237,6 +247,39 @@ def _classes_of(part: Serializer) -> Iterable[str]:
     return ()
 
 
+@dataclass(frozen=True, slots=True)
+class UserClass:
+    """A class that only the job's jar has, and the state whose values may have it."""
+
+    place: str
+    name: str
+
+
+def user_class(operator: OperatorInventory) -> UserClass | None:
+    """Return a user class that a serializer of an operator names, ``None`` if there is none.
+
+    Other classes of values that Kryo wrote are found when the values are read.
+    """
+    for (_, state), serializers in _serializers(operator):
+        place = f"{operator.label}.{state}" if state else f"the key of {operator.label}"
+        for part in (p for s in serializers for p in _described_parts(s)):
+            if isinstance(part, OpaqueSerializer):
+                return UserClass(place, "a type that cannot be decoded")
+            if names := [n for n in _classes_of(part) if not is_provided(n)]:
+                return UserClass(place, names[0])
+    return None
+
+
+def _serializers(operator: OperatorInventory) -> Iterator[tuple[tuple[Scope, str], tuple[Serializer, ...]]]:
+    """Yield the serializers of each state, and of the key, which has the name ``""``."""
+    for name, (_, meta) in operator.listed_keyed.items():
+        yield ("keyed", name), tuple(meta.serializers.values())
+    for name, meta in operator.listed_elements.items():
+        yield ("operator", name), tuple(meta.serializers.values())
+    if operator.listed_keyed and operator.keyed.key is not None:
+        yield ("keyed", ""), (operator.keyed.key,)
+
+
 class _OperatorTrial:
     """Trial of one operator, read with the old classes and with the new ones."""
 
@@ -245,18 +288,9 @@ class _OperatorTrial:
         self.new = new
         self._classes = classes
 
-    def serializers(self, operator: OperatorInventory) -> Iterator[tuple[tuple[Scope, str], tuple[Serializer, ...]]]:
-        """Yield the serializers of each state, and of the key."""
-        for name, (_, meta) in operator.listed_keyed.items():
-            yield ("keyed", name), tuple(meta.serializers.values())
-        for name, meta in operator.listed_elements.items():
-            yield ("operator", name), tuple(meta.serializers.values())
-        if operator.listed_keyed and operator.keyed.key is not None:
-            yield ("keyed", ""), (operator.keyed.key,)
-
     def run(self) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
         """Read all values, and yield the resolution of each state."""
-        places = {place: s for place, s in self.serializers(self._old) if any(map(_needs_trial, s))}
+        places = {place: s for place, s in _serializers(self._old) if any(map(_needs_trial, s))}
         keyed = {name for scope, name in places if scope == "keyed"}
         for scope, names, read in (
             ("keyed", keyed, self._keyed),

@@ -12,12 +12,17 @@ from enum import IntEnum
 from typing import Final
 
 from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, combine, migration_remedy
+from statetool.serializers.kryo import model
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.optional_map import FLINK_1_OBJECT
 from statetool.types.declared import TypeContext
 from statetool.types.java import JavaType, from_binary_name
 
 #: Registered under this name whether or not the job has Avro, with a serializer that depends on it.
 _AVRO: Final = "org.apache.avro.generic.GenericData$Array"
+_KRYO_5: Final = 5
+#: Types of the JDK whose values may have objects of user classes.
+HOLDERS: Final = model.LIST_LIKE | model.MAP_LIKE | model.HOLDERS | model.OPEN_TYPES | model.IMPLEMENTATIONS.keys()
 
 
 class Reading(IntEnum):
@@ -64,7 +69,7 @@ def resolve_kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
     """Check whether Kryo of the new job reads the values that the old one wrote, of the same class."""
     parts = [_registrations(old, new)]
     if new.context.tried:
-        return combine(parts)
+        return combine([*parts, _instances(old, new.context.kryo, _MIGRATE)])
     if old.is_java_serialized:
         parts.append(_of_java(old.type_class))
     elif old.context.kryo == new.context.kryo:
@@ -99,6 +104,17 @@ def _registrations(old: KryoSerializer, new: KryoSerializer) -> Resolution:
     return combine(parts)
 
 
+def _instances(old: KryoSerializer, kryo: int | None, remedy: Remedy) -> Resolution:
+    """Check the registrations of serializer objects, which Java serialization wrote with a class that Flink 2.x does not have."""
+    names = sorted(e.name for m in old.maps for e in m if FLINK_1_OBJECT in (e.value or b""))
+    if not names or kryo != _KRYO_5:
+        return Resolution(Level.AS_IS)
+    reason = f"Flink 2.x cannot read the serializer object that Flink 1.x registered with Kryo for {', '.join(names)}."
+    if _AVRO in names:
+        reason += " The one of Avro comes from flink-avro."
+    return Resolution.because(Level.INCOMPATIBLE, reason, remedy)
+
+
 def _of_fields(type_class: str) -> Resolution:
     """Return the resolution of values of a class that Kryo of the same release wrote."""
     if type_class.startswith(("java.", "scala.")):
@@ -106,6 +122,18 @@ def _of_fields(type_class: str) -> Resolution:
     reason = (
         f"Kryo does not store the fields of {type_class}: the values are read correctly only if the class is unchanged."
     )
+    return _if_unchanged(reason)
+
+
+def resolve_holder(type_class: str) -> Resolution:
+    """Return the resolution of values of a type of the JDK that have objects of user classes, or may have some."""
+    return _if_unchanged(
+        f"Values of {type_class} may have objects of classes whose fields Kryo does not store: they are read correctly only if these"
+        " classes are unchanged."
+    )
+
+
+def _if_unchanged(reason: str) -> Resolution:
     remedy = (
         "Nothing needs to be done if the class is unchanged."
         " If the class changed, give the state a type that evolves (POJO, Avro), and write its values with that type."
@@ -131,6 +159,8 @@ def resolve_releases(old: KryoSerializer, kryo: int | None, remedy: Remedy = _MI
         reason = f"Which Kryo wrote or reads the values of {old.type_class} is unknown: Flink 1.x has Kryo 2, Flink 2.x has Kryo 5."
         warning = CheckWarning(kind="may_change", message=reason, in_reason=True)
         return Resolution.because(Level.UNKNOWN, reason, "Name it: load(kryo=2) or load(kryo=5).", warning)
+    if (instances := _instances(old, kryo, remedy)).level is Level.INCOMPATIBLE:
+        return instances
     if kryo == wrote:
         return Resolution(Level.AS_IS)
     if wrote != 2:

@@ -143,7 +143,11 @@ def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], mess
 
 
 def declare_thrift(
-    name: str, fields: Sequence[str] | Mapping[str, str] = (), *, numbers: Sequence[int] = ()
+    name: str,
+    fields: Sequence[str] | Mapping[str, str] = (),
+    *,
+    numbers: Sequence[int] = (),
+    required: Sequence[str] = (),
 ) -> ClassDeclaration:
     """Declare a class as a Thrift struct, written through Kryo by chill's ``TBaseSerializer``. Values are shown as JSON text.
 
@@ -151,9 +155,12 @@ def declare_thrift(
     ----------
     fields
         Names of the fields, or their names and Java types, ``{"id": "long", "parts": "List<shop.Part>"}``. The names inside a nested
-        struct or enum need its type here, and its own declaration. Fields that are not declared are shown by their ids.
+        struct or enum need its type here, and its own declaration. Fields that are not declared, or that have another type in the
+        value, are shown by their ids.
     numbers
         Ids of the fields. Defaults to 1, 2, and so on.
+    required
+        Names of the fields without which a value is refused, as by the generated class.
 
     Raises
     ------
@@ -167,6 +174,7 @@ def declare_thrift(
         fields=tuple((field, parse_java_type(kind)) for field, kind in types),
         constants=tuple(fields),
         numbers=tuple(numbers),
+        required=tuple(required),
     )
     return _remember([declared])[name]
 

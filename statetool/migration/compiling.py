@@ -22,6 +22,7 @@ from statetool.migration.choices import Change, Choices, Step
 from statetool.migration.leaves import Convert, constants_of, fill_default, leaf_change, same
 from statetool.migration.sides import NO_DEFAULT, TypeAtPath
 from statetool.serializers.base import Serializer
+from statetool.serializers.kryo.protobuf import bytes_or_not
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.row import KIND_FIELD
@@ -129,6 +130,8 @@ class Compiler:
 
     def _leaf(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if old.logical == new.logical:
+            if old.message is not None and new.message is not None and (name := bytes_or_not(old.message, new.message)):
+                return self.impossible(path, f"bytes cannot become another type, or the reverse, in the field {name}")
             return self._constants(old, new, path)
         leaf = leaf_change(old.logical, new.logical)
         if leaf is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, Final, Literal
 
 from statetool.comparison.meaning import snapshot_bytes
@@ -20,8 +21,9 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
 from statetool.migration.conversion import TypeConversion, can_become, compile_state
 from statetool.saving.composition import OperatorChange
-from statetool.serializers.base import all_parts
+from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view, unnamed_rows
@@ -330,9 +332,9 @@ def migration_of(uid: str, scope: Literal["keyed", "operator"], conversion: Type
 
 def _stays(before: StateMetaInfo, after: StateMetaInfo, old: OperatorInventory, new: OperatorInventory) -> bool:
     """Return True if Flink reads the values of a state without migration."""
-    kryo = old.types.kryo != new.types.kryo and any(
-        isinstance(part, KryoSerializer) for s in before.serializers.values() for part in all_parts(s)
-    )
+    if before.kind == after.kind and _are_thrift(before, after):
+        return True
+    kryo = old.types.kryo != new.types.kryo and any(map(_has_kryo, before.serializers.values()))
     if kryo or before.kind != after.kind or _other_classes(before, after):
         return False
     if {n: snapshot_bytes(s) for n, s in before.serializers.items()} == {
@@ -342,6 +344,32 @@ def _stays(before: StateMetaInfo, after: StateMetaInfo, old: OperatorInventory, 
     check = check_keyed if before.namespace is not None else check_elements
     resolution = check(before, after, _JOB)
     return resolution.level in _UNCHANGED and not resolution.warnings
+
+
+def _are_thrift(before: StateMetaInfo, after: StateMetaInfo) -> bool:
+    """Return True if all that Kryo writes, and all that differs, are Thrift structs of the same classes.
+
+    They have the same bytes in all releases of Kryo, and their new class reads these or fails. They cannot be written here.
+    """
+    parts = [
+        pair
+        for name, old in before.serializers.items()
+        if (new := after.serializers.get(name)) is None or _has_kryo(old) or snapshot_bytes(old) != snapshot_bytes(new)
+        for pair in zip_longest(all_parts(old), () if new is None else all_parts(new))
+    ]
+    return any(isinstance(a, KryoSerializer) for a, _ in parts) and all(map(_are_alike, parts))
+
+
+def _has_kryo(serializer: Serializer) -> bool:
+    return any(isinstance(part, KryoSerializer) for part in all_parts(serializer))
+
+
+def _are_alike(parts: tuple[Serializer | None, Serializer | None]) -> bool:
+    old, new = parts
+    if not isinstance(old, KryoSerializer) or not isinstance(new, KryoSerializer):
+        return type(old) is type(new) and not isinstance(old, PojoSerializer)
+    found = [p.context.find(p.type_class) for p in (old, new)]
+    return old.type_class == new.type_class and all(d is not None and d.kind == "thrift" for d in found)
 
 
 def _other_classes(before: StateMetaInfo, after: StateMetaInfo) -> bool:

@@ -20,7 +20,7 @@ from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.runtime import unwrap
 from statetool.serializers.tuples import TupleSerializer
 from statetool.types import DateType, DecimalType, ListType, LogicalType, MapType, Scalar, StructType, TimestampType
-from statetool.types.declared import NOTHING_DECLARED, TypeContext
+from statetool.types.declared import NOTHING_DECLARED, ClassDeclaration, TypeContext
 from statetool.types.java import PRIMITIVES, JavaType
 
 _NUMBERS: Final = ("int8", "int16", "int32", "int64", "float32", "float64")
@@ -93,8 +93,18 @@ class TypeAtPath:
             return self.serializer.names
         if self.schema is not None and _kind(self.schema) == "enum":
             return tuple(self.schema["symbols"])
-        declared = None if self.java is None else self.classes.find(self.java.name)
+        declared = self._declared
         return declared.constants if declared is not None and declared.kind == "enum" else ()
+
+    @property
+    def message(self) -> ClassDeclaration | None:
+        """The declaration of a Protobuf message that Kryo writes, ``None`` for other types."""
+        declared = self._declared
+        return declared if declared is not None and declared.kind == "protobuf" else None
+
+    @property
+    def _declared(self) -> ClassDeclaration | None:
+        return None if self.java is None else self.classes.find(self.java.name)
 
     @property
     def nullable(self) -> bool:

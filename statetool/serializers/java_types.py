@@ -22,7 +22,7 @@ from statetool.types.java import BOXES, OBJECT, PRIMITIVES, JavaType
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
 _RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."
 _DUMMY: Final = f"{_RUNTIME}kryo.Serializers$DummyAvro"
-_AVRO_ARRAY: Final = "org.apache.avro.generic.GenericData$Array"
+AVRO_ARRAY: Final = "org.apache.avro.generic.GenericData$Array"
 _NAMES: Final = {
     **dict(
         zip(PRIMITIVES.values(), ("Boolean", "Byte", "Short", "Char", "Int", "Long", "Float", "Double"), strict=True)
@@ -151,24 +151,28 @@ def _class(out: Output, declared: ClassDeclaration, context: TypeContext, enclos
     write_optional_map(out, ())
 
 
+def avro_placeholder() -> OptionalEntry:
+    """Return the registration that Flink makes for arrays of Avro if the job does not have Avro."""
+    return _registration(AVRO_ARRAY, f"{_DUMMY}RegisteredClass", f"{_DUMMY}KryoSerializerClass")
+
+
+def _registration(cls: str, registered: str, serializer: str) -> OptionalEntry:
+    key, value = Output(), Output()
+    key.utf(cls)
+    value.utf(registered)
+    value.i4(1 if serializer else 0)
+    if serializer:
+        value.utf(serializer)
+    return OptionalEntry(name=cls, key=bytes(key), value=bytes(value), value_at=0)
+
+
 def _kryo(out: Output, name: str) -> None:
     out.utf(_RUNTIME + "kryo.KryoSerializerSnapshot")
     out.i4(2)
     out.utf(name)
     entries = []
     box = BOXES.get(name, name)
-    # Without Avro, Flink registers a placeholder in its place.
-    for cls, registered, serializer in (
-        (box, box, ""),
-        (_AVRO_ARRAY, f"{_DUMMY}RegisteredClass", f"{_DUMMY}KryoSerializerClass"),
-    ):
-        key, value = Output(), Output()
-        key.utf(cls)
-        value.utf(registered)
-        value.i4(1 if serializer else 0)
-        if serializer:
-            value.utf(serializer)
-        entries.append(OptionalEntry(name=cls, key=bytes(key), value=bytes(value), value_at=0))
+    entries += [_registration(box, box, ""), avro_placeholder()]
     write_optional_map(out, tuple(entries))
     write_optional_map(out, ())
     write_optional_map(out, ())

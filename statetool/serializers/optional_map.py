@@ -6,10 +6,14 @@ i64 000004F2C69A3D70, i32 n, n times: utf name, bool has key [i32 length, key], 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.snapshot import OPTIONAL_MAP_MAGIC
+
+#: The class that Flink 1.x writes around a registered serializer object. Flink 2.x has it under another name.
+FLINK_1_OBJECT: Final = b"org.apache.flink.api.common.ExecutionConfig$SerializableSerializer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

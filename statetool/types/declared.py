@@ -42,13 +42,15 @@ class ClassDeclaration:
     fields
         Name and declared type of every field that is neither static nor transient, including those of superclasses.
         Their order does not matter: Kryo sorts them by name. A primitive and its box differ on the wire.
-        For a ``written`` class, a name and the type of the decoded value for each of ``steps``. For a ``thrift`` struct, the types of
-        the fields that have structs or enums inside.
+        For a ``written`` class, a name and the type of the decoded value for each of ``steps``. For a ``thrift`` struct, the known
+        types of its fields.
     constants
         Constants of an enum in the order of the source; for a Thrift struct, the names of its fields.
     numbers
         Thrift's numbers of ``constants``: ids of fields, or values of an enum. Empty if a struct's fields are 1, 2, ..., or if Thrift
         does not know the enum.
+    required
+        Names of the fields without which a Thrift struct is refused.
     bodies
         Constants of an enum that have a body (methods).
     element_types
@@ -77,6 +79,7 @@ class ClassDeclaration:
     fields: tuple[tuple[str, JavaType], ...] = ()
     constants: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
+    required: tuple[str, ...] = ()
     bodies: tuple[str, ...] = ()
     element_types: tuple[JavaType, ...] = ()
     parameters: tuple[str, ...] = ()
@@ -379,6 +382,7 @@ def to_json(declared: ClassDeclaration) -> dict[str, Any]:
         "element_types": [str(t) for t in declared.element_types],
         "constants": list(declared.constants),
         "numbers": list(declared.numbers),
+        "required": list(declared.required),
         "bodies": list(declared.bodies),
         "parameters": list(declared.parameters),
         "extends": list(declared.extends),
@@ -406,7 +410,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
         raise OptionError(f"{tree!r} is not a declaration of a class")
     flags = ("final", "record", "generic")
     texts = ("message", "serializer", "hash_code")
-    lists = ("constants", "bodies", "parameters", "extends", "steps")
+    lists = ("constants", "required", "bodies", "parameters", "extends", "steps")
     known = {"class", "kind", "fields", "element_types", "descriptor", "numbers", *flags, *texts, *lists}
     fields, name, kind = tree.get("fields", {}), tree.get("class"), tree.get("kind", "record")
     if not (
@@ -432,6 +436,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
         descriptor=descriptor,
         constants=tuple(tree.get("constants", ())),
         numbers=tuple(tree.get("numbers", ())),
+        required=tuple(tree.get("required", ())),
         bodies=tuple(tree.get("bodies", ())),
         parameters=tuple(tree.get("parameters", ())),
         extends=tuple(tree.get("extends", ())),

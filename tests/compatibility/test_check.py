@@ -71,7 +71,7 @@ def test_what_flink_did_with_each_pair_is_what_is_said() -> None:
     assert _wrong(table) == []
     assert _too_strict(table) == set()
     # The classes of the other suites decide, and only the jars have them.
-    described = [r for r in table if r.suite not in ("changed-classes", "java-serialized")]
+    described = [r for r in table if r.suite not in ("changed-classes", "java-serialized", "messages")]
     assert sum(r.verdict == "unknown" for r in described) <= 0.07 * len(described)
 
 
@@ -105,6 +105,18 @@ def test_the_table_of_pairs_has_todays_verdicts(
     in_table = {(r.suite, r.pair, r.backend, False): (r.verdict, r.warnings) for r in rows}
     in_table |= {(r.suite, r.pair, r.backend, True): (r.with_jars, r.warnings_with_jars) for r in rows}
     assert checked == in_table, "run python -m tests.support.flink.pairs --verdicts"
+
+
+def test_serializer_objects_of_flink_1_cannot_be_read_by_flink_2(snapshots_of_pairs: Path) -> None:
+    """flink-avro of Flink 1.x registers one for all Kryo states of a job."""
+    suite = next(s for s in SUITES if s.name == "kryo-with-avro")
+    old = st.load(str(snapshots_of_pairs / "old" / suite.name / "1.20"), uids=suite.states(new=False))
+    operators = [o for o in st.check(old, flink="2.3").operators if o.uid in suite.states(new=False)]
+    assert len(operators) == 2
+    for operator in operators:
+        assert operator.verdict == "not"
+        assert "comes from flink-avro" in operator.states[0].reason
+    assert st.check(old, flink="1.20").verdict == "fully"
 
 
 def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:

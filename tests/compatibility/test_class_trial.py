@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Final
@@ -11,8 +12,10 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
+from statetool.compatibility.class_trial import user_class
 from statetool.compatibility.job_classes import is_provided
 from statetool.compatibility.verdicts import OperatorVerdict
+from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, UnsupportedError
 from tests.support.compile import compile_java
 from tests.support.corpora.archives import HERE, unpack
@@ -156,6 +159,47 @@ def test_values_that_become_others_are_shown(snapshots: Path, old_jar: str, new_
     assert "color: 'RED' becomes 'NEW'" in warning.message or "becomes" in warning.message
 
 
+def messages_of(snapshots: Path, folder: Path, release: str, *names: str) -> st.Savepoint:
+    """Write a savepoint of Flink with some of the messages."""
+    suite = next(s for s in SUITES if s.name == "messages")
+    uids = suite.states(new=False)
+    old = st.load(str(snapshots / "old" / suite.name / release), uids=uids)
+    kept = [f"message-{name}" for name in names]
+    st.drop(old, str(folder), [uid for uid in uids if uid not in kept])
+    return st.load(str(folder), uids=kept)
+
+
+def test_thrift_structs_keep_their_bytes_and_protobuf_messages_are_rewritten(
+    snapshots: Path, old_jar: str, new_jar: str, tmp_path: Path
+) -> None:
+    old = messages_of(snapshots, tmp_path / "old", "1.20", "thrift.Added", "thrift.Same", "proto3.Same")
+    options = {"jars": [old_jar], "other_jars": [new_jar], "flink_version": "2.3"}
+    done = st.upgrade(old, str(tmp_path / "new"), **options)  # type: ignore[arg-type]
+    assert done.ok
+    assert [s.uid for s in done.plan.states] == ["message-proto3.Same"]
+    refused = messages_of(snapshots, tmp_path / "refused", "1.20", "thrift.AddedRequired", "proto3.ToText")
+    planned = st.upgrade(refused, str(tmp_path / "newer"), dry_run=True, **options)  # type: ignore[arg-type]
+    assert not planned.ok
+    assert any("without its required more" in text for text in planned.plan.refused)
+    assert [r.text for r in planned.plan.rows if r.change == "impossible"] == [
+        "bytes cannot become another type, or the reverse, in the field raw"
+    ]
+
+
+def test_a_renamed_field_of_a_nested_thrift_struct(snapshots: Path, old_jar: str, new_jar: str) -> None:
+    for jar, names in ((old_jar, ["a", "b"]), (new_jar, ["number", "b"])):
+        done = CliRunner().invoke(cli, ["declare", "--jar", jar, "messagepairs.thrift.InnerRenamedInner"])
+        (declared,) = json.loads(done.stdout)
+        assert (declared["kind"], declared["constants"], declared["numbers"]) == ("thrift", names, [1, 2])
+        assert declared["fields"] == {names[0]: "int", "b": "java.lang.String"}
+    suite = next(s for s in SUITES if s.name == "messages")
+    old = st.load(str(snapshots / "old" / suite.name / "2.3"), uids=suite.states(new=False))
+    checked = {o.uid: o for o in st.check(old, jars=[old_jar], other_jars=[new_jar]).operators}
+    (state,) = checked["message-thrift.InnerRenamed"].states
+    assert (state.verdict, [w.kind for w in state.warnings]) == ("fully", ["may_change"])
+    assert '"inner":{"a":1,' in state.reason
+
+
 def test_the_suggested_upgrade_makes_the_job_restore(
     snapshots: Path, old_jar: str, new_jar: str, tmp_path: Path
 ) -> None:
@@ -219,7 +263,22 @@ def test_a_jar_is_needed(snapshots: Path, tmp_path: Path) -> None:
         st.check(old)
     failed = CliRunner().invoke(cli, ["upgrade", old, str(tmp_path / "new")])
     assert failed.exit_code == 2
-    assert "pass --jar-b FILE" in failed.stderr
+    assert "--jar-b FILE" in failed.stderr
+
+
+def test_a_sql_job_is_upgraded_without_a_jar(sql_corpus: Path, tmp_path: Path) -> None:
+    old, new = str(sql_corpus / "sql_join_types_hashmap" / "snapshot"), str(tmp_path / "new")
+    done = CliRunner().invoke(cli, ["upgrade", old, new, "--flink", "2.3"])
+    assert done.exit_code == 0, done.output
+    assert "the upgrade needs no --jar-b" in done.stderr
+    assert "after: fully" in done.stderr
+    assert st.load(new).diff(old).equal
+
+
+def test_which_states_need_the_jar() -> None:
+    operators = st.load(SAVEPOINT)._inventory.operators.values()
+    found = {str(user_class(operator)) for operator in operators} - {"None"}
+    assert found == {"UserClass(place='orders.order', name='corpus.PublicTypes$Order')"}
 
 
 def test_a_connector_is_part_of_the_jobs_jar(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_the_documentation_counts_the_refused_pairs() -> None:
     whole = {s.name for s in SUITES if s.whole}
     refused = {(r.suite, r.pair) for r in pairs.table() if r.flink == "refused" and r.suite not in whole}
     releases = sorted(map(pairs.short, DEFAULT_VERSIONS))
-    runs = [(s, r, r, b) for s in SUITES for r in releases for b in pairs.BACKENDS[: 1 if s.avro else None]]
+    runs = [(s, r, r, b) for s in SUITES for r in releases for b in pairs.BACKENDS[: 1 if s.libraries else None]]
     runs += [(s, releases[0], releases[-1], "rocksdb") for s in SUITES if s.name in ACROSS]
     tried = [(run[0].name, pair) for run in runs if not run[0].whole for pair in refused_pairs(*run)]
     assert set(tried) == refused

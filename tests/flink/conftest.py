@@ -18,7 +18,7 @@ from tools.maven import maven_jars
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test with the fixture of a machine once per release; the quick run only uses the newest."""
-    for machine in {"flink", "avro_flink", "avro_records_flink", "jarred_flink"}.intersection(metafunc.fixturenames):
+    for machine in {"flink", "library_flink", "avro_records_flink", "jarred_flink"}.intersection(metafunc.fixturenames):
         versions = flink_versions(metafunc, DEFAULT_VERSIONS)
         releases = [pytest.param(v, marks=pytest.mark.full if i else ()) for i, v in enumerate(versions)]
         metafunc.parametrize(machine, releases, indirect=True, scope="session")
@@ -92,12 +92,28 @@ def state_processor(newest_flink: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+def machines() -> Iterator[dict[str, FlinkMachine]]:
+    """Machines by release, which run until the end.
+
+    pytest ends a fixture with parameters when a test needs another parameter: each file would start a machine of each release, and a new
+    machine takes some CPU seconds until its code is loaded and compiled.
+    """
+    started: dict[str, FlinkMachine] = {}
+    yield started
+    for machine in started.values():
+        machine.close()
+
+
+@pytest.fixture(scope="session")
+def flink(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, machines: dict[str, FlinkMachine]
+) -> FlinkMachine:
     """Run Flink of one release. If it cannot run, the quick run skips, unless ``STATETOOL_REQUIRE_FLINK`` is set."""
-    with _needed(request.config):
-        machine = FlinkMachine(request.param, tmp_path_factory.mktemp(f"flink-{request.param}"))
-    yield machine
-    machine.close()
+    version: str = request.param
+    if version not in machines:
+        with _needed(request.config):
+            machines[version] = FlinkMachine(version, tmp_path_factory.mktemp(f"flink-{version}"))
+    return machines[version]
 
 
 @pytest.fixture(scope="session")
@@ -133,9 +149,9 @@ def avro_records_flink(
 
 
 @pytest.fixture(scope="session")
-def avro_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
-    """Run Flink of one release with the jars of flink-avro (``--maven``) and the classes of ``avro/avros``."""
+def library_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+    """Run Flink of one release with the jars of Avro, Protobuf and Thrift (``--maven``), and generated classes of all three."""
     work = tmp_path_factory.mktemp(f"avro-{request.param}")
-    machine = pairs.machine(request.param, work, avro=True)
+    machine = pairs.machine(request.param, work, libraries=pairs.LIBRARIES)
     yield machine
     machine.close()

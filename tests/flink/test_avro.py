@@ -42,9 +42,9 @@ _ROWS: Final[tuple[dict[str, Any], ...]] = tuple(
 
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 def test_avro_values_written_here_are_what_flink_reads_and_writes(
-    avro_flink: FlinkMachine, tmp_path: Path, backend: str
+    library_flink: FlinkMachine, tmp_path: Path, backend: str
 ) -> None:
-    restore_and_read_back(avro_flink, tmp_path, backend)
+    restore_and_read_back(library_flink, tmp_path, backend)
 
 
 def restore_and_read_back(flink: FlinkMachine, work: Path, backend: str) -> None:

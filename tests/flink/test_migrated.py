@@ -70,9 +70,9 @@ def test_every_migration_restores_with_its_values(flink: FlinkMachine, tmp_path:
 
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 def test_every_migration_of_avro_restores_with_its_values(
-    avro_flink: FlinkMachine, tmp_path: Path, backend: str
+    library_flink: FlinkMachine, tmp_path: Path, backend: str
 ) -> None:
-    migrate_and_restore(avro_flink, tmp_path, backend, AVRO_MIGRATIONS)
+    migrate_and_restore(library_flink, tmp_path, backend, AVRO_MIGRATIONS)
 
 
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])

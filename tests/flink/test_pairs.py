@@ -16,24 +16,26 @@ pytestmark = pytest.mark.full
 
 
 def test_flink_does_with_each_pair_what_the_table_says(flink: FlinkMachine, tmp_path: Path) -> None:
-    compare(flink, tmp_path, avro=False)
+    compare(flink, tmp_path, libraries=False)
 
 
-def test_flink_does_with_each_pair_of_avro_what_the_table_says(avro_flink: FlinkMachine, tmp_path: Path) -> None:
-    compare(avro_flink, tmp_path, avro=True)
+def test_flink_does_with_each_pair_of_libraries_what_the_table_says(
+    library_flink: FlinkMachine, tmp_path: Path
+) -> None:
+    compare(library_flink, tmp_path, libraries=True)
 
 
-def compare(flink: FlinkMachine, work: Path, *, avro: bool) -> None:
-    """Restore all pairs of Avro or all others, and compare the results with the table."""
+def compare(flink: FlinkMachine, work: Path, *, libraries: bool) -> None:
+    """Restore the pairs whose jars Maven fetches, or all others, and compare the results with the table."""
     snapshots = unpack(pairs.SNAPSHOTS, work / "snapshots")
     for old in pairs.releases_before(flink.version):
-        suites = pairs.suites(avro=avro)
+        suites = pairs.suites(libraries=libraries)
         names = {s.name for s in suites}
         kept = {k: v for k, v in pairs.results(old, pairs.short(flink.version)).items() if k[0] in names}
         found = pairs.results_again(flink, snapshots, work, old, suites)
         left_out = kept.keys() - found.keys()
         assert found == {k: v for k, v in kept.items() if k not in left_out}, (
-            f"python -m tests.support.flink.pairs{' --avro' if avro else ''} writes the table again"
+            f"python -m tests.support.flink.pairs{' --libraries' if libraries else ''} writes the table again"
         )
         # Of what both backends refuse, one was tried.
         assert {kept[k] for k in left_out} <= {"refused"}
@@ -44,7 +46,9 @@ def compare(flink: FlinkMachine, work: Path, *, avro: bool) -> None:
 def test_flink_restores_what_the_suggested_commands_write(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
     """Run as printed, the commands against refused pairs write savepoints that Flink restores, with the expected values."""
     snapshots = unpack(pairs.SNAPSHOTS, tmp_path / "snapshots")
-    found = list(remedied(flink, snapshots, tmp_path, pairs.short(flink.version), backend, pairs.suites(avro=False)))
+    found = list(
+        remedied(flink, snapshots, tmp_path, pairs.short(flink.version), backend, pairs.suites(libraries=False))
+    )
     assert _unmended(found) == []
     assert sum(r.result != "empty" for r in found) > 25  # about half of the refused pairs are tried on one backend
 
@@ -54,19 +58,27 @@ def test_flink_restores_what_the_suggested_commands_write_for_another_release(
     flink: FlinkMachine, tmp_path: Path
 ) -> None:
     snapshots = unpack(pairs.SNAPSHOTS, tmp_path / "snapshots")
-    suites = [s for s in pairs.suites(avro=False) if s.name in ACROSS]
+    suites = [s for s in pairs.suites(libraries=False) if s.name in ACROSS]
     (old,) = [r for r in pairs.releases_before(flink.version) if r.startswith("1.")]
     found = list(remedied(flink, snapshots, tmp_path, old, "rocksdb", suites))
     assert _unmended(found) == []
     assert sum(r.result != "empty" for r in found) > 40
 
 
-def test_flink_restores_what_the_suggested_commands_write_of_avro(avro_flink: FlinkMachine, tmp_path: Path) -> None:
+def test_flink_restores_what_the_suggested_commands_write_for_libraries(
+    library_flink: FlinkMachine, tmp_path: Path
+) -> None:
     snapshots = unpack(pairs.SNAPSHOTS, tmp_path / "snapshots")
-    release = pairs.short(avro_flink.version)
-    found = list(remedied(avro_flink, snapshots, tmp_path, release, "rocksdb", pairs.suites(avro=True)))
+    release = pairs.short(library_flink.version)
+    suites = pairs.suites(libraries=True)
+    found = list(remedied(library_flink, snapshots, tmp_path, release, "rocksdb", suites))
+    for old in pairs.releases_before(library_flink.version)[:-1]:
+        across = [s for s in suites if s.name in ACROSS]
+        mended = list(remedied(library_flink, snapshots, tmp_path, old, "rocksdb", across))
+        assert {r.result for r in mended} == {"same"}
+        found += mended
     assert _unmended(found) == []
-    assert sum(r.result != "empty" for r in found) > 10
+    assert sum(r.result != "empty" for r in found) > 5
 
 
 def _unmended(found: Sequence[Remedied]) -> list[tuple[str, str, str]]:

@@ -9,7 +9,8 @@ from typing import Any, Final
 import pytest
 
 import statetool as st
-from statetool.errors import EncodeError
+from statetool.compatibility.class_trial import user_class
+from statetool.errors import EncodeError, OptionError
 from tests.support.corpora.archives import unpack
 from tests.support.flink import pairs
 from tests.support.flink.machine import FlinkMachine
@@ -20,9 +21,9 @@ pytestmark = pytest.mark.full
 _RETYPED: Final = ("class-KryoRetyped",)
 #: A pair whose job leaves a record to Kryo. Without a savepoint of the new job, it is taken for a POJO.
 _LEFT_TO_KRYO: Final = "changed-KryoClassToRecord"
-#: Suites whose old and new classes both exist. Values of Java serialization are left out, because statetool converts them to no other type:
-#: ``check`` refuses them by name, and ``test_pairs`` runs the commands that it prints.
-_CHANGED: Final = [s for s in SUITES if s.by_flink and not s.whole and s.name != "java-serialized"]
+#: Suites whose old and new classes both exist. Values of Java serialization and messages are left out, because statetool converts them to no
+#: other type: ``check`` refuses them by name, and ``test_pairs`` runs the commands that it prints.
+_CHANGED: Final = [s for s in SUITES if s.by_flink and not s.whole and s.name not in ("java-serialized", "messages")]
 
 
 @pytest.mark.parametrize("suite", _CHANGED, ids=lambda s: s.name)
@@ -46,6 +47,51 @@ def test_flink_restores_an_upgraded_savepoint(flink: FlinkMachine, tmp_path: Pat
             wrong = {n: w for n, w in words.items() if w not in ("same", "kept", *["other"] * (n in _RETYPED))}
             assert wrong == {}, (written_by, backend)
         assert len(restorable) > 0.75 * len(suite.pairs), (written_by, sorted(set(suite.states(new=True)) - restorable))
+
+
+@pytest.mark.since(2, 0)
+@pytest.mark.parametrize(("name", "results"), [("messages", {"same"}), ("kryo-with-avro", {"refused"})])
+def test_flink_restores_upgrades_of_jobs_with_libraries(
+    library_flink: FlinkMachine, tmp_path: Path, name: str, results: set[str]
+) -> None:
+    """Thrift structs keep their bytes, Protobuf messages are written again, and flink-avro's registration is replaced."""
+    suite = next(s for s in SUITES if s.name == name)
+    snapshots = unpack(pairs.SNAPSHOTS, tmp_path / "snapshots")
+    jars, other_jars = pairs.jars_of(suite, snapshots)
+    old = pairs.old_savepoint(suite, snapshots, "1.20", tmp_path)
+    found = {p: r for (s, p, backend), r in pairs.results("1.20", "2.3").items() if (s, backend) == (name, "rocksdb")}
+    states = {n: state for n, state in suite.states(new=True).items() if found[n] in results}
+    names = suite.states(new=False)
+    part = st.load(str(old), uids=names)
+    if left_out := sorted(names.keys() - states.keys()):
+        st.drop(part, str(tmp_path / "part"), left_out)
+        part = st.load(str(tmp_path / "part"), uids=states)
+    new = str(tmp_path / "new")
+    assert st.upgrade(part, new, jars=jars, other_jars=other_jars, flink_version="2.3").ok
+    rows = pairs.restore(library_flink, Path(new), states, "rocksdb", config=suite.after)
+    assert rows is not None
+    before = pairs.content_of(library_flink, suite, old)
+    assert {n: pairs.word(before[n], rows[n]) for n in states} == dict.fromkeys(states, "same")
+
+
+@pytest.mark.since(2, 0)
+def test_flink_restores_what_is_upgraded_without_jars(flink: FlinkMachine, tmp_path: Path) -> None:
+    """States without user classes, as in SQL jobs, need no jar."""
+    suite = next(s for s in SUITES if s.name == "states")
+    written = pairs.old_savepoint(suite, tmp_path, "1.20", tmp_path)
+    source = st.load(str(written), uids=suite.states(new=False))
+    operators = {str(o.label): o for o in source._inventory.operators.values()}
+    same = [p.name for p in suite.pairs if p.name.endswith("-same") and user_class(operators[p.name]) is None]
+    assert len(same) > 20
+    with pytest.raises(OptionError, match="an upgrade needs the jar"):
+        st.upgrade(source, str(tmp_path / "new"), flink_version="2.3")
+    st.drop(source, str(tmp_path / "part"), sorted(operators.keys() - set(same)))
+    upgraded = st.upgrade(st.load(str(tmp_path / "part"), uids=same), str(tmp_path / "new"), flink_version="2.3")
+    assert upgraded.ok
+    states = {p.name: p.new for p in suite.pairs if p.name in same and p.new is not None}
+    before = pairs.restore(flink, written, states, "hashmap")
+    assert before
+    assert pairs.restore(flink, tmp_path / "new", states, "rocksdb") == before
 
 
 def _upgrade(old: Path, target: Path, suite: Suite, options: dict[str, Any]) -> tuple[Path, set[str]]:

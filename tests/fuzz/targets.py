@@ -271,12 +271,23 @@ def _class_files() -> dict[str, bytes]:
     return files_of(compile_java(sources, Path(mkdtemp(prefix="fuzz-classes-"))))
 
 
+@cache
+def _message_files() -> dict[str, bytes]:
+    """Classes that the compilers of Protobuf and Thrift generated."""
+    folder = Path(mkdtemp(prefix="fuzz-messages-"))
+    classes = unpack(HERE / "support" / "flink" / "pairs.tar.xz", folder) / "classes" / "new"
+    names = ("proto2/Default", "proto2/Outer", "thrift/EnumRequired", "thrift/EnumRequiredKind")
+    return {f"messagepairs/{n}.class": (classes / "messagepairs" / f"{n}.class").read_bytes() for n in names}
+
+
 def _class_seeds() -> Iterator[bytes]:
     yield from _class_files().values()
+    yield from _message_files().values()
 
 
 def _jar_seeds() -> Iterator[bytes]:
-    """Jars with one class, with a jar that has it, and with several releases of it."""
+    """Jars with one class, with a jar that has it, with several releases of it, and with messages."""
+    yield jar_bytes(_message_files(), method=zipfile.ZIP_STORED)
     for name, data in list(_class_files().items())[::9]:
         inner = jar_bytes({name: data})
         for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

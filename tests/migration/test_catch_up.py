@@ -62,7 +62,7 @@ def test_changed_removed_and_added_keys_are_merged_in(
     if memory is not None:  # many runs, and edits that are merged on local disk
         for name in ("_RUN_BYTES", "_MEMORY_BYTES", "_PORTION"):
             monkeypatch.setattr(catch_up, name, memory)
-    number = 300 if UNCOMPILED or memory is not None else 3_000
+    number = (100 if UNCOMPILED else 300) if memory is not None else 300 if UNCOMPILED else 3_000
     numbers = {key: key * 3 for key in range(number)}
     a = written(tmp_path / "a", numbers, 1)
     b = written(tmp_path / "b", changed(numbers), 2, parallelism=parallelism)
@@ -142,7 +142,7 @@ class _Snapshots:
     """Two savepoints, the new job, and the migrated first one."""
 
     def __init__(self, folder: Path) -> None:
-        numbers = {key: key for key in range(1_000)}
+        numbers = {key: key for key in range(400 if UNCOMPILED else 1_000)}
         self.a = written(folder / "a", numbers, 1)
         self.b = written(folder / "b", changed(numbers), 2)
         self.job = new_job(folder / "job")

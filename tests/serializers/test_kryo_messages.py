@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import pytest
 
 import statetool
-from statetool.errors import DecodeError, EncodeError, MissingDependencyError, OptionError
+from statetool.errors import DecodeError, EncodeError, FormatError, MissingDependencyError, OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
@@ -158,6 +158,52 @@ def test_names_inside_nested_thrift_structs_come_from_their_declarations() -> No
     assert (found["kind"], found["choice"]) == (5, {"2": 1 << 40})
     with pytest.raises(OptionError, match="1 number for 2 names"):
         statetool.declare_thrift("shop.thrift.Part", ["name", "count"], numbers=[1])
+
+
+_TYPES: Final = {"id": "long", "name": "String", "parts": "List<shop.thrift.Part>", "stock": "Map<String, Integer>"}
+
+
+def parcel(required: tuple[str, ...] = (), numbers: tuple[int, ...] = (1, 2, 3, 4), **types: str) -> dict[str, Any]:
+    """Return a struct that is read with changed types."""
+    struct = statetool.declare_thrift("shop.thrift.Parcel", _TYPES | types, numbers=numbers, required=required)
+    assert from_json(to_json(struct)) == struct
+    part = statetool.declare_thrift("shop.thrift.Part", {"name": "String", "count": "int"}, numbers=[1, 2])
+    kind = statetool.declare("shop.thrift.Kind", ["SMALL"], numbers=[1])
+    s = serializer("2.3.0", "parcel", (part, kind, struct))
+    found: dict[str, Any] = json.loads(decoded(s, lines("2.3.0")["parcel", "parcel"][0]))
+    return found
+
+
+def test_a_thrift_field_of_another_type_is_skipped_by_its_class() -> None:
+    assert parcel() == PARCEL | {"parts": [{"name": "a", "count": 1}, {"count": 0}]}
+    found = parcel(id="int", name="java.nio.ByteBuffer", stock="List<String>")
+    assert (found["1"], found["4"]) == (PARCEL["id"], PARCEL["stock"])
+    assert found["name"] == {"base64": "Wm/DqyDigqzwn5iA"}
+    with pytest.raises(FormatError, match="elements of type 12, which the class reads as"):
+        parcel(parts="List<String>")
+    with pytest.raises(FormatError, match="elements of type 8, which the class reads as"):
+        parcel(stock="Map<String, Long>")
+
+
+def test_a_thrift_struct_without_a_required_field_is_refused() -> None:
+    assert parcel(("id", "name"))["name"] == PARCEL["name"]
+    with pytest.raises(FormatError, match=r"a shop\.thrift\.Parcel without its required more"):
+        parcel(("id", "more"), (1, 2, 3, 4, 99), more="long")
+    # A field of another type, and a constant that the class does not have, are not set.
+    with pytest.raises(FormatError, match="without its required id"):
+        parcel(("id",), id="int")
+    with pytest.raises(FormatError, match="without its required kind"):
+        parcel(("kind",), (1, 2, 3, 4, 6), kind="shop.thrift.Kind")
+
+
+def test_a_protobuf_message_without_a_required_field_is_refused() -> None:
+    descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2")
+    files = descriptor_pb2.FileDescriptorSet.FromString(DESCRIPTOR)
+    (event,) = (m for f in files.file for m in f.message_type if f.package == "shop.v2" and m.name == "Event")
+    event.field.add(name="more", number=99, type="TYPE_STRING", label="LABEL_REQUIRED")
+    s = serializer("1.20.5", "event", (protobuf("Event", files.SerializeToString()),))
+    with pytest.raises(DecodeError, match=r"a shop\.v2\.Event without its required more"):
+        decoded(s, lines("1.20.5")["event", "event-full"][0])
 
 
 @pytest.mark.parametrize("version", VERSIONS)

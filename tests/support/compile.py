@@ -8,12 +8,12 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tools.flink_jars import java_tool
+from tools.flink_jars import JAVAC_OPTIONS, java_tool
 
 
 def compile_java(sources: Iterable[Path], target: Path, *options: str) -> Path:
     """Compile sources into a folder and return it."""
-    command = [java_tool("javac"), "-nowarn", "-encoding", "UTF-8", "-proc:none", *options, "-d", str(target)]
+    command = [java_tool("javac"), *JAVAC_OPTIONS, *options, "-d", str(target)]
     subprocess.run([*command, *map(str, sources)], check=True)
     return target
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import importlib
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     Raises
     ------
     DecodeError
-        Not such a message, or one that JSON cannot represent without loss.
+        Not such a message, one without a required field, or one that JSON cannot represent without loss.
     MissingDependencyError
         The package ``protobuf`` is not installed.
     """
@@ -38,6 +39,9 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
         message = kind.FromString(raw)
     except decode_error as e:
         raise DecodeError(f"not a {declared.message}: {e}") from e
+    if missing := message.FindInitializationErrors():
+        # Java's parser raises an error, Python's does not.
+        raise DecodeError(f"a {declared.message} without its required {', '.join(missing)}")
     try:
         tree = json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=pool)
         _add_unknown(message, tree)
@@ -115,6 +119,32 @@ def message_class(descriptor: bytes, message: str) -> tuple[Any, Any]:
             hint="make it with protoc --descriptor_set_out=FILE --include_imports, and give the message's full name",
         ) from e
     return pool, kind
+
+
+def bytes_or_not(old: ClassDeclaration, new: ClassDeclaration) -> str:
+    """Return a field that has bytes in one of two messages, and in the other one another type; empty if there is none.
+
+    In JSON, bytes are text, so one would become the other without an error.
+
+    Raises
+    ------
+    DecodeError
+        A descriptor does not describe its message.
+    MissingDependencyError
+        The package ``protobuf`` is not installed.
+    """
+    fields = [dict(_are_bytes(message_class(d.descriptor, d.message)[1].DESCRIPTOR, ())) for d in (old, new)]
+    return next((name for name, is_bytes in fields[0].items() if fields[1].get(name, is_bytes) != is_bytes), "")
+
+
+def _are_bytes(message: Any, outer: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+    """Yield the path of each field, and whether it has bytes. A message in itself is not repeated."""
+    for field in message.fields:
+        inner = field.message_type
+        yield field.name, field.type == field.TYPE_BYTES
+        if inner is not None and inner.full_name not in outer:
+            for name, is_bytes in _are_bytes(inner, (*outer, message.full_name)):
+                yield f"{field.name}.{name}", is_bytes
 
 
 def _inner_messages(message: Any) -> list[tuple[str, Any, Any]]:

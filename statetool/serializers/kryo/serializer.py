@@ -26,7 +26,7 @@ from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.java_hash import hash_chain, to_int32
-from statetool.serializers.java_types import renewed_serializer
+from statetool.serializers.java_types import AVRO_ARRAY, avro_placeholder, renewed_serializer
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
 from statetool.serializers.kryo.instance import KryoInstance
@@ -40,7 +40,7 @@ from statetool.serializers.kryo.typed import (
     plain_or_null,
     view_of,
 )
-from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
+from statetool.serializers.optional_map import FLINK_1_OBJECT, OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
@@ -307,10 +307,17 @@ def _readable(type_class: str, kryo: KryoInstance) -> bool:
 def _read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     type_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
+    if reader.types.renewed and reader.types.kryo == 5:
+        maps = tuple(tuple(map(_of_flink_2, entries)) for entries in maps)
     registrations = tuple((e.name, _registered_serializer(e)) for e in maps[0])
     if (declared := becomes_pojo(reader.types, type_class)) is not None:
         return renewed_serializer(reader, declared)
     return KryoSerializer(name, version, type_class, registrations, maps, reader.types)
+
+
+def _of_flink_2(entry: OptionalEntry) -> OptionalEntry:
+    """Return a registration as a job of Flink 2.x without Avro has it, if Flink 1.x wrote the serializer object of flink-avro."""
+    return avro_placeholder() if entry.name == AVRO_ARRAY and FLINK_1_OBJECT in (entry.value or b"") else entry
 
 
 def _defaults(maps: tuple[tuple[OptionalEntry, ...], ...]) -> tuple[tuple[str, str], ...]:

@@ -27,6 +27,7 @@ class Follower:
         self.batches = work / "batches"
         self.batches.mkdir(exist_ok=True)
         self._stop, self._log = work / "stop", work / "follower.txt"
+        self._numbers: dict[Path, set[int]] = {}
         self._stop.unlink(missing_ok=True)
         command = [sys.executable, "-m", __name__, str(root), str(work)]
         with self._log.open("ab") as log:
@@ -34,16 +35,26 @@ class Follower:
 
     def changes(self) -> list[tuple[int, list[dict[str, Any]]]]:
         """Return the changes of each checkpoint, in the order of arrival."""
-        rows = [r for file in sorted(self.batches.glob("*.pickle")) for r in pickle.loads(file.read_bytes())]
+        rows = [r for file in self._files() for r in pickle.loads(file.read_bytes())]
         return [
             (number, [{n: v for n, v in r.items() if n != "checkpoint_id"} for r in some])
             for number, some in groupby(rows, key=lambda r: r["checkpoint_id"])
         ]
 
+    def _files(self) -> list[Path]:
+        return sorted(self.batches.glob("*.pickle"))
+
+    def _has(self, number: int) -> bool:
+        """Return True if a checkpoint was read. Each file is loaded once: a batch that is repeated has the same checkpoints."""
+        for file in self._files():
+            if file not in self._numbers:
+                self._numbers[file] = {row["checkpoint_id"] for row in pickle.loads(file.read_bytes())}
+        return any(number in numbers for numbers in self._numbers.values())
+
     def wait_for(self, number: int) -> None:
         """Wait until a checkpoint was read."""
         end = time.monotonic() + _SECONDS
-        while not any(found == number for found, _ in self.changes()):
+        while not self._has(number):
             assert self._process.poll() is None, self._log.read_text()[-6000:]
             assert time.monotonic() < end, self._log.read_text()[-6000:]
             time.sleep(0.05)

@@ -85,6 +85,10 @@ class FlinkMachine:
         command = [java_tool("java"), *OPENS]
         # Short jobs on few cores: the second compiler and the collector's threads would only cost time.
         command += ["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
+        # Each time the classes outgrow a limit, the JVM collects everything.
+        command += ["-XX:MetaspaceSize=256m"]
+        # By default, Flink's actors look a hundred times per second what is due, also while no job runs.
+        command += [f"-D{actors}.scheduler.tick-duration=50ms" for actors in ("akka", "pekko")]
         command += ["-Duser.timezone=UTC", f"-Dlog4j.configurationFile={logging}", f"-Djava.io.tmpdir={self.work}"]
         flink = [jar for jar in flink_jars(version) if scala or not jar.name.startswith("flink-scala_")]
         command += [

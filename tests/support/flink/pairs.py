@@ -1,8 +1,8 @@
 """Restore results of Flink for pairs of a savepoint and a new job, and the verdicts of ``check`` (``pair_states.py``, ``pair_suites.py``).
 
 The new job's snapshot is a savepoint that the job itself took with empty state. ``python -m tests.support.flink.pairs`` runs all jobs, and writes
-``pairs.tsv`` and those savepoints (``pairs.tar.xz``) again. ``--avro`` does the same for the suites of Avro, whose jars Maven fetches,
-``--suite`` for single suites.
+``pairs.tsv`` and those savepoints (``pairs.tar.xz``) again. ``--libraries`` does the same for Avro, Protobuf and Thrift, whose jars Maven
+fetches, ``--suite`` for single suites.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from statetool.compatibility.verdicts import Verdict
 from tests.support.corpora.archives import unpack
 from tests.support.flink import judge
 from tests.support.flink.machine import JAVA, FlinkMachine, FlinkRefusedError
+from tests.support.flink.pair_messages import MESSAGE_VALUES, MESSAGES, generate_classes
 from tests.support.flink.pair_states import State
-from tests.support.flink.pair_suites import SUITES, Suite
+from tests.support.flink.pair_suites import FLINK_AVRO, SUITES, Suite
 from tests.support.flink.zoo_cases import pack
 from tools.flink_jars import DEFAULT_VERSIONS, compiled
 from tools.maven import maven_jars
@@ -33,6 +34,8 @@ SNAPSHOTS: Final = Path(__file__).with_name("pairs.tar.xz")
 BEFORE: Final = Path(__file__).with_name("before")
 AVRO: Final = Path(__file__).with_name("avro")
 BACKENDS: Final = ("rocksdb", "hashmap")
+#: Sets of jars from Maven.
+LIBRARIES: Final = (FLINK_AVRO, MESSAGES)
 Rows = Mapping[str, Any]
 
 
@@ -196,6 +199,7 @@ def word(before: Any, after: Any) -> str:
     if before is None:
         return "restored"
     before, after = _unmarked(before), _unmarked(after)
+    after = _without_new_fields(before, after)
     if not (_names_classes(before) and _names_classes(after)):
         # The harness names the class of a record, and not that of the same class as a POJO.
         before, after = _without_classes(before), _without_classes(after)
@@ -211,6 +215,20 @@ def _unmarked(value: Any) -> Any:
             else {n: _unmarked(v) for n, v in value.items()}
         )
     return [_unmarked(v) for v in value] if isinstance(value, list) else value
+
+
+def _without_new_fields(before: Any, after: Any, *, in_message: bool = False) -> Any:
+    """Return values without the fields of messages that the old class does not have: classes of messages evolve by new fields."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = before.keys() if in_message else after.keys()
+        return {
+            n: _without_new_fields(before.get(n), v, in_message=in_message or n == "$message")
+            for n, v in after.items()
+            if n in names
+        }
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        return [_without_new_fields(b, a, in_message=in_message) for b, a in zip(before, after, strict=True)]
+    return after
 
 
 def _names_classes(value: Any) -> bool:
@@ -237,9 +255,9 @@ def backends(suite: Suite) -> tuple[str, ...]:
     return BACKENDS[:1] if suite.whole else BACKENDS
 
 
-def suites(*, avro: bool) -> list[Suite]:
-    """Return the suites of Avro, or all others."""
-    return [s for s in SUITES if s.avro == avro]
+def suites(*, libraries: bool) -> list[Suite]:
+    """Return the suites whose jars Maven fetches, or all others."""
+    return [s for s in SUITES if bool(s.libraries) == libraries]
 
 
 def outcomes(
@@ -307,8 +325,7 @@ def _restored(
             return {suite.name: "lost"}
         words = [word(before[n], rows[n]) for n in states if n in before]
         return {suite.name: next((w for w in ("other", "kept") if w in words), "same")}
-    # The heap backend refuses a generic Avro record only when it is written, because it still has its old schema.
-    options: dict[str, Any] = {"again": suite.avro, "config": suite.after}
+    options: dict[str, Any] = {"again": suite.again, "config": suite.after}
     found = restore_each(flink, old, {n: s for n, s in states.items() if n not in alone}, backend, **options)
     for name in states:
         if name in alone:
@@ -349,14 +366,17 @@ def jars_of(suite: Suite, snapshots: Path) -> tuple[tuple[Path, ...], tuple[Path
     return ((old,) if suite.by_flink else ()), (new,)
 
 
-def _keep_classes(snapshots: Path) -> None:
+def _keep_classes(snapshots: Path, work: Path, *, generated: bool) -> None:
     """Store the classes of both jobs with the savepoints, so that tests without Flink have them."""
     version = min(DEFAULT_VERSIONS)
     for side, source in (("old", BEFORE), ("new", JAVA)):
-        classes = compiled(version, source)
         target = snapshots / "classes" / side
-        shutil.rmtree(target, ignore_errors=True)
+        if generated:
+            generate_classes(target, work / side, new=side == "new")
+            continue
+        classes = compiled(version, source)
         for package in ("evolved", "corpus"):
+            shutil.rmtree(target / package, ignore_errors=True)
             if (classes / package).exists():
                 shutil.copytree(classes / package, target / package)
 
@@ -379,41 +399,45 @@ def releases_before(version: str) -> list[str]:
     return list(map(short, versions_before(version)))
 
 
-def table(*, avro: bool | None = None) -> list[Outcome]:
-    """Return the outcomes stored in the repository; only those of Avro, or without those."""
+def table() -> list[Outcome]:
+    """Return the outcomes stored in the repository."""
     with TABLE.open(newline="") as f:
-        rows = [
+        return [
             Outcome(**{"with_jars": "", "warnings_with_jars": "", **row}) for row in csv.DictReader(f, delimiter="\t")
         ]
-    names = {s.name for s in SUITES if avro is None or s.avro == avro}
-    return [row for row in rows if row.suite in names]
 
 
-def machine(version: str, work: Path, *, before: bool = False, avro: bool = False) -> FlinkMachine:
-    """Start a release: with the classes of old jobs, with the jars of flink-avro."""
-    return FlinkMachine(
-        version,
-        work,
-        sources=(AVRO,) if avro else (),
-        before=BEFORE if before else None,
-        jars=maven_jars(f"flink-avro-{version}") if avro else (),
-    )
+def machine(
+    version: str, work: Path, *, before: bool = False, libraries: Collection[str] = (), snapshots: Path | None = None
+) -> FlinkMachine:
+    """Start a release: with the classes of old jobs, with sets of jars from Maven and the classes that need them."""
+    old = BEFORE if before else None
+    if not libraries:
+        return FlinkMachine(version, work, before=old)
+    snapshots = snapshots or unpack(SNAPSHOTS, work / "snapshots")
+    jars, sources = [snapshots / "classes" / ("old" if before else "new")], []
+    for jar_set, source in ((FLINK_AVRO, AVRO), (MESSAGES, MESSAGE_VALUES)):
+        if jar_set in libraries:
+            jars += maven_jars(f"{jar_set}-{version}" if jar_set == FLINK_AVRO else jar_set)
+            sources.append(source)
+    return FlinkMachine(version, work, tuple(sources), old, jars)
 
 
 def _run_all(snapshots: Path, work: Path, wanted: Sequence[Suite]) -> Iterator[Outcome]:
     """Take the savepoints of suites, and restore their pairs in all releases."""
-    avro = wanted[0].avro
-    _keep_classes(snapshots)
+    _keep_classes(snapshots, work, generated=any(MESSAGES in s.libraries for s in wanted))
     for suite in wanted:
         for side in ("old", "new"):
             shutil.rmtree(snapshots / side / suite.name, ignore_errors=True)
     for version in sorted(DEFAULT_VERSIONS):
-        if by_flink := [s for s in wanted if s.by_flink]:
-            flink = machine(version, work, before=True)
+        by_flink = [s for s in wanted if s.by_flink]
+        for libraries in dict.fromkeys(s.libraries for s in by_flink):
+            flink = machine(version, work, before=True, libraries=libraries, snapshots=snapshots)
             for suite in by_flink:
-                take_old(flink, suite, snapshots)
+                if suite.libraries == libraries:
+                    take_old(flink, suite, snapshots)
             flink.close()
-        flink = machine(version, work, avro=avro)
+        flink = machine(version, work, libraries=LIBRARIES if wanted[0].libraries else (), snapshots=snapshots)
         for suite in wanted:
             take_new(flink, suite, snapshots)
         for old in releases_before(version):
@@ -439,7 +463,9 @@ def _check_again(snapshots: Path, work: Path) -> Iterator[Outcome]:
 def main() -> None:
     """Take all savepoints, restore all pairs in all releases, and rewrite the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--avro", action="store_true", help="run the suites of Avro, with flink-avro from Maven")
+    parser.add_argument(
+        "--libraries", action="store_true", help="run the suites of Avro, Protobuf and Thrift, with jars from Maven"
+    )
     parser.add_argument(
         "--suite", action="append", help="run only this suite (may be repeated), and keep all other rows"
     )
@@ -447,7 +473,7 @@ def main() -> None:
         "--verdicts", action="store_true", help="only check all pairs again, and keep what Flink did with them"
     )
     options = parser.parse_args()
-    wanted = [s for s in suites(avro=options.avro) if not options.suite or s.name in options.suite]
+    wanted = [s for s in suites(libraries=options.libraries) if not options.suite or s.name in options.suite]
     names = {s.name for s in wanted}
     with tempfile.TemporaryDirectory() as folder:
         work, snapshots = Path(folder), unpack(SNAPSHOTS, Path(folder) / "snapshots")

@@ -21,7 +21,7 @@ from tools.flink_jars import DEFAULT_VERSIONS
 #: Results of commands that help.
 MENDED: Final = ("same", "kept", "converted", "restored", "empty")
 #: Suites whose commands are tried from one release to another, too: in these, the releases of Kryo matter.
-ACROSS: Final = ("classes", "changed-classes", "java-serialized")
+ACROSS: Final = ("classes", "changed-classes", "java-serialized", "kryo-with-avro")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def refused_pairs(suite: Suite, written_by: str, release: str, backend: str) -> 
         return {pair for (name, pair, b), found in results if (name, b, found) == (suite.name, backend, "refused")}
 
     refused = of(release, written_by)
-    if written_by != release or suite.avro:  # the suites of Avro are tried on one backend only
+    if written_by != release:
         return refused
     releases = sorted(map(pairs.short, DEFAULT_VERSIONS))
     always = set.intersection(*(of(r, r) for r in releases))
@@ -137,7 +137,7 @@ def _run(
         mended = target
     assert pair.new is not None
     try:
-        rows = pairs.restore(flink, mended, {pair.name: pair.new}, backend, again=suite.avro)
+        rows = pairs.restore(flink, mended, {pair.name: pair.new}, backend, again=suite.again, config=suite.after)
     except AssertionError as error:
         return "refused", f"{output}{error}"
     if rows is None:

@@ -150,6 +150,9 @@ final class Values {
             if (isAvro(v.getClass())) {
                 return single("$avro", new ObjectMapper().readValue(v.toString(), Object.class));
             }
+            if (isMessage(v.getClass())) {
+                return single("$message", Class.forName("messagepairs.Filled").getMethod("tree", Object.class).invoke(null, v));
+            }
             if (v.getClass().getName().contains("Bitmap")) {
                 return single("$bitmap", of(Reflect.call(v, "toArray")));
             }
@@ -167,6 +170,11 @@ final class Values {
             }
         }
         return false;
+    }
+
+    private static boolean isMessage(Class<?> cls) {
+        return cls != Object.class && cls.getSuperclass().getName().startsWith("com.google.protobuf.")
+                || Arrays.stream(cls.getInterfaces()).anyMatch(i -> i.getName().equals("org.apache.thrift.TBase"));
     }
 
     private static Object fields(Object v) {
