@@ -14,7 +14,7 @@ from statetool.formats.subclasses import learn_header
 from statetool.io.cursor import Cursor
 from statetool.types.declared import TypeContext
 
-#: Bytes up to which tasks get a header that has been read, so that they do not open its file again.
+#: Bytes up to which tasks get a header that has been read, so that they do not open its file again. Each task of Spark carries them.
 _CARRIED_BYTES: Final = 16 << 10
 
 

@@ -222,7 +222,8 @@ class StreamSource:
         from statetool.entries.stream_reader import StreamReader
 
         with error_context(self), self._open(request) as f:
-            raw = self.header_of.inline or bytes(f.read_kept(0, self.header_size))
+            own = self.header_of is self.stream
+            raw = bytes(f.read_kept(0, self.header_size)) if own else header_bytes(self.header_of, self.header_size)
             header = header_of_task(raw, self.stream.start, self.context)
             reader = StreamReader(f, header, heap=self.heap, prefix=self.context.prefix, request=request)
             yield from reader.batches(self.ranges)

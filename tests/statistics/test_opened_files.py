@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import statetool
@@ -31,3 +32,17 @@ def test_files_are_opened_as_often_as_needed(corpus: Path, case: str, monkeypatc
     assert len(keyed & opened.keys()) > 1
     ((usual, _),) = Counter(opened[file] for file in keyed & opened.keys()).most_common(1)
     assert (usual, max(opened[file] for file in keyed)) == OPENED[case]
+
+
+@pytest.mark.parametrize("inline_bytes", [0, 1 << 20])
+def test_headers_of_any_size_are_read(inline_bytes: int, tmp_path: Path) -> None:
+    """Tasks carry small headers; a large one may be followed by state in the same inline stream."""
+    names = [f"state-{i:03}" for i in range(100)]
+    for states in (names[:2], names):
+        table = pa.table({"key": [1, 2], **{name: [3, 4] for name in states}})
+        writer = statetool.SavepointWriter.new().with_operator("o", statetool.bootstrap_keyed_state(table))
+        new = writer.write(str(tmp_path / f"{len(states)}"), inline_bytes=inline_bytes)
+        (operator,) = new.operators.values()
+        (size,) = {len(source.header_of.inline or b"") for source in operator._operator.keyed.sources()}
+        assert (size == len(operator._operator.keyed.sources()[0].stream.inline or b"")) == (len(states) > 2)
+        assert operator.to_arrow().sort_by("key").to_pylist() == table.to_pylist()
