@@ -101,6 +101,6 @@ if __name__ == "__main__":
 
 
 def complete(job: Path) -> list[tuple[int, str]]:
-    """Return ids and paths of all existing checkpoints: Flink takes one by itself when a job has just started."""
+    """Return ids and paths of all existing checkpoints."""
     found = [p.parent for p in job.glob("chk-*/_metadata")]
     return sorted((int(p.name.removeprefix("chk-")), str(p)) for p in found)

@@ -29,7 +29,7 @@ ELEMENTS: Final = (
 #: Times in milliseconds that the job waits for the barrier, one after another.
 _BARRIER_MS: Final = (1_000, 10_000, 60_000)
 _CONFIG: Final = {
-    "execution.checkpointing.interval": "1 h",
+    "execution.checkpointing.interval": "365 d",
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.checkpointing.unaligned": "true",
     "execution.checkpointing.unaligned.enabled": "true",

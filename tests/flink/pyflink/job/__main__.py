@@ -95,7 +95,7 @@ def configuration(args):
     conf.set_string("python.fn-execution.bundle.time", "300")
     conf.set_string("state.backend.type", args.backend)
     conf.set_string("state.backend", args.backend)  # its name up to 1.17
-    conf.set_string("execution.checkpointing.interval", "1 h")
+    conf.set_string("execution.checkpointing.interval", "365 d")
     conf.set_string("state.backend.rocksdb.log.dir", "/tmp")
     conf.set_string("rest.bind-port", "0")
     conf.set_string("restart-strategy.type", "disable")

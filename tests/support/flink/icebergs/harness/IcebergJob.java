@@ -90,7 +90,7 @@ public final class IcebergJob {
         String run = UUID.randomUUID().toString();
         StreamExecutionEnvironment env = Cluster.environment(cluster.configuration(request));
         env.setParallelism(request.get("parallelism").asInt());
-        env.enableCheckpointing(3_600_000);
+        env.enableCheckpointing(31_536_000_000L);
         DataStream<RowData> numbers = env.fromSequence(0, Long.MAX_VALUE / 2).setParallelism(1).uid("sequence")
                 .map(new Slow(run)).returns(InternalTypeInfo.of(ROW)).setParallelism(1).uid("slow");
         String uid = request.get("uid").asText();

@@ -90,7 +90,7 @@ public final class RabbitJob {
         RECEIVED.put(run, received);
         StreamExecutionEnvironment env = Cluster.environment(cluster.configuration(request));
         env.setParallelism(1);
-        env.enableCheckpointing(3_600_000);
+        env.enableCheckpointing(31_536_000_000L);
         env.addSource(new Source(request.get("messages").asInt())).uid("rabbit")
                 .addSink(new Collect(run)).uid("sink-" + run);
         JobID job = cluster.submit(env, request.path("snapshot").asText(null), true);
