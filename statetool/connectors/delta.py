@@ -126,7 +126,9 @@ class DeltaKernelSink(SinkConnector):
         job_id, operator_id, checkpoint_id = head.utf(), head.utf(), head.i8()
         head.expect_end("the ids of a committable")
         context = stream.read()
-        if not isinstance(context, JavaObject) or context.cls.name != _CONTEXT:
+        is_context = isinstance(context, JavaObject) and context.cls.name == _CONTEXT
+        low, high = (context.fields.get(f"{name}Watermark") if is_context else None for name in ("low", "high"))
+        if not isinstance(low, int) or not isinstance(high, int):
             raise c.fail("expected watermarks in a committable of Delta", pos=start)
         tail = b""
         while c.left:
@@ -138,8 +140,8 @@ class DeltaKernelSink(SinkConnector):
             job_id=job_id,
             operator_id=operator_id,
             checkpoint_id=checkpoint_id,
-            low_watermark=context.fields["lowWatermark"],
-            high_watermark=context.fields["highWatermark"],
+            low_watermark=low,
+            high_watermark=high,
             actions=actions,
         )
 
