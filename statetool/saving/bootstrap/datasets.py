@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from statetool.errors import OptionError
 from statetool.io.threads import in_threads
-
-if TYPE_CHECKING:
-    from typing import TypeGuard
 
 #: Batches of a file that Arrow reads before they are asked for. Its default, 16, keeps more rows in memory than encoding needs.
 _BATCHES_AHEAD: Final = 4
@@ -20,7 +17,7 @@ _BATCHES_AHEAD: Final = 4
 _FILES_AHEAD: Final = 1
 
 
-def is_dataset(data: Any) -> TypeGuard[Any]:
+def is_dataset(data: Any) -> bool:
     """Return True for a ``pyarrow.dataset.Dataset``. The module is large: if nobody has imported it, there is no dataset."""
     module = sys.modules.get("pyarrow.dataset")
     return module is not None and isinstance(data, module.Dataset)
