@@ -27,6 +27,7 @@ class Follower:
         self.batches = work / "batches"
         self.batches.mkdir(exist_ok=True)
         self._stop, self._log = work / "stop", work / "follower.txt"
+        self._commits = work / "offsets" / "commits"
         self._numbers: dict[Path, set[int]] = {}
         self._stop.unlink(missing_ok=True)
         command = [sys.executable, "-m", __name__, str(root), str(work)]
@@ -45,9 +46,13 @@ class Follower:
         return sorted(self.batches.glob("*.pickle"))
 
     def _has(self, number: int) -> bool:
-        """Return True if a checkpoint was read. Each file is loaded once: a batch that is repeated has the same checkpoints."""
+        """Return True if a checkpoint was read in a batch that Spark has committed.
+
+        Each file is loaded once: a batch that is repeated has the same checkpoints. After a kill, Spark repeats a batch that it has not
+        committed, and needs the checkpoint before it again.
+        """
         for file in self._files():
-            if file not in self._numbers:
+            if file not in self._numbers and (self._commits / str(int(file.stem))).exists():
                 self._numbers[file] = {row["checkpoint_id"] for row in pickle.loads(file.read_bytes())}
         return any(number in numbers for numbers in self._numbers.values())
 
