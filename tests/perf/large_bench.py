@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -52,10 +53,12 @@ def watched(folder: Path) -> Iterator[dict[str, float]]:
 
     def look() -> None:
         while not done.wait(0.5):
+            deleted: dict[int, int] = {}
             for pid, (name, _, _) in descendants().items():
+                deleted |= deleted_files(pid)
                 kind = "driver" if pid == os.getpid() else "jvm" if name == "java" else "worker"
                 seen[kind] = max(seen[kind], anonymous_mb(pid))
-            seen["disk"] = max(seen["disk"], gigabytes(folder))
+            seen["disk"] = max(seen["disk"], gigabytes(folder) + sum(deleted.values()) / 1e9)
 
     def cpu() -> float:
         return sum(seconds for _, seconds, _ in descendants().values())
@@ -78,6 +81,19 @@ def anonymous_mb(pid: int) -> float:
     except OSError:
         return 0.0
     return sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) / 1000
+
+
+def deleted_files(pid: int) -> dict[int, int]:
+    """Return the bytes of the files that a process has open and that have no name any more, by inode: spilled entries are in such files."""
+    found = {}
+    for file in Path(f"/proc/{pid}/fd").glob("*"):
+        try:
+            status = file.stat()
+        except OSError:  # closed meanwhile
+            continue
+        if stat.S_ISREG(status.st_mode) and not status.st_nlink:
+            found[status.st_ino] = status.st_blocks * 512
+    return found
 
 
 def gigabytes(folder: Path) -> float:
