@@ -199,9 +199,10 @@ class KeyedTable:
         order, valid = _order_of(rows, n, entries)
         pos, end = entries.value[order], entries.value_end[order]
         values, bad = self.guarded(lambda run: self.values(shape, entries, pos[run], end[run]), len(pos), shape.logical)
-        row_of = np.flatnonzero(valid) if bad else rows
-        for i in bad:
-            undecoded.setdefault(int(row_of[i]), {})[shape.name] = bytes(entries.data[pos[i] : end[i]])
+        if bad:
+            row_of = np.flatnonzero(valid)
+            for i in bad:
+                undecoded.setdefault(int(row_of[i]), {})[shape.name] = bytes(entries.data[pos[i] : end[i]])
         kind = shape.column_type(self.options)
         if isinstance(kind, PresentType):
             values = pa.StructArray.from_arrays([values], fields=list(arrow_type(kind, self.options)))
