@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,7 +14,7 @@ import pytest
 
 import statetool
 from statetool.demo import SAVEPOINT
-from statetool.errors import OptionError
+from statetool.errors import EncodeError, OptionError
 from statetool.saving.bootstrap import datasets
 from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, StreamWriteTask
@@ -165,6 +166,27 @@ def test_tasks_cannot_share_a_dataset_in_memory() -> None:
     memory = pads.dataset([pa.table({"id": [1]})])
     with pytest.raises(OptionError, match=r"InMemoryDataset is not stored in files.*pass a pyarrow\.Table"):
         datasets.dataset_parts(memory, 1)
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_a_file_of_a_dataset_that_cannot_be_read(damage: str, tmp_path: Path) -> None:
+    """Tasks name it; without Spark, the error is that of Arrow. Nothing is left behind."""
+    files = parquet(pa.table({"id": list(range(1000)), "n": list(range(1000))}), tmp_path / "files")
+    (part,) = datasets.dataset_parts(files, 1 << 30)
+    batches = chain.from_iterable(datasets.dataset_batches(file, files.schema, ["id", "n"], 100) for file in part)
+    state = statetool.bootstrap_keyed_state(files, key="id")
+    writer = statetool.SavepointWriter.new().with_operator("o", state)
+    damaged = tmp_path / "files" / "b.parquet"
+    content = damaged.read_bytes()
+    damaged.unlink()
+    if damage == "cut":
+        damaged.write_bytes(content[:200])
+    with pytest.raises(EncodeError, match="a dataset cannot be read: ") as raised:
+        list(batches)
+    assert raised.value.where.file == str(damaged)
+    with pytest.raises(EncodeError, match="a dataset cannot be read: "):
+        writer.write(str(tmp_path / "new"), flink_version="2.3")
+    assert not (tmp_path / "new").exists()
 
 
 def test_parts_of_a_dataset_have_alike_many_bytes(tmp_path: Path) -> None:

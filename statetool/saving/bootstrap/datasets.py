@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from statetool.errors import OptionError
+from statetool.errors import EncodeError, OptionError
 from statetool.io.threads import in_threads
 
 #: Batches of a file that Arrow reads before they are asked for. Its default, 16, keeps more rows in memory than encoding needs.
@@ -24,15 +24,26 @@ def is_dataset(data: Any) -> bool:
 
 
 def dataset_batches(data: Any, schema: pa.Schema, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-    """Read columns of a dataset, or of a part from :func:`dataset_parts`, in batches of at most ``rows`` rows."""
-    batches: Iterator[pa.RecordBatch] = data.to_batches(
-        **({} if is_dataset(data) else {"schema": schema}),
-        columns=list(columns),
-        batch_size=rows,
-        batch_readahead=_BATCHES_AHEAD,
-        fragment_readahead=_FILES_AHEAD,
-    )
-    return batches
+    """Read columns of a dataset, or of a part from :func:`dataset_parts`, in batches of at most ``rows`` rows.
+
+    Raises
+    ------
+    EncodeError
+        A file is missing or damaged, or has other types.
+    """
+    try:
+        yield from data.to_batches(
+            **({} if is_dataset(data) else {"schema": schema}),
+            columns=list(columns),
+            batch_size=rows,
+            batch_readahead=_BATCHES_AHEAD,
+            fragment_readahead=_FILES_AHEAD,
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise EncodeError(
+            f"a dataset cannot be read: {error}",
+            hint="on Spark, every executor must reach the files under the same path",
+        ).at(file=getattr(data, "path", None)) from error
 
 
 def dataset_parts(data: Any, size_bytes: int) -> list[list[Any]]:
