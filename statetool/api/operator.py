@@ -69,6 +69,7 @@ class Edits(Protocol):
         where: str | None = None,
         types: Mapping[str, StateType] | None = None,
         decimals: DecimalsMode = "decimal",
+        in_batches: bool = False,
     ) -> Self:
         """Return the edits with a change of state values."""
         ...
@@ -241,7 +242,7 @@ class Operator(Generic[Writer]):
         split_bytes
             Target split size in bytes on disk. Defaults to 64 MiB, or less if some cores would otherwise be idle.
         memory_bytes
-            Key groups above this size (128 MiB by default) are merged as a stream, or spilled to local disk.
+            Key groups above this size (32 MiB by default) are merged as a stream, or spilled to local disk.
 
         Raises
         ------
@@ -560,6 +561,7 @@ class Operator(Generic[Writer]):
         where: str | None = None,
         types: Mapping[str, StateType] | None = None,
         decimals: DecimalsMode = "decimal",
+        in_batches: bool = False,
     ) -> Writer:
         """Change state values of this operator by SQL expressions or by a function. Everything else keeps its bytes.
 
@@ -573,7 +575,9 @@ class Operator(Generic[Writer]):
             Edits of the whole savepoint, to which others can be added.
         """
         edits = self._access.edit(self._inventory, self._access)
-        return edits.transform(self.name, change, states=states, where=where, types=types, decimals=decimals)
+        return edits.transform(
+            self.name, change, states=states, where=where, types=types, decimals=decimals, in_batches=in_batches
+        )
 
     def erase(self, keys: Iterable[Key] | None = None, *, where: str | None = None) -> Writer:
         """Remove all states, timers and windows of some keys of this operator. Everything else keeps its bytes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from statetool.declaring.states import StateType
 from statetool.errors import OptionError, UnknownNameError, several, suggest, warn
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.saving.bootstrap.datasets import TableInBatches
 from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, OperatorChange
 from statetool.saving.erase import KeyChoice
@@ -232,6 +233,7 @@ class SavepointWriter:
         where: str | None = None,
         types: Mapping[str, StateType] | None = None,
         decimals: DecimalsMode = "decimal",
+        in_batches: bool = False,
     ) -> SavepointWriter:
         """Change state values of an existing operator by SQL expressions or by a function. Everything else keeps its bytes.
 
@@ -256,6 +258,10 @@ class SavepointWriter:
             Form of Java's big numbers, as in a read. ``decimal`` (default): each BigDecimal keeps its scale, stored in ``<name>_scale``,
             which increases if the new value needs more fraction digits. ``string``: text, written with exactly its digits, for numbers
             of more than 38 digits.
+        in_batches
+            Call the function for one batch of up to 65,536 rows at a time, so that memory does not grow with the state. The rows of a batch
+            are complete keys, but the function does not see other keys. It is called when the savepoint is written, with each batch once
+            or twice. Only without a session: a DataFrame is never in memory as a whole.
 
         Raises
         ------
@@ -276,7 +282,7 @@ class SavepointWriter:
         for name in (*(states or ()), *(types or ())):
             if name not in known:
                 raise UnknownNameError(f"operator {operator.name!r} has no state {name!r}", hint=suggest(name, known))
-        before, after, data = self._changed_table(operator, change, states, where, decimals)
+        before, after, data = self._changed_table(operator, change, states, where, decimals, in_batches=in_batches)
         bootstraps = bootstrap_changes(operator.inventory, before, after, data, types or {})
         old = self.changes.get(uid, OperatorChange())
         return self._with_change(uid, replace(old, bootstraps=(*old.bootstraps, *bootstraps)))
@@ -292,6 +298,8 @@ class SavepointWriter:
         states: Sequence[str] | None,
         where: str | None,
         decimals: DecimalsMode,
+        *,
+        in_batches: bool,
     ) -> tuple[pa.Schema, pa.Schema, Any]:
         """Return the schemas of ``keyed_state`` before and after a change, and the changed table."""
 
@@ -304,11 +312,18 @@ class SavepointWriter:
                     "where= cannot be combined with a function",
                     hint="return all rows from the function: keys that it leaves out lose these states",
                 )
+            if in_batches:
+                return _change_in_batches(operator, request(states), change)
             table = operator.read(request(states))
             data = change(table)
             schemas = operator.execution.schema_of(table), operator.execution.schema_of(data)
-            _warn_of_timers(operator, table, data)
+            if operator.execution.spark is None:  # the rows of DataFrames are not counted
+                _warn_of_timers(operator, table.num_rows - data.num_rows)
             return *schemas, data
+        if in_batches:
+            raise OptionError(
+                "in_batches= cannot be combined with expressions", hint="leave out in_batches=: Spark runs expressions"
+            )
         if states is not None:
             raise OptionError(
                 "states= cannot be combined with expressions", hint="leave out states=: expressions name their states"
@@ -443,9 +458,52 @@ class SavepointWriter:
         return savepoint.with_uids(sorted(n for n in names if operator_id_for_uid(n) in ids))
 
 
-def _warn_of_timers(operator: Operator, before: Any, after: Any) -> None:
-    """Warn of timers that stay if a function dropped keys. The rows of DataFrames are not counted."""
-    dropped = getattr(before, "num_rows", 0) - getattr(after, "num_rows", 0) if operator.execution.spark is None else 0
+def _change_in_batches(
+    operator: Operator, request: ScanRequest, change: Callable[[Any], Any]
+) -> tuple[pa.Schema, pa.Schema, TableInBatches]:
+    """Return the schemas of a table before and after a change by a function, and the changed table, a batch at a time.
+
+    The first batch determines the schema.
+    """
+    import pyarrow as pa
+
+    if operator.execution.spark is not None:
+        raise OptionError(
+            "in_batches= applies to Arrow tables, not to DataFrames",
+            hint="leave it out: a DataFrame is never in memory as a whole",
+        )
+    scan = operator.plan(request)
+
+    def changed(batch: pa.RecordBatch) -> pa.Table:
+        table = change(pa.Table.from_batches([batch]))
+        operator.execution.schema_of(table)
+        return table
+
+    first = next(scan.batches(), None)
+    schema: pa.Schema = (change(scan.schema.empty_table()) if first is None else changed(first)).schema
+
+    def tables() -> Iterator[pa.Table]:
+        dropped = 0
+        for batch in scan.batches():
+            table = changed(batch)
+            if not table.schema.equals(schema):
+                raise OptionError(
+                    f"the function returns other columns for a later batch: {_columns(table.schema)}; for the first batch: {_columns(schema)}",
+                    hint="cast the columns in the function, so that their types do not depend on the values",
+                )
+            dropped += batch.num_rows - table.num_rows
+            yield table
+        _warn_of_timers(operator, dropped)
+
+    return scan.schema, schema, TableInBatches(schema, tables)
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _warn_of_timers(operator: Operator, dropped: int) -> None:
+    """Warn of timers that stay if a function dropped keys."""
     timers = [name for name, (_, meta) in operator.inventory.keyed_states.items() if meta.kind == "timers"]
     if dropped > 0 and timers:
         warn(

@@ -29,7 +29,9 @@ from statetool.types.operators import operator_name
 from statetool.types.options import ReadOptions
 
 #: Maximum bytes of both sides compared at once. More is compared in slices, each of which reads everything.
-MOST_BYTES: Final = 512 << 20
+MOST_BYTES: Final = 256 << 20
+#: Bytes of differing entries of both sides that become rows at once. More are read in portions, each of which reads everything again.
+ROWS_BYTES: Final = 16 << 20
 _PLACE: Final = ("key", "namespace", "map_key")
 #: Column of the rows whose value, before or after, could not be decoded.
 _UNDECODED: Final = "undecoded"
@@ -92,13 +94,31 @@ def _compare(
     matched = np.flatnonzero(pairs >= 0)
     differing = matched[value_a[matched] != value_b[pairs[matched]]]
     # The place of an entry before is its number. The places of entries that exist only after follow.
-    index_a = np.union1d(differing, np.flatnonzero(pairs < 0))
-    partner = pairs[differing]
-    index_b = np.concatenate([partner, alone_b])
-    place_b = np.concatenate([differing, len(key_a) + alone_b])
+    places = np.concatenate([np.union1d(differing, np.flatnonzero(pairs < 0)), len(key_a) + alone_b])
+    step = max(1, len(places))
+    if not any(map(seeds.keys_differ, unit.before.states)):
+        entries, size = len(key_a) + len(key_b), before.size_bytes + after.size_bytes
+        step = max(1, ROWS_BYTES * entries // max(1, 2 * size))
+    del key_b, value_a, value_b, matched, differing
+    for first in range(0, len(places), step):
+        yield from _differences_at(places[first : first + step], pairs, before, after, unit, seeds, uncompared)
+
+
+def _differences_at(
+    places: Positions,
+    pairs: Positions,
+    before: SnapshotSide,
+    after: SnapshotSide,
+    unit: KeyedUnit,
+    seeds: Seeds,
+    uncompared: set[str],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the differences of the entries at ``places``: those before, and after all of these, those that exist only after."""
+    index_a = places[: np.searchsorted(places, len(pairs))]
+    partner = pairs[index_a]
+    place_b = np.concatenate([index_a[partner >= 0], places[len(index_a) :]])
+    index_b = np.concatenate([partner[partner >= 0], places[len(index_a) :] - len(pairs)])
     order = np.argsort(index_b, kind="stable")
-    if not len(index_a) and not len(index_b):
-        return
     rows_a = _rows(before, index_a, index_a, unit.options)
     rows_b = _rows(after, index_b[order], place_b[order], unit.options)
     for state in sorted(rows_a.keys() | rows_b.keys()):

@@ -21,8 +21,8 @@ from statetool.kernels.comparison import hash_spans, pair_hashes
 from statetool.kernels.walk import match_range
 from statetool.kernels.words import copy_ranges
 
-#: Bytes of entries held in memory for the second read. If there are more, files are read again.
-HELD_BYTES: Final = 192 << 20
+#: Bytes of entries and of their positions that are held in memory for the second read. If there are more, files are read again.
+HELD_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,8 @@ class SnapshotSide:
             for header, source in zip(self.headers, request.sources, strict=True)
         ]
         self._held: list[tuple[int, EntryBatch]] | None = []
-        self._held_bytes = 0
+        #: Bytes of keys and values, and bytes of the batches with them.
+        self.size_bytes = self._held_bytes = 0
         #: Number of compared entries by state.
         self.counts: dict[str, int] = dict.fromkeys(request.states, 0)
 
@@ -79,11 +80,11 @@ class SnapshotSide:
                 if n:
                     self.counts[self.headers[number].states[state].name] += n
             self._hold(number, batch)
-        empty = np.empty(0, dtype=np.uint64)
-        return np.concatenate([empty, *keys]), np.concatenate([empty, *values])
+        return _join_hashes(keys), _join_hashes(values)
 
     def _hold(self, number: int, batch: EntryBatch) -> None:
-        self._held_bytes += len(batch.data)
+        self.size_bytes += int((batch.key_end - batch.key + batch.value_end - batch.value).sum())
+        self._held_bytes += len(batch.data) + sum(column.nbytes for column in batch.rows())
         if self._held is not None and self._held_bytes <= HELD_BYTES and self.part.of == 1:
             self._held.append((number, batch))
         else:
@@ -153,10 +154,17 @@ class SnapshotSide:
                 yield header, batch, entry_numbers
 
 
+def _join_hashes(parts: list[Hashes]) -> Hashes:
+    """Concatenate hashes, and free the parts."""
+    joined: Hashes = np.concatenate([np.empty(0, dtype=np.uint64), *parts])
+    parts.clear()
+    return joined
+
+
 def pair_equal_hashes(before: Hashes, after: Hashes) -> tuple[Positions, Positions]:
     """Pair equal hashes, each once. Return the partner of each of ``before`` (-1 for none), and the numbers of unpaired ``after``."""
     pairs, taken = np.empty(len(before), dtype=np.int64), np.zeros(len(after), dtype=np.uint8)
-    table = np.full(1 << max(4, (2 * len(after)).bit_length()), -1, dtype=np.int64)
+    table = np.full(1 << max(4, (2 * len(after)).bit_length()), -1, dtype=np.int32)
     pair_hashes(before, after, table, pairs, taken)
     return pairs, np.flatnonzero(taken == 0)
 

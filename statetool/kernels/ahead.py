@@ -37,7 +37,7 @@ checksums._first_bad u1r i8 i8 int u8 u1r u8
 checksums.crc32c u1r int int u8
 comparison.hash_spans u1 i8 i8 i8 u8 u8
 comparison.hash_spans u1r i8 i8 i8 u8 u8
-comparison.pair_hashes u8 u8 i8 i8 u1
+comparison.pair_hashes u8 u8 i4 i8 u1
 deal.deal_groups u1 i8 i8 i8 i8 i8 i8 int int i8:2 i8:2 u1 i8 i8
 deal.deal_groups u1r i8 i8 i8 i8 i8 i8 int int i8:2 i8:2 u1 i8 i8
 deal.deal_groups u1r i8 i8 i8:A i8:A i8:A i8:A int int i8:2 i8:2 u1 i8 i8

@@ -43,7 +43,7 @@ def pair_hashes(left, right, table, pairs, taken):  # type: ignore[no-untyped-de
     left, right
         uint64[n], uint64[m].
     table
-        int64[2**k], all -1, larger than m: scratch space.
+        int32[2**k], all -1, larger than m: scratch space.
     pairs
         int64[n], out: the index in ``right``, -1 if there is none.
     taken

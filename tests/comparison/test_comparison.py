@@ -17,6 +17,7 @@ import statetool as st
 from statetool.cli.main import cli
 from statetool.comparison import keyed, side
 from statetool.comparison.keyed import join_differences
+from statetool.comparison.meaning import Seeds
 from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, OptionError, UnknownNameError
 from statetool.kernels.comparison import pair_hashes
@@ -302,6 +303,43 @@ def test_parts_and_second_reads_give_the_same(
     assert difference_rows(base.diff(after)) == expected
     monkeypatch.setattr(keyed, "MOST_BYTES", 100_000)
     assert difference_rows(base.diff(after)) == expected
+
+
+@pytest.mark.parametrize("held", [0, side.HELD_BYTES])
+def test_memory_does_not_grow_with_the_differences(
+    base: st.Savepoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    """Differences of one key group become rows in portions, and the batches held for them are limited with their positions."""
+
+    def change(table: pa.Table) -> pa.Table:
+        return table.slice(1).set_column(1, "count", pc.add(table["count"][1:], 1))
+
+    after = edited(base, tmp_path / "new", change, "count")
+    expected = difference_rows(base.diff(after))
+    at_once: list[int] = []
+
+    def counted(of: side.SnapshotSide, index: Any, *arguments: Any) -> Any:
+        at_once.append(len(index))
+        return rows(of, index, *arguments)
+
+    rows = keyed._rows
+    monkeypatch.setattr(keyed, "_rows", counted)
+    monkeypatch.setattr(keyed, "ROWS_BYTES", 1_000)
+    monkeypatch.setattr(side, "HELD_BYTES", held)
+    assert difference_rows(base.diff(after)) == expected
+    assert len(expected) > 10 * max(at_once) > 0
+
+
+def test_held_entries_count_with_their_positions(base: st.Savepoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = side.SideRequest(sources=tuple(base["accounts"].inventory.keyed.sources()), states=("count",), keys=None)
+    seen = side.SnapshotSide(request, Seeds(), side.Slice())
+    seen.hashes()
+    held = sum(len(b.data) + sum(c.nbytes for c in b.rows()) for _, b in seen._held or ())
+    assert held > 2 * seen.size_bytes > 0
+    monkeypatch.setattr(side, "HELD_BYTES", held - 1)
+    again = side.SnapshotSide(request, Seeds(), side.Slice())
+    again.hashes()
+    assert again._held is None
 
 
 def test_keys_with_other_bytes_are_joined_by_what_they_are() -> None:

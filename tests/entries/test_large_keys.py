@@ -71,6 +71,26 @@ def test_each_window_is_split_once(source: KeyGroupReader, monkeypatch: pytest.M
     assert len(batches) > 2
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_batches_do_not_grow_with_the_key_group(tmp_path: Path, ordered: bool) -> None:
+    """All entries of a key come together, from merged states or through local disk, in batches within the memory of a request."""
+    key = canonical.serializer(LONG)
+    memory_bytes = 1 << 15
+    for keys in (2_000, 8_000):
+        order = sorted(range(keys), key=lambda k: k if ordered else k * 7919 % keys)
+        states = [canonical.keyed(name, "value", LONG) for name in ("a", "b")]
+        stored = [(m, 0, canonical.composite_key(canonical.encoded(key, k)), b"\0" * 8) for m in "ab" for k in order]
+        path = tmp_path / f"{keys}"
+        path.mkdir()
+        canonical.savepoint(path, [canonical.Subtask(key=LONG, states=states, entries=stored)], max_parallelism=1)
+        (operator,) = statetool.load(str(path)).operators.values()
+        (source,) = operator._operator.keyed.sources()
+        batches = list(source.batches(EntryRequest(whole_keys=True, memory_bytes=memory_bytes)))
+        assert sum(map(len, batches)) == 2 * keys
+        assert len({entry[:8] for b in batches for entry, _ in contents([b])}) == keys
+        assert max(len(b.data) for b in batches) <= memory_bytes < 32 * keys
+
+
 def test_batches_are_freed_while_they_are_copied(source: KeyGroupReader, monkeypatch: pytest.MonkeyPatch) -> None:
     windows = list(source.batches(EntryRequest(batch_bytes=1 << 16)))
     assert len(windows) > 5

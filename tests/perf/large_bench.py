@@ -193,9 +193,8 @@ def changed(table: pa.Table) -> pa.Table:
 
 def edit(folder: Path, _: int, __: Path) -> None:
     """Change one column of the keys."""
-    statetool.load(str(folder / "savepoint"))["accounts"].transform(changed, states=["count"]).write(
-        str(folder / "edited")
-    )
+    operator = statetool.load(str(folder / "savepoint"))["accounts"]
+    operator.transform(changed, states=["count"], in_batches=True).write(str(folder / "edited"))
 
 
 def diff(folder: Path, keys: int, _: Path) -> None:

@@ -18,6 +18,7 @@ from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.entries.form import ALL_ENTRIES
 from statetool.errors import OptionError, UnknownNameError
+from statetool.tables import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -272,6 +273,84 @@ def test_a_function_that_drops_rows_is_told_which_timers_stay(tmp_path: Path) ->
     operator = statetool.load(SAVEPOINT)["timers"]
     with pytest.warns(UserWarning, match=r"dropped 1 row.*stay in _timer_state/.*call erase\('timers', keys\)"):
         operator.transform(lambda table: table.slice(1))
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "_BATCH_BYTES", 16 << 10)
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_memory_of_a_change_in_batches_does_not_grow_with_the_keys(tmp_path: Path) -> None:
+    most: dict[int, tuple[int, int]] = {}
+
+    def change(table: pa.Table) -> pa.Table:
+        nonlocal rows, size_bytes
+        rows, size_bytes = max(rows, table.num_rows), max(size_bytes, pa.total_allocated_bytes() - before)
+        return added("n", 1)(table)
+
+    for keys in (4_000, 16_000):
+        table = pa.table({"key": range(keys), "n": range(keys), "kept": ["x" * (i % 50) for i in range(keys)]})
+        state = statetool.bootstrap_keyed_state(table)
+        sp = statetool.SavepointWriter.new().with_operator("a", state, parallelism=1)
+        operator = sp.write(str(tmp_path / f"{keys}"))["a"]
+        whole = operator.transform(added("n", 1), states=["n"]).write(str(tmp_path / f"{keys}-whole"))
+        rows = size_bytes = 0
+        before = pa.total_allocated_bytes()
+        new = operator.transform(change, states=["n"], in_batches=True).write(str(tmp_path / f"{keys}-batches"))
+        assert entries(new["a"]) == entries(whole["a"])
+        most[keys] = rows, size_bytes
+    assert most[16_000][0] <= 1.1 * most[4_000][0] < 1_000
+    assert most[16_000][1] <= 2 * most[4_000][1]
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_change_in_batches_may_add_states_and_drop_keys(tmp_path: Path) -> None:
+    operator = statetool.load(SAVEPOINT)["timers"]
+
+    def change(table: pa.Table) -> pa.Table:
+        return table.slice(1).append_column("text", table["registered"][1:].cast(pa.string()))
+
+    edits = operator.transform(change, in_batches=True)
+    with pytest.warns(UserWarning, match=r"dropped \d+ rows?.*stay in _timer_state/"):
+        new = edits.write(str(tmp_path / "new"))["timers"]
+    texts = {row["key"]: (row["registered"], row["text"]) for row in new.to_arrow().to_pylist()}
+    before = {row["key"]: row["registered"] for row in operator.to_arrow().to_pylist()}
+    assert texts == {key: (before[key], str(before[key])) for key in texts}
+    assert 0 < len(texts) < len(before)
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_changes_in_batches_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = pa.table({"key": range(4_000), "n": range(4_000)})
+    state = statetool.bootstrap_keyed_state(table)
+    sp = statetool.SavepointWriter.new().with_operator("a", state, parallelism=1)
+    operator = sp.write(str(tmp_path / "base"))["a"]
+    kinds = iter([pa.int64(), pa.int64(), pa.string()])
+    edits = operator.transform(lambda t: t.set_column(1, "n", t["n"].cast(next(kinds))), states=["n"], in_batches=True)
+    with pytest.raises(OptionError, match=r"other columns for a later batch.*n string.*n int64.*cast the columns"):
+        edits.write(str(tmp_path / "new"))
+    with pytest.raises(OptionError, match="returns list, not a table"):
+        operator.transform(lambda t: t.to_pylist(), in_batches=True)
+    with pytest.raises(OptionError, match="in_batches= cannot be combined with expressions"):
+        operator.transform({"n": "n + 1"}, in_batches=True)
+    on_spark = statetool.load(str(tmp_path / "base"), spark)["a"]
+    with pytest.raises(OptionError, match="in_batches= applies to Arrow tables"):
+        on_spark.transform(lambda frame: frame, in_batches=True)
+    frame = statetool.bootstrap_keyed_state(spark.createDataFrame([(1, 2)], "key BIGINT, m BIGINT"))
+    both = operator.transform(added("n", 1), states=["n"], in_batches=True).with_operator("b", frame)
+    with pytest.raises(
+        OptionError, match=r"in_batches=True cannot be written together with DataFrames.*write this change first"
+    ):
+        both.write(str(tmp_path / "both"))
+
+
+def test_a_change_in_batches_of_no_keys(tmp_path: Path) -> None:
+    empty = pa.table({"key": pa.array([], pa.int64()), "n": pa.array([], pa.int64())})
+    state = statetool.bootstrap_keyed_state(empty)
+    operator = statetool.SavepointWriter.new().with_operator("a", state, parallelism=1).write(str(tmp_path / "a"))["a"]
+    new = operator.transform(added("n", 1), states=["n"], in_batches=True).write(str(tmp_path / "new"))
+    assert new["a"].to_arrow().num_rows == 0
 
 
 def test_one_field_of_a_struct_is_changed(spark: Any, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""Tables in files: a dataset of Arrow, such as a folder of Parquet files, is read a batch at a time."""
+"""Tables that are read a batch at a time: datasets of Arrow, such as a folder of Parquet files, and changed tables of state."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,10 +18,23 @@ _BATCHES_AHEAD: Final = 4
 _FILES_AHEAD: Final = 1
 
 
+@dataclass(frozen=True, slots=True)
+class TableInBatches:
+    """A table that is computed a batch at a time, again for each read; ``tables`` returns the batches."""
+
+    schema: pa.Schema
+    tables: Callable[[], Iterator[pa.Table]]
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Read columns in batches of at most ``rows`` rows."""
+        for table in self.tables():
+            yield from table.select(columns).to_batches(rows)
+
+
 def is_dataset(data: Any) -> bool:
-    """Return True for a ``pyarrow.dataset.Dataset``. The module is large: if nobody has imported it, there is no dataset."""
-    module = sys.modules.get("pyarrow.dataset")
-    return module is not None and isinstance(data, module.Dataset)
+    """Return True for data that is read a batch at a time: a ``pyarrow.dataset.Dataset``, or a :class:`TableInBatches`."""
+    module = sys.modules.get("pyarrow.dataset")  # a large module: if nobody has imported it, there is no dataset
+    return isinstance(data, TableInBatches) or (module is not None and isinstance(data, module.Dataset))
 
 
 def dataset_batches(data: Any, schema: pa.Schema, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
@@ -31,6 +45,9 @@ def dataset_batches(data: Any, schema: pa.Schema, columns: Sequence[str], rows: 
     EncodeError
         A file is missing or damaged, or has other types.
     """
+    if isinstance(data, TableInBatches):
+        yield from data.batches(columns, rows)
+        return
     try:
         yield from data.to_batches(
             **({} if is_dataset(data) else {"schema": schema}),
@@ -54,6 +71,11 @@ def dataset_parts(data: Any, size_bytes: int) -> list[list[Any]]:
     OptionError
         The dataset has a filter, or is not stored in files.
     """
+    if isinstance(data, TableInBatches):
+        raise OptionError(
+            "a table that was changed with in_batches=True cannot be written together with DataFrames",
+            hint="write this change first, then open the new savepoint and write the DataFrames",
+        )
     try:
         files = list(data.get_fragments())
     except ValueError as error:
