@@ -92,6 +92,7 @@ measures.count_keys i8 i8 i8 i8 i8:3
 measures.measure_rows i8 Rows(i8 i8 i8 i8 i8 i8) i8 i8:3 i8:3 i8
 measures.select_largest u1r i8 i8 i8 i8 i8 i8
 order.count_order i8 i8 i8
+order.find_parts i8 u8:2 i8 u8:2 i8
 order.key_heads u1 i8 i8 u8:2
 order.merge_edits u1 i8 i8 i8 int b1 i8
 order.sort_segments u1 i8 u8:2 i8 i8 i8 i8 u8:2 i8

@@ -56,6 +56,37 @@ def key_heads(data, start, end, out):  # type: ignore[no-untyped-def]
 
 
 @jit
+def find_parts(state, head, bound_state, bound_head, out):  # type: ignore[no-untyped-def]
+    """Find the part of each entry by its state and the first bytes of its key.
+
+    Parameters
+    ----------
+    state, head
+        int64[n] and uint64[2, n] of :func:`key_heads`.
+    bound_state, bound_head
+        int64[m] and uint64[2, m], ascending: the least entry of each part but the first.
+    out
+        int64[n], out: the part, 0 to m.
+    """
+    for i in range(state.shape[0]):
+        low = 0
+        high = bound_state.shape[0]
+        while low < high:
+            middle = (low + high) // 2
+            if bound_state[middle] != state[i]:
+                above = bound_state[middle] > state[i]
+            elif bound_head[0, middle] != head[0, i]:
+                above = bound_head[0, middle] > head[0, i]
+            else:
+                above = bound_head[1, middle] > head[1, i]
+            if above:
+                high = middle
+            else:
+                low = middle + 1
+        out[i] = low
+
+
+@jit
 def compare_keys(data, head, key, key_end, a, b):  # type: ignore[no-untyped-def]
     """Compare two entries by their keys' bytes: negative, 0 or positive."""
     for part in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,19 @@ import pytest
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
+from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.output import KeyedStreamWriter
-from statetool.saving.streams.runs import PRESENCE, Spill, cuts, deal_run, order_of_groups, pack_run
+from statetool.saving.streams.runs import (
+    PRESENCE,
+    PackedRun,
+    Segments,
+    Spill,
+    cuts,
+    deal_run,
+    order_of_groups,
+    pack_run,
+)
 from tests.support.snapshots.canonical import key_group_bytes
 from tests.support.snapshots.entry_batches import Record, batch_of
 
@@ -118,6 +129,38 @@ def test_elements_of_lists_are_put_together_by_their_index(
     assert parts_of(out, offsets, compressed=compressed) == [key_group(g, 1, expected) for g in range(5, 7)]
     with pytest.raises(FormatError, match="is twice in state 1"):
         gather([*runs, elements[:1]], range(5, 7), memory=memory, lists=(1,))
+
+
+@pytest.mark.parametrize("begins_alike", [False, True])
+def test_memory_does_not_grow_with_the_key_group(begins_alike: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large key group is divided into parts; keys that begin alike cannot be divided, and are merged."""
+    loaded: list[int] = []
+    merged: list[int] = []
+
+    def load(self: Segments) -> PackedRun:
+        loaded.append(self.size_bytes)
+        return whole(self)
+
+    def merge(self: Gatherer, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
+        merged.append(segments.size_bytes)
+        return merging(self, segments)
+
+    whole, merging, memory = Segments.load, Gatherer.merged, 8_000
+    monkeypatch.setattr(Segments, "load", load)
+    monkeypatch.setattr(Gatherer, "merged", merge)
+    monkeypatch.setattr("statetool.saving.streams.gather._LEAST_WINDOW", 200)
+    rng = np.random.default_rng(1)
+    for n in (500, 2_000):
+        begin = b"x" * 16 if begins_alike else b""
+        records = [
+            (5, i % 2, begin + key.to_bytes(8, "big"), b"%d" % i) for i, key in enumerate(rng.permutation(n).tolist())
+        ]
+        loaded.clear()
+        merged.clear()
+        out, offsets = gather([sorted(records[i::9]) for i in range(9)], range(5, 6), memory=memory, limit=60)
+        assert parts_of(out, offsets, compressed=False) == [key_group(5, 1, records)]
+        assert max(loaded) <= memory < sum(loaded)
+        assert bool(merged) == begins_alike
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 10])

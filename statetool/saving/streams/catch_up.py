@@ -190,7 +190,7 @@ class _Changes:
         if not len(edits):
             return
         if edits.size_bytes > _MEMORY_BYTES:
-            runs = self._gatherer.merged(edits)
+            runs = self._gatherer.parts(edits)
         else:
             batch = edits.load().entries(prefix)
             runs = iter([(batch, self._gatherer.sorted(batch))])

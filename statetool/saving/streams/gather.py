@@ -1,12 +1,13 @@
 """Assembly of shuffled entries into the sorted key groups of one subtask.
 
-Runs in a task. Memory: about ``memory_bytes``; a larger key group is sorted and merged on local disk.
+Runs in a task. Memory: about ``memory_bytes``. A larger key group is divided into parts on local disk, each of which is sorted in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from statetool.columns.pieces import Joined, Ranges, pack
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
 from statetool.kernels.deal import mark_equal
+from statetool.kernels.order import find_parts, key_heads
 from statetool.saving.streams.output import GroupJoiner, KeyedStreamWriter
 from statetool.saving.streams.runs import (
     PRESENCE,
@@ -21,6 +23,7 @@ from statetool.saving.streams.runs import (
     Segments,
     Spill,
     cuts,
+    deal_run,
     entry_batch,
     order_of_keys,
     pack_run,
@@ -34,6 +37,15 @@ if TYPE_CHECKING:
 _LEAST_WINDOW: Final = 64 << 10
 #: Bytes of small key groups that are assembled at once, chosen to stay in the processor's cache.
 _PORTION_BYTES: Final = 2 << 20
+#: Least bytes, share and number of the entries of a large key group that determine its division into parts.
+_SAMPLE_BYTES: Final = 2 << 20
+_SAMPLED_SHARE: Final = 16
+_SAMPLED_ENTRIES: Final = 1 << 16
+#: Mean bytes of the entries of one part that are stored together.
+_SEGMENT_BYTES: Final = 16 << 10
+#: Parts on local disk are numbered in the place of key groups, by two bytes.
+_PART_PREFIX: Final = 2
+_MOST_PARTS: Final = 1 << 15
 #: Bytes of the index after the key of a single list element.
 INDEX_BYTES: Final = 8
 #: Part of a key group: packed entries, and the batch and order that select them.
@@ -95,7 +107,7 @@ class Gatherer:
         for portion in self.steps(segments):
             first, last = int(portion.numbers[0]), int(portion.numbers[-1])
             if first == last and portion.size_bytes > self.memory_bytes:
-                write_pieces(writer, first, (self.settled(*b) for b in self.merged(portion)), self.prefix)
+                write_pieces(writer, first, (self.settled(*b) for b in self.parts(portion)), self.prefix)
                 continue
             run = portion.load()
             batch = run.entries(self.prefix)
@@ -165,11 +177,63 @@ class Gatherer:
         mark_equal(batch.data, batch.group, batch.state, batch.key, end, same)
         return same
 
-    def merged(self, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
-        """Sort one key group on local disk and merge it. Yield batches in order, each with the order of its entries.
+    def parts(self, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
+        """Divide one key group on local disk into parts in order, and sort each. Yield batches, each with the order of its entries.
 
         All entries of a batch sort before those of the next one. The elements of a list are in one batch.
         """
+        number = int(segments.numbers[0])
+        parts = min(_MOST_PARTS, -(-segments.size_bytes // max(1, min(2 * _PORTION_BYTES, self.memory_bytes // 4))))
+
+        def duplicate(_: int, state: int, key: bytes) -> StatetoolError:
+            return self.duplicate(number, state, key)
+
+        within_part = Gatherer(_PART_PREFIX, lists=self.lists, duplicate=duplicate, memory_bytes=self.memory_bytes)
+        with Spill() as spill:
+            bounds = self.bounds(segments, parts)
+            at_once = min(self.memory_bytes // 2, max(_PORTION_BYTES, parts * _SEGMENT_BYTES))
+            for place, portion in enumerate(segments.cut(at_once)):
+                batch = self.entries(portion)
+                part = np.empty(len(batch), dtype=np.int64)
+                find_parts(*self.heads(batch), *bounds, part)
+                spill.add(deal_run(replace(batch, group=part), _PART_PREFIX), place)
+            stored = spill.segments()
+            for part_number in range(len(bounds[0]) + 1):
+                own = stored.within(range(part_number, part_number + 1))
+                if own.size_bytes > self.memory_bytes:
+                    batches = within_part.merged(own)
+                elif len(own):
+                    batch = within_part.entries(own)
+                    batches = iter([(batch, within_part.sorted(batch))])
+                else:
+                    continue
+                for batch, order in batches:
+                    yield replace(batch, group=np.full(len(batch), number, dtype=np.int64)), order
+
+    def heads(self, batch: EntryBatch) -> tuple[Int64s, Any]:
+        """Return the states of entries, and the first bytes of their keys without the indexes of list elements."""
+        head = np.empty((2, len(batch)), dtype=np.uint64)
+        key_heads(batch.data, batch.key, batch.key_end - INDEX_BYTES * np.isin(batch.state, self.lists), head)
+        return batch.state & (PRESENCE - 1), head
+
+    def bounds(self, segments: Segments, parts: int) -> tuple[Int64s, Any]:
+        """Return states and first bytes of keys that divide a key group into parts of similar size, found in some of its segments.
+
+        A segment often has one state and a few of its keys, and the following segments have the next ones. So one of each few is chosen.
+        """
+        size_bytes = min(max(_SAMPLE_BYTES, segments.size_bytes // _SAMPLED_SHARE), self.memory_bytes // 2)
+        count = max(1, len(segments) * size_bytes // max(1, segments.size_bytes))
+        chosen = (np.arange(count) + np.random.default_rng(0).random(count)) * len(segments) / count
+        batch = self.entries(segments.take(chosen.astype(np.int64)))
+        batch = batch.take(slice(None, None, max(1, len(batch) // _SAMPLED_ENTRIES)))
+        state, head = self.heads(batch)
+        order = np.lexsort((head[1], head[0], state))
+        size = np.cumsum((batch.key_end - batch.key + batch.value_end - batch.value)[order])
+        first = order[np.searchsorted(size, size[-1] * np.arange(1, parts) // parts)]
+        return state[first], head[:, first]
+
+    def merged(self, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
+        """Sort runs of one key group on local disk and merge them; yield as :meth:`parts`. For keys that begin alike, which do not divide."""
         sections = list(segments.cut(self.memory_bytes // 2))
         window = max(_LEAST_WINDOW, self.memory_bytes // (2 * len(sections)))
         with Spill() as spill:
