@@ -1,8 +1,9 @@
-"""State of Beam's Flink runner. Layouts are composed by hand; real checkpoints were read to the last byte with the same code."""
+"""State of Beam's Flink runner: layouts composed by hand, and savepoints of a real pipeline (``tests/support/flink/beam``)."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,8 @@ from statetool.formats.keyed.header import read_keyed_header, write_keyed_header
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED
+from tests.support.corpora.archives import unpack
+from tests.support.flink.beam_job import BACKENDS, GROUP, KEEPER, KEYS, PACKED, SOURCE
 from tests.support.snapshots import beam, build, canonical
 from tests.support.snapshots.beam import coder
 from tests.support.snapshots.headers import header_with
@@ -112,6 +115,37 @@ READ: Final = [
     (ROW, (5, ["x", None], None), b"\3" + b"\1\4" + b"\5" + b"\0\0\0\2\1\1x\0"),
     (ROW, (5, None, None), b"\1\0\5"),
 ]
+
+
+@pytest.fixture(scope="module")
+def savepoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(PACKED, tmp_path_factory.mktemp("beam"))
+
+
+def keyed_rows(operator: statetool.Operator, name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the rows of a state with their keys, without the size that Beam's coder writes first."""
+    return [(row["key"][1:].decode(), row) for row in operator.to_arrow(name).to_pylist()]
+
+
+def seen_by_key(operator: statetool.Operator) -> dict[str, Any]:
+    """Return the states of the stateful step as the pipeline describes them."""
+    seen: dict[str, Any] = {key: {"bag": [], "amounts": {}, "names": []} for key in KEYS}
+    for key, row in keyed_rows(operator, "order"):
+        seen[key]["order"] = f"{row['value']['name']} {row['value']['amount']}"
+    for key, row in keyed_rows(operator, "bag"):
+        seen[key]["bag"].append(row["value"])
+    for key, row in keyed_rows(operator, "amounts"):
+        seen[key]["amounts"][row["map_key"]] = row["value"]
+    for key, row in keyed_rows(operator, "names"):
+        seen[key]["names"].append(row["map_key"])
+    for key, row in keyed_rows(operator, "sum"):
+        # An accumulator of Java: long[1].
+        seen[key]["sum"] = statetool.read_java(row["value"])[0]
+    return seen
+
+
+def sorted_rows(operator: statetool.Operator, name: str) -> list[str]:
+    return sorted(map(repr, operator.to_arrow(name).to_pylist()))
 
 
 def serializer(snapshot: bytes) -> Serializer:
@@ -220,3 +254,40 @@ def test_a_whole_job(tmp_path: Path) -> None:
     verification = statetool.verify(str(tmp_path), deep=True)
     assert [p for p in verification.problems if p.severity != "note"] == []
     assert (verification.entries, verification.elements, verification.keys) == (60, 1, 20)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_all_states_of_a_real_pipeline_are_read(savepoints: Path, backend: str) -> None:
+    savepoint = statetool.load(str(savepoints / backend), uids=[KEEPER, GROUP, SOURCE])
+    keeper, group, source = (savepoint[uid] for uid in (KEEPER, GROUP, SOURCE))
+    expected = json.loads((savepoints / backend / "values.json").read_text("utf-8"))
+    for values in expected.values():
+        assert values.pop("count") is None  # before the first number
+    assert seen_by_key(keeper) == expected
+    alarms = keyed_rows(keeper, "timers")
+    assert sorted(key for key, _ in alarms) == KEYS
+    assert {(row["namespace"]["id"], row["timestamp"]) for _, row in alarms} == {("ts-alarm", 3_600_001)}
+    # A step that counts, and one that keeps the numbers of its window, have seen the same.
+    numbers = Counter(key for key, _ in keyed_rows(group, "buf"))
+    assert numbers == {key: row["value"] for key, row in keyed_rows(keeper, "count")}
+    assert sorted(key for key, _ in keyed_rows(group, "timers")) == KEYS
+    # Beam splits the source by the maximum parallelism.
+    marks = [row["value"]["value"]["lastEmitted"] for row in source.to_arrow("_default_").to_pylist()]
+    assert sorted(mark % 128 for mark in marks) == list(range(128))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_rewritten_savepoints_of_a_real_pipeline_keep_all_rows(savepoints: Path, tmp_path: Path, backend: str) -> None:
+    renamed, dropped, rescaled = (str(tmp_path / n) for n in ("renamed", "dropped", "rescaled"))
+    statetool.change_uids(str(savepoints / backend), renamed, {KEEPER: "renamed"})
+    statetool.drop(renamed, dropped, [GROUP], states={"renamed": ["bag"]}, uids=["renamed", GROUP])
+    statetool.rescale(dropped, rescaled, 300, parallelism=3, uids=["renamed", SOURCE])
+    before = statetool.load(str(savepoints / backend), uids=[KEEPER, SOURCE])
+    after = statetool.load(rescaled, uids=["renamed", SOURCE])
+    assert len(after.operators) == len(before.operators) - 1
+    kept = ["count", "order", "amounts", "names", "sum", "timers", "pending-timers"]
+    assert "bag" not in after["renamed"].states
+    for name in kept:
+        assert sorted_rows(after["renamed"], name) == sorted_rows(before[KEEPER], name)
+    assert sorted_rows(after[SOURCE], "_default_") == sorted_rows(before[SOURCE], "_default_")
+    assert [p for p in statetool.verify(rescaled, deep=True).problems if p.severity != "note"] == []
