@@ -51,11 +51,11 @@ def test_a_pipeline_goes_on_from_a_rescaled_and_edited_savepoint(
     statetool.rescale(str(folder), rescaled, 300, parallelism=3, uids=[KEEPER])
     statetool.change_uids(rescaled, renamed, {KEEPER: RENAMED})
     statetool.drop(renamed, dropped, states={RENAMED: ["bag"]}, uids=[RENAMED])
-    changes = {"count": 1_000_000, 'amounts["x"]': -7}
+    changes = {"count": 1_000_000, 'amounts["x"]': -7, "order": {"name": "année", "amount": 300}}
     statetool.set_values(dropped, edited, RENAMED, b"\5key-3", changes, namespace="//", uids=[RENAMED])
     for seen in expected.values():
         seen["bag"] = []
-    expected["key-3"]["count"] = 1_000_000
+    expected["key-3"] |= {"count": 1_000_000, "order": "année 300"}
     expected["key-3"]["amounts"]["x"] = -7
     found = run_job(
         beam_flink, restored, snapshot=edited, parallelism=3, max_parallelism=300, keeper=RENAMED.split("/")[0]

@@ -80,6 +80,8 @@ PLAIN: Final = [
     (coder("Map", keyCoder=TEXT, valueCoder=VAR_LONG), [("a", 1)], b"\0\0\0\1\1a\1"),
     (coder("LengthPrefix", valueCoder=TEXT), "ab", b"\2ab"),
     (beam.KEY, b"\1k", b"\2\1k"),
+    (ROW, (5, ["x", None], None), b"\3" + b"\1\4" + b"\5" + b"\0\0\0\2\1\1x\0"),
+    (ROW, (5, [], NOW), b"\3" + b"\0" + b"\5" + b"\0\0\0\0" + INSTANT),
 ]
 #: Coders that are read, but not written.
 READ: Final = [
@@ -112,8 +114,7 @@ READ: Final = [
         ([("input", 0, 1234567, None), ("other", 3, -5, 0.25)],),
         MARK_RAW,
     ),
-    (ROW, (5, ["x", None], None), b"\3" + b"\1\4" + b"\5" + b"\0\0\0\2\1\1x\0"),
-    (ROW, (5, None, None), b"\1\0\5"),
+    (ROW, (5, None, None), b"\1\0\5"),  # written before the schema had more fields
 ]
 
 
@@ -177,6 +178,18 @@ def test_what_is_written_is_what_was_read(of: Any, value: Any, raw: bytes) -> No
 def test_values_with_windows_are_not_written() -> None:
     with pytest.raises(EncodeError, match="read, not written"):
         canonical.encoded(serializer(beam.legacy(beam.windowed(TEXT, beam.GLOBAL))), (NOW, [], None, "v"))
+
+
+def test_a_field_that_cannot_be_null_is_not_written_as_null() -> None:
+    with pytest.raises(EncodeError, match="the schema does not allow") as refused:
+        canonical.encoded(serializer(beam.legacy(ROW)), (5, None, None))
+    assert "tags" in str(refused.value)
+
+
+def test_a_key_in_words_gets_the_form_of_bytes_in_commands() -> None:
+    with pytest.raises(EncodeError) as refused:
+        canonical.encoded(serializer(beam.legacy(beam.KEY)), "key-3")
+    assert refused.value.hint == 'a key of a command is JSON: {"bytes": "056b65792d33"}'
 
 
 def test_a_coder_of_the_job_is_bytes_with_its_name() -> None:
