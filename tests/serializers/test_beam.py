@@ -11,9 +11,12 @@ from typing import Any, Final
 import pytest
 
 import statetool
+from statetool.compatibility.rules import resolve
+from statetool.compatibility.verdicts import Level
 from statetool.errors import EncodeError, FormatError, StatetoolError
 from statetool.formats.keyed.header import read_keyed_header, write_keyed_header
 from statetool.io.cursor import Cursor
+from statetool.io.java_stream import JavaObject, JavaText
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED
 from tests.support.corpora.archives import unpack
@@ -221,6 +224,55 @@ def test_a_stream_with_a_cycle_is_damage() -> None:
     loop.fields["valueCoder"] = loop
     with pytest.raises(FormatError, match="coder of a serializer of Beam"):
         serializer(beam.legacy(loop))
+
+
+def _row_of(kind: str, uuid: str = "", **options: Any) -> JavaObject:
+    return coder("Row", schema=beam.schema(uuid=uuid, a=beam.field_type(kind, **options)))
+
+
+@pytest.mark.parametrize("wrap", [beam.legacy, beam.unversioned])
+@pytest.mark.parametrize(
+    ("old", "new", "level"),
+    [
+        (TEXT, VAR_LONG, Level.INCOMPATIBLE),
+        (_row_of("INT64", "1"), _row_of("INT64", "2"), Level.AS_IS),
+        (_row_of("INT64"), _row_of("STRING"), Level.INCOMPATIBLE),
+        (_row_of("INT64"), _row_of("INT64", nullable=True), Level.UNKNOWN),
+        (beam.avro(AVRO), beam.avro(AVRO.replace("topic", "subject")), Level.UNKNOWN),
+        (beam.avro(AVRO), beam.avro(AVRO), Level.AS_IS),
+        (beam.obj("com.acme.OrderCoder", version=1), beam.obj("com.acme.OrderCoder", version=2), Level.UNKNOWN),
+        (beam.tagged(TEXT), beam.tagged(TEXT), Level.AS_IS),
+        (coder("Serializable", type=None), coder("Serializable", type=JavaText("b")), Level.UNKNOWN),
+    ],
+)
+def test_beam_accepts_every_coder_but_check_does_not(wrap: Any, old: Any, new: Any, level: Level) -> None:
+    assert resolve(serializer(wrap(old)), serializer(wrap(new))).level is level
+
+
+def test_another_kind_of_snapshot_is_unknown() -> None:
+    assert resolve(serializer(beam.legacy(TEXT)), serializer(beam.unversioned(TEXT))).level is Level.UNKNOWN
+
+
+def test_coders_with_cycles_are_compared() -> None:
+    def of(version: int) -> Serializer:
+        mine = beam.obj("com.acme.OrderCoder", outer=None, version=version)
+        mine.fields["outer"] = mine
+        return serializer(beam.legacy(mine))
+
+    assert resolve(of(1), of(1)).level is Level.AS_IS
+    assert resolve(of(1), of(2)).level is Level.UNKNOWN
+
+
+def test_a_pipeline_restores_from_its_own_savepoints(savepoints: Path) -> None:
+    check = statetool.check(*(str(savepoints / backend) for backend in BACKENDS), flink="1.16")
+    assert check.verdict == "fully"
+    assert check.ok
+
+
+def test_flink_1_17_does_not_read_the_snapshots_of_older_runners(savepoints: Path) -> None:
+    check = statetool.check(str(savepoints / "rocksdb"), flink="1.17")
+    assert check.verdict == "not"
+    assert "cannot read CoderTypeSerializer$LegacySnapshot" in str(check.operators)
 
 
 def test_damage_of_snapshots_is_our_error() -> None:

@@ -273,7 +273,7 @@ def producer_record(value: Coder) -> Coder:
 
 def row(fields: Sequence[tuple[str, Coder]], nullable_fields: Set[str]) -> Coder:
     """Return the coder of rows with a schema; fields added to the schema later are null in older rows."""
-    name = f"Row<{', '.join(n for n, _ in fields)}>"
+    name = f"Row<{', '.join(f'{step} {part.name}' for step, part in fields)}>"
     if any(part.framed for _, part in fields):
         return opaque(name)
 
