@@ -39,7 +39,7 @@ _LEAST_WINDOW: Final = 64 << 10
 _PORTION_BYTES: Final = 2 << 20
 #: Least bytes, share and number of the entries of a large key group that determine its division into parts.
 _SAMPLE_BYTES: Final = 2 << 20
-_SAMPLED_SHARE: Final = 16
+_SAMPLED_SHARE: Final = 4
 _SAMPLED_ENTRIES: Final = 1 << 16
 #: Mean bytes of the entries of one part that are stored together.
 _SEGMENT_BYTES: Final = 16 << 10
@@ -200,8 +200,10 @@ class Gatherer:
             stored = spill.segments()
             for part_number in range(len(bounds[0]) + 1):
                 own = stored.within(range(part_number, part_number + 1))
-                if own.size_bytes > self.memory_bytes:
-                    batches = within_part.merged(own)
+                if own.size_bytes > self.memory_bytes // 2:
+                    # An estimate may be wrong, but if it divides little, most keys begin alike.
+                    alike = own.size_bytes > segments.size_bytes // 2
+                    batches = within_part.merged(own) if alike else within_part.parts(own)
                 elif len(own):
                     batch = within_part.entries(own)
                     batches = iter([(batch, within_part.sorted(batch))])
