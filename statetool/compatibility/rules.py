@@ -35,6 +35,7 @@ from statetool.serializers.composite import CompositeSerializer
 from statetool.serializers.enums import EnumSerializer
 from statetool.serializers.flinkx.case_class import FlinkxCaseClassSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.messages import DeclaredMessageSerializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.row import RowSerializer
@@ -61,7 +62,7 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
     old, new = unwrap(old), unwrap(new)
     if isinstance(old, TtlSerializer) != isinstance(new, TtlSerializer):
         return _ttl_switched(old, new, may=ttl_may_switch)
-    if isinstance(old, OpaqueSerializer) or isinstance(new, OpaqueSerializer):
+    if isinstance(old, OpaqueSerializer | DeclaredMessageSerializer) or isinstance(new, OpaqueSerializer):
         return _opaque(old, new)
     if (arity := resolve_arity(old, new)) is not None:
         return arity
@@ -382,7 +383,7 @@ def _unchanged_resolution(old: Serializer, new: Serializer) -> Resolution:
         if isinstance(part, KryoSerializer) and isinstance(after, KryoSerializer)
         else _opaque(part, after)
         for part, after in list(zip(all_parts(old), all_parts(new), strict=False))[1:]
-        if isinstance(part, KryoSerializer | OpaqueSerializer)
+        if isinstance(part, KryoSerializer | OpaqueSerializer | DeclaredMessageSerializer)
     )
 
 
