@@ -29,7 +29,8 @@ def test_a_job_finds_rescaled_and_changed_messages(release: str, tmp_path: Path)
         "times": [json.dumps("2026-01-02T03:04:05Z")],
         'lasts["long"]': json.dumps("7.500s"),
     }
-    statetool.set_values(rescaled, changed, "keeper", "key-3", changes, uids=["keeper"], declarations=declared())
+    described = statetool.load(rescaled, uids=["keeper"], declarations=declared())
+    statetool.set_values(described, changed, "keeper", "key-3", changes)
     expected["key-3"]["struct"] = json.dumps(struct)
     expected["key-3"]["times"] = [json.dumps("2026-01-02T03:04:05Z")]
     expected["key-3"]["lasts"]["long"] = json.dumps("7.500s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,14 +29,11 @@ STRUCTS: Final = "harness.ProtobufJob$StructSnapshot"
 FRAMED: Final = "harness.ProtobufJob$FramedSnapshot"
 
 
-def descriptor(message: str) -> bytes:
+def descriptor(name: str) -> bytes:
     """Return the descriptor of a message of Protobuf's own, which needs no other files."""
-    from google.protobuf import descriptor_pb2, duration_pb2, struct_pb2, timestamp_pb2
-
-    files = {"Struct": struct_pb2, "Duration": duration_pb2, "Timestamp": timestamp_pb2}
-    found = descriptor_pb2.FileDescriptorSet()
-    files[message].DESCRIPTOR.CopyToProto(found.file.add())
-    return found.SerializeToString()
+    file_set: Any = import_module("google.protobuf.descriptor_pb2").FileDescriptorSet()
+    import_module(f"google.protobuf.{name.lower()}_pb2").DESCRIPTOR.CopyToProto(file_set.file.add())
+    return bytes(file_set.SerializeToString())
 
 
 def message(name: str, serializer: str, length_prefix: str, *, in_jar: bool = False) -> ClassDeclaration:
@@ -88,7 +86,8 @@ def test_an_undeclared_serializer_stays_bytes(folder: Path) -> None:
         states = opened(folder / release, ()).states
         assert f"serializer snapshot class '{STRUCTS}' is not known" in states["struct"].reason
         states = opened(folder / release, declared()[:2]).states
-        assert states["struct"].readable and states["times"].readable
+        assert states["struct"].readable
+        assert states["times"].readable
         assert f"{FRAMED} names com.google.protobuf.Duration, which is not declared" in states["lasts"].reason
 
 
@@ -114,7 +113,8 @@ def test_snapshots_and_values_are_written_as_they_were_read(folder: Path, releas
         c, skipped, out = Cursor(raw), Cursor(raw), Output()
         known[state].encode(out, known[state].decode(c))
         known[state].skip(skipped)
-        assert not c.left and not skipped.left
+        assert not c.left
+        assert not skipped.left
         # Protobuf does not determine the order of the entries of a map.
         assert sorted(out) == sorted(raw)
         written += 1

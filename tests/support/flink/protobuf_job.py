@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.support.corpora.archives import HERE
 from tests.support.flink.machine import FlinkMachine
-from tests.support.flink.tree_job import RELEASES, pack_releases
+from tests.support.flink.tree_job import RELEASES, pack_savepoints
 from tools.maven import maven_jars
 
 PACKED: Final = HERE / "corpus" / "protobufs.tar.xz"
@@ -28,4 +28,4 @@ def run_job(machine: FlinkMachine, **request: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    pack_releases(PACKED, RELEASES, protobuf_machine, run_job)
+    pack_savepoints(PACKED, RELEASES, protobuf_machine, run_job)

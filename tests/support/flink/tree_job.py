@@ -61,26 +61,26 @@ def _described(tree: Any, pointer: str, node_types: dict[str, str]) -> dict[str,
     return {"class": node_type or "TextNode", "value": tree}
 
 
-def pack_releases(
+def pack_savepoints(
     packed: Path,
-    releases: Mapping[str, tuple[str, str]],
+    kinds: Mapping[str, tuple[str, str]],
     start: Callable[[str, Path], FlinkMachine],
     run: Callable[..., dict[str, Any]],
 ) -> None:
-    """Take a savepoint of a job per release, and pack them with the values that it saw."""
+    """Take a savepoint of a job for each name (a release, if ``start`` needs one), and pack them with the values that it saw."""
     with tempfile.TemporaryDirectory() as work, tarfile.open(packed, "w:xz") as tar:
-        for release, (backend, kind) in releases.items():
-            machine = start(release, Path(work))
+        for name, (backend, kind) in kinds.items():
+            machine = start(name, Path(work))
             try:
-                folder = Path(work) / release
+                folder = Path(work) / name
                 answer = run(machine, backend=backend, format=kind, savepoint=str(folder))
             finally:
                 machine.close()
             savepoint = Path(answer["savepoint"])
             (savepoint / "values.json").write_text(json.dumps(answer["values"], ensure_ascii=False), "utf-8")
-            tar.add(savepoint, release)
+            tar.add(savepoint, name)
     print(f"{packed.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":
-    pack_releases(PACKED, RELEASES, tree_machine, run_job)
+    pack_savepoints(PACKED, RELEASES, tree_machine, run_job)

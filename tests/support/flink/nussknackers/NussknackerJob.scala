@@ -1,0 +1,119 @@
+package harness
+
+import java.util.{ArrayList, Arrays, HashMap, List => JavaList, Map => JavaMap, TreeMap}
+import org.apache.flink.api.common.functions.OpenContext
+import org.apache.flink.api.common.state.{MapState, MapStateDescriptor, ValueState, ValueStateDescriptor}
+import org.apache.flink.api.common.typeinfo.{TypeInformation, Types => FlinkTypes}
+import org.apache.flink.api.java.typeutils.ListTypeInfo
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode
+import pl.touk.nussknacker.engine.api.{Context => Variables}
+import pl.touk.nussknacker.engine.flink.api.typeinfo.option.OptionTypeInfo
+import pl.touk.nussknacker.engine.flink.typeinformation.{ConcreteCaseClassTypeInfo, FixedValueTypeInformationHelper}
+import pl.touk.nussknacker.engine.flink.util.orderedmap.FlinkRangeMap.SortedMapFlinkRangeMap
+import pl.touk.nussknacker.engine.process.typeinformation.internal.typedobject.{
+  TypedJavaMapTypeInformation,
+  TypedScalaMapTypeInformation
+}
+import scala.collection.JavaConverters._
+import scala.collection.immutable.SortedMap
+
+/** Keeps what Nussknacker's delays, unions with memory and aggregations keep, in states of their names and types. */
+object NussknackerJob {
+  private val variables: TypeInformation[Map[String, Any]] = TypedScalaMapTypeInformation(
+    Map[String, TypeInformation[_]](
+      "input" -> TypedJavaMapTypeInformation(Map("id" -> FlinkTypes.LONG, "name" -> FlinkTypes.STRING)),
+      "names" -> new ListTypeInfo(FlinkTypes.STRING),
+      "count" -> FlinkTypes.INT
+    )
+  ).asInstanceOf[TypeInformation[Map[String, Any]]]
+
+  private def contexts(parents: TypeInformation[Variables]): TypeInformation[Variables] = ConcreteCaseClassTypeInfo[Variables](
+    "id"            -> FlinkTypes.STRING,
+    "variables"     -> variables,
+    "parentContext" -> new OptionTypeInfo[Variables, Option[Variables]](parents)
+  )
+
+  val context: TypeInformation[Variables] = contexts(contexts(FixedValueTypeInformationHelper.nullValueTypeInfo[Variables]))
+  val memory: TypeInformation[JavaMap[String, AnyRef]] = TypedJavaMapTypeInformation(
+    Map("key" -> FlinkTypes.STRING, "left" -> FlinkTypes.LONG, "right" -> FlinkTypes.DOUBLE)
+  )
+
+  def contextOf(n: Long, parent: Option[Variables]): Variables = {
+    val input = new HashMap[String, AnyRef]()
+    input.put("id", Long.box(n))
+    if (n % 2 == 1) input.put("name", s"größe $n")
+    val names = if (n % 3 == 0) null else Arrays.asList(s"a$n", "b")
+    Variables(s"context-$n", Map("input" -> input, "names" -> names, "count" -> Int.box(-n.toInt)), parent)
+  }
+
+  def memoryOf(n: Long): JavaMap[String, AnyRef] = {
+    val found = new HashMap[String, AnyRef]()
+    found.put("key", s"key-$n")
+    if (n % 2 == 0) found.put("left", Long.box(1L << n)) else found.put("right", Double.box(n / 4.0))
+    found
+  }
+
+  /** A sum, a list, or the aggregates of a record. */
+  def aggregate(n: Long, i: Long): AnyRef = n % 3 match {
+    case 0 => Long.box(n * i)
+    case 1 => new ArrayList(Arrays.asList(s"a$i", "b"))
+    case _ => memoryOf(n)
+  }
+
+  /** A value without null entries in maps: a map that was written and read has all fields, and others only those that were set. */
+  private def present(value: Any): Any = value match {
+    case map: JavaMap[_, _] =>
+      val found = new TreeMap[String, Any]()
+      for ((name, item) <- map.asScala if item != null) found.put(name.toString, present(item))
+      found
+    case other => other
+  }
+
+  private def plain(context: Variables): JavaMap[String, Any] = {
+    val found = new TreeMap[String, Any]()
+    found.put("id", context.id)
+    found.put("variables", present(context.variables.asJava))
+    found.put("parent", context.parentContext.map(plain).orNull)
+    found
+  }
+
+  private[harness] final class Keeper(run: String, writes: Boolean) extends KeyedNumbers.Keeper(run, writes) {
+    @transient private var delayed: MapState[java.lang.Long, JavaList[Variables]]    = _
+    @transient private var memo: ValueState[JavaMap[String, AnyRef]]              = _
+    @transient private var sums: ValueState[SortedMap[Long, AnyRef]]    = _
+
+    override def open(openContext: OpenContext): Unit = {
+      delayed = getRuntimeContext.getMapState(new MapStateDescriptor("delayed", FlinkTypes.LONG, new ListTypeInfo(context)))
+      memo = getRuntimeContext.getState(new ValueStateDescriptor("memo", memory))
+      val longs  = FlinkTypes.LONG.asInstanceOf[TypeInformation[Long]]
+      val ranges = SortedMapFlinkRangeMap.typeInformation[Long, AnyRef](longs, FlinkTypes.GENERIC(classOf[AnyRef]))
+      sums = getRuntimeContext.getState(new ValueStateDescriptor("sums", ranges))
+    }
+
+    override private[harness] def write(key: String, n: Long): Unit = {
+      val child = contextOf(n, Some(contextOf(n + 1, None)))
+      delayed.put(60000L * n, new ArrayList(Arrays.asList(child, contextOf(n, None))))
+      delayed.put(1L, new ArrayList())
+      memo.update(memoryOf(n))
+      sums.update(SortedMap((0L to n % 3).map(i => (60000L * i) -> aggregate(n, i)): _*))
+    }
+
+    override private[harness] def read(): JavaMap[String, AnyRef] = {
+      val found = new TreeMap[String, Any]()
+      val lists = new TreeMap[String, AnyRef]()
+      for (entry <- delayed.entries.asScala)
+        lists.put(entry.getKey.toString, entry.getValue.asScala.map(plain).asJava)
+      found.put("delayed", lists)
+      found.put("memo", present(memo.value()))
+      val buckets = new TreeMap[String, AnyRef]()
+      for ((start, sum) <- sums.value()) buckets.put(start.toString, sum)
+      found.put("sums", present(buckets))
+      found.asInstanceOf[JavaMap[String, AnyRef]]
+    }
+  }
+
+  def run(cluster: Cluster, request: JsonNode): JavaMap[String, AnyRef] =
+    KeyedNumbers.run(cluster, request, 10, new KeyedNumbers.Make {
+      override def of(run: String, write: Boolean): KeyedNumbers.Keeper = new Keeper(run, write)
+    })
+}
