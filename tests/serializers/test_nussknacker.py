@@ -61,9 +61,9 @@ def plain(value: Any) -> Any:
         case "TreeMap":
             pairs = (e["scala.Tuple2"] for e in inner["elements"])
             return {str(plain(k)): plain(v) for k, v in pairs}
-        case "HashMap":
-            return {plain(k): plain(v) for k, v in (inner.items() if isinstance(inner, dict) else inner)}
-        case "ArrayList":
+        case "Collections$UnmodifiableMap":
+            return {plain(k): plain(v) for k, v in inner}
+        case "Collections$UnmodifiableRandomAccessList":
             return [plain(v) for v in inner]
     return inner
 
@@ -98,7 +98,7 @@ def test_snapshots_and_values_are_written_as_they_were_read(folder: Path, backen
         )
     written = 0
     for _, state, _, raw in entries_of(opened(folder / backend).inventory):
-        if state not in ("memo", "delayed"):
+        if state not in ("memo", "delayed", "sums"):
             continue
         out, c, skipped = Output(), Cursor(raw), Cursor(raw)
         serializer = known[state]
@@ -112,7 +112,7 @@ def test_snapshots_and_values_are_written_as_they_were_read(folder: Path, backen
         assert bytes(out) == raw
         assert c.left == skipped.left == 0
         written += 1
-    assert written == 30
+    assert written == 40
 
 
 def typed_map(snapshot_class: str = JAVA_MAP, **fields: str) -> Serializer:

@@ -1,5 +1,5 @@
 """Layouts of common library serializers that a job registered or set as defaults: kryo-serializers (``de.javakaffee``) for Joda-Time, Guava
-and wrapped collections.
+and wrapped collections, and those of Nussknacker for unmodifiable collections.
 
 ====================  ============================================================================================
 Joda ``DateTime``     varlong millis, string chronology (empty: ISO), string zone
@@ -9,6 +9,7 @@ Joda ``LocalDate``    varint (year * 13 + month) * 32 + day, string chronology
 ``Interval``          varlong start, varlong end, string chronology
 Guava list, set       varint n, n values; a map: an object ``HashMap``
 wrapped collections   varint kind of the wrapper, the collection inside as a value
+``SpelHack``          varint n, n values; ``SpelMapHack``: varint n, n times key and value
 ====================  ============================================================================================
 """
 
@@ -25,6 +26,7 @@ from statetool.serializers.kryo.values import Args, ValueReader, ValueWriter
 from statetool.types import Scalar, StructType, TimestampType
 
 _KAFFEE: Final = "de.javakaffee.kryoserializers."
+_NUSSKNACKER: Final = "pl.touk.nussknacker.engine.process.util."
 _MILLIS: Final = TimestampType("ms", zoned=True)
 _DAY_MS: Final = 86_400_000
 _NANOS: Final = 1_000_000
@@ -207,6 +209,21 @@ def _write_map(g: ValueWriter, obj: Obj, args: Args) -> None:
     g.object(Obj("java.util.HashMap", obj.value))
 
 
+def _read_pairs(g: ValueReader, name: str, args: Args) -> Any:
+    start = g.c.pos
+    n = g.c.varint()
+    if 2 * n > g.c.left:
+        raise g.c.fail(f"{n} entries do not fit the {g.c.left} bytes left", pos=start)
+    return [(g.value(), g.value()) for _ in range(n)]
+
+
+def _write_pairs(g: ValueWriter, obj: Obj, args: Args) -> None:
+    g.out.varint(len(obj.value))
+    for pair in obj.value:
+        for part in pair:
+            g.value(part)
+
+
 def _wrapper_kind(name: str) -> int:
     _, _, kind = name.partition("$")
     for prefix in ("Unmodifiable", "Synchronized"):
@@ -234,14 +251,19 @@ def _write_wrapped(g: ValueWriter, obj: Obj, args: Args) -> None:
 _DATUM: Final[tuple[ReadBody, WriteBody]] = avro.read_datum, avro.write_datum
 _COUNTED: Final[tuple[ReadBody, WriteBody]] = _read_counted, _write_counted
 WRAPPED: Final[tuple[ReadBody, WriteBody]] = _read_wrapped, _write_wrapped
-MAP: Final[tuple[ReadBody, WriteBody]] = _read_map, _write_map
+_MAP: Final[tuple[ReadBody, WriteBody]] = _read_map, _write_map
+_PAIRS: Final[tuple[ReadBody, WriteBody]] = _read_pairs, _write_pairs
+#: Those whose elements are pairs of key and value.
+MAPS: Final = (_MAP, _PAIRS)
 #: Readers and writers of bodies with elements, by serializer class.
 CONTAINERS: Final[dict[str, tuple[ReadBody, WriteBody]]] = {
     f"{_KAFFEE}guava.ImmutableListSerializer": _COUNTED,
     f"{_KAFFEE}guava.ImmutableSetSerializer": _COUNTED,
-    f"{_KAFFEE}guava.ImmutableMapSerializer": MAP,
+    f"{_KAFFEE}guava.ImmutableMapSerializer": _MAP,
     f"{_KAFFEE}UnmodifiableCollectionsSerializer": WRAPPED,
     f"{_KAFFEE}SynchronizedCollectionsSerializer": WRAPPED,
+    f"{_NUSSKNACKER}SpelHack": _COUNTED,
+    f"{_NUSSKNACKER}SpelMapHack": _PAIRS,
     f"{avro.UTILS}$AvroGenericDataArraySerializer": _DATUM,
     f"{avro.UTILS}$AvroGenericRecordSerializer": _DATUM,
 }

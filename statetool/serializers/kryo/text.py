@@ -251,7 +251,7 @@ def _container(name: str, tree: Any, kryo: KryoInstance) -> Any:
     items: list[Any]
     if (
         name in model.MAP_LIKE
-        or kryo.registry.container(name) is libraries.MAP
+        or kryo.registry.container(name) in libraries.MAPS
         or (declared is not None and declared.kind == "map")
     ):
         items = [tuple(_object(part, None, kryo) for part in pair) for pair in tree]

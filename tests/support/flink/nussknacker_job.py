@@ -41,8 +41,13 @@ def rewrite_and_restore(machine: FlinkMachine, work: Path) -> None:
     expected = json.loads((folder / "values.json").read_text("utf-8"))
     rescaled, changed = str(work / "rescaled"), str(work / "changed")
     statetool.rescale(str(folder), rescaled, 300, parallelism=3, uids=["keeper"])
-    bucket = {"scala.Tuple2": [{"java.lang.Long": 60000}, {"java.lang.Long": 7}]}
-    sums = {"comparator": {"scala.math.Ordering$Long$": None}, "elements": [bucket]}
+    aggregates: list[dict[str, Any]] = [
+        {"java.lang.Long": 7},
+        {"java.util.Collections$UnmodifiableRandomAccessList": ["x"]},
+        {"java.util.Collections$UnmodifiableMap": [["left", {"java.lang.Long": 5}]]},
+    ]
+    buckets = [{"scala.Tuple2": [{"java.lang.Long": i * 60000}, a]} for i, a in enumerate(aggregates)]
+    sums = {"comparator": {"scala.math.Ordering$Long$": None}, "elements": buckets}
     changes = {
         "memo.left": 5,
         "memo.right": 2.5,
@@ -52,7 +57,7 @@ def rewrite_and_restore(machine: FlinkMachine, work: Path) -> None:
     statetool.set_values(rescaled, changed, "keeper", "key-3", changes, uids=["keeper"])
     expected["key-3"]["memo"] |= {"left": 5, "right": 2.5}
     expected["key-3"]["delayed"]["180000"][0]["variables"]["input"]["name"] = "geändert"
-    expected["key-3"]["sums"] = {"60000": 7}
+    expected["key-3"]["sums"] = {"0": 7, "60000": ["x"], "120000": {"left": 5}}
     for backend in KINDS:
         request = {"backend": backend, "snapshot": changed, "parallelism": 3, "max_parallelism": 300}
         assert run_job(machine, **request)["values"] == expected, backend

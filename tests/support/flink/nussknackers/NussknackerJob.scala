@@ -1,6 +1,7 @@
 package harness
 
-import java.util.{ArrayList, Arrays, HashMap, List => JavaList, Map => JavaMap, TreeMap}
+import java.util.{ArrayList, Arrays, Collections, HashMap, List => JavaList, Map => JavaMap, TreeMap}
+import org.apache.flink.api.common.ExecutionConfig
 import org.apache.flink.api.common.functions.OpenContext
 import org.apache.flink.api.common.state.{MapState, MapStateDescriptor, ValueState, ValueStateDescriptor}
 import org.apache.flink.api.common.typeinfo.{TypeInformation, Types => FlinkTypes}
@@ -10,6 +11,8 @@ import pl.touk.nussknacker.engine.api.{Context => Variables}
 import pl.touk.nussknacker.engine.flink.api.typeinfo.option.OptionTypeInfo
 import pl.touk.nussknacker.engine.flink.typeinformation.{ConcreteCaseClassTypeInfo, FixedValueTypeInformationHelper}
 import pl.touk.nussknacker.engine.flink.util.orderedmap.FlinkRangeMap.SortedMapFlinkRangeMap
+import pl.touk.nussknacker.engine.flink.api.serialization.SerializerRegistrar
+import pl.touk.nussknacker.engine.process.util.{SpelHack, SpelMapHack}
 import pl.touk.nussknacker.engine.process.typeinformation.internal.typedobject.{
   TypedJavaMapTypeInformation,
   TypedScalaMapTypeInformation
@@ -56,8 +59,8 @@ object NussknackerJob {
   /** A sum, a list, or the aggregates of a record. */
   def aggregate(n: Long, i: Long): AnyRef = n % 3 match {
     case 0 => Long.box(n * i)
-    case 1 => new ArrayList(Arrays.asList(s"a$i", "b"))
-    case _ => memoryOf(n)
+    case 1 => Collections.unmodifiableList(Arrays.asList(s"a$i", s"b$i"))
+    case _ => Collections.unmodifiableMap[String, AnyRef](memoryOf(n))
   }
 
   /** A value without null entries in maps: a map that was written and read has all fields, and others only those that were set. */
@@ -87,7 +90,10 @@ object NussknackerJob {
       memo = getRuntimeContext.getState(new ValueStateDescriptor("memo", memory))
       val longs  = FlinkTypes.LONG.asInstanceOf[TypeInformation[Long]]
       val ranges = SortedMapFlinkRangeMap.typeInformation[Long, AnyRef](longs, FlinkTypes.GENERIC(classOf[AnyRef]))
-      sums = getRuntimeContext.getState(new ValueStateDescriptor("sums", ranges))
+      val config = new ExecutionConfig()
+      implicitly[SerializerRegistrar[SpelHack]].registerIn(config)
+      implicitly[SerializerRegistrar[SpelMapHack]].registerIn(config)
+      sums = getRuntimeContext.getState(new ValueStateDescriptor("sums", ranges.createSerializer(config)))
     }
 
     override private[harness] def write(key: String, n: Long): Unit = {
