@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import statetool
-from tests.serializers.test_messages import declared
 from tests.support.corpora.archives import unpack
-from tests.support.flink.protobuf_job import PACKED, protobuf_machine, run_job
+from tests.support.flink.protobuf_job import PACKED, declared, protobuf_machine, run_job
 from tests.support.flink.tree_job import RELEASES
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("connectors_by_maven")]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -19,37 +18,12 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import LENGTH_PREFIXES, ClassDeclaration, TypeContext, from_json, to_json
 from tests.support.corpora.archives import unpack
-from tests.support.flink.protobuf_job import PACKED
+from tests.support.flink.protobuf_job import FRAMED, PACKED, STRUCTS, declared, message
 from tests.support.flink.tree_job import RELEASES
 from tests.support.snapshots.entries import entries_of
 from tools.maven import maven_jars
 
 pytest.importorskip("google.protobuf.unknown_fields")
-STRUCTS: Final = "harness.ProtobufJob$StructSnapshot"
-FRAMED: Final = "harness.ProtobufJob$FramedSnapshot"
-
-
-def descriptor(name: str) -> bytes:
-    """Return the descriptor of a message of Protobuf's own, which needs no other files."""
-    file_set: Any = import_module("google.protobuf.descriptor_pb2").FileDescriptorSet()
-    import_module(f"google.protobuf.{name.lower()}_pb2").DESCRIPTOR.CopyToProto(file_set.file.add())
-    return bytes(file_set.SerializeToString())
-
-
-def message(name: str, serializer: str, length_prefix: str, *, in_jar: bool = False) -> ClassDeclaration:
-    return ClassDeclaration(
-        name=f"com.google.protobuf.{name}",
-        kind="protobuf",
-        descriptor=b"" if in_jar else descriptor(name),
-        message="" if in_jar else f"google.protobuf.{name}",
-        serializer=serializer,
-        length_prefix=length_prefix,
-    )
-
-
-def declared(*, in_jar: bool = False) -> tuple[ClassDeclaration, ...]:
-    messages = (("Struct", STRUCTS, "varint"), ("Timestamp", FRAMED, "int"), ("Duration", FRAMED, "int"))
-    return tuple(message(*m, in_jar=in_jar) for m in messages)
 
 
 @pytest.fixture(scope="module")

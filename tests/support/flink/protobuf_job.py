@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from statetool.types.declared import ClassDeclaration
 from tests.support.corpora.archives import HERE
 from tests.support.flink.machine import FlinkMachine
 from tests.support.flink.tree_job import RELEASES, pack_savepoints
 from tools.maven import maven_jars
 
 PACKED: Final = HERE / "corpus" / "protobufs.tar.xz"
+STRUCTS: Final = "harness.ProtobufJob$StructSnapshot"
+FRAMED: Final = "harness.ProtobufJob$FramedSnapshot"
 _JOB: Final = HERE / "support" / "flink" / "protobufs"
 
 
@@ -25,6 +29,31 @@ def protobuf_machine(release: str, work: Path) -> FlinkMachine:
 def run_job(machine: FlinkMachine, **request: Any) -> dict[str, Any]:
     """Run the job until it has seen all keys, and return its answer."""
     return machine.call("class", **{"class": "ProtobufJob"}, **request)
+
+
+def _descriptor(name: str) -> bytes:
+    """Return the descriptor of a message of Protobuf's own, which needs no other files."""
+    file_set: Any = import_module("google.protobuf.descriptor_pb2").FileDescriptorSet()
+    import_module(f"google.protobuf.{name.lower()}_pb2").DESCRIPTOR.CopyToProto(file_set.file.add())
+    return bytes(file_set.SerializeToString())
+
+
+def message(name: str, serializer: str, length_prefix: str, *, in_jar: bool = False) -> ClassDeclaration:
+    """Return the declaration of a message of Protobuf's own, with its descriptor unless that is in the jar."""
+    return ClassDeclaration(
+        name=f"com.google.protobuf.{name}",
+        kind="protobuf",
+        descriptor=b"" if in_jar else _descriptor(name),
+        message="" if in_jar else f"google.protobuf.{name}",
+        serializer=serializer,
+        length_prefix=length_prefix,
+    )
+
+
+def declared(*, in_jar: bool = False) -> tuple[ClassDeclaration, ...]:
+    """Return the declarations of the job's messages."""
+    messages = (("Struct", STRUCTS, "varint"), ("Timestamp", FRAMED, "int"), ("Duration", FRAMED, "int"))
+    return tuple(message(*m, in_jar=in_jar) for m in messages)
 
 
 if __name__ == "__main__":
