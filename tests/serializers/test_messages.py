@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,10 @@ from statetool.compatibility.verdicts import Level
 from statetool.errors import DecodeError, EncodeError, FormatError, OptionError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.migration.choices import Choices
+from statetool.migration.compiling import Compiler
 from statetool.serializers.base import Serializer
+from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import LENGTH_PREFIXES, ClassDeclaration, TypeContext, from_json, to_json
 from tests.support.corpora.archives import unpack
@@ -150,10 +155,12 @@ def test_only_the_names_of_declared_classes_are_read() -> None:
         assert c.utf() == following
 
 
-def test_the_descriptor_is_found_in_the_jar(folder: Path) -> None:
+def test_the_descriptor_is_found_in_the_jar(folder: Path, tmp_path: Path) -> None:
     (jar,) = (j for j in maven_jars("protobufs") if j.name.startswith("protobuf-java-3"))
     classes = declared(in_jar=True)
-    with_jar = statetool.load(str(folder / "2.3.0"), uids=["keeper"], declarations=classes, jars=[str(jar)])
+    file = tmp_path / "messages.json"
+    file.write_text(json.dumps([to_json(c) for c in classes]), "utf-8")
+    with_jar = statetool.load(str(folder / "2.3.0"), uids=["keeper"], declarations=str(file), jars=[str(jar)])
     assert found_values(with_jar["keeper"]) == found_values(opened(folder / "2.3.0", declared()))
     reason = opened(folder / "2.3.0", classes).states["struct"].reason
     assert "the descriptor of the Protobuf message com.google.protobuf.Struct is not known" in reason
@@ -164,6 +171,50 @@ def test_only_the_job_knows_whether_its_serializer_reads_the_messages() -> None:
     found = resolve(struct, struct_serializer(message("Struct", STRUCTS, "varint")))
     assert found.level is Level.UNKNOWN
     assert "Only the serializer class itself determines how to read Protobuf google.protobuf.Struct" in found.reason
+
+
+def raw_field(kind: int) -> Serializer:
+    """Return the serializer of a message with one field ``raw`` of a type."""
+    file_set: Any = import_module("google.protobuf.descriptor_pb2").FileDescriptorSet()
+    file = file_set.file.add(name="raw.proto", package="acme", syntax="proto3")
+    file.message_type.add(name="Raw").field.add(name="raw", number=1, type=kind, label=1)
+    descriptor = file_set.SerializeToString()
+    return struct_serializer(
+        ClassDeclaration(
+            name="com.acme.Raw",
+            kind="protobuf",
+            descriptor=descriptor,
+            message="acme.Raw",
+            serializer=STRUCTS,
+            length_prefix="int",
+        )
+    )
+
+
+def test_bytes_do_not_become_text() -> None:
+    """In JSON, both are text."""
+    types: Any = import_module("google.protobuf.descriptor_pb2").FieldDescriptorProto
+    old, new = raw_field(types.TYPE_BYTES), raw_field(types.TYPE_STRING)
+    compiler = Compiler(Choices())
+    compiler.value(old, old, "value")
+    assert not compiler.steps
+    compiler.value(old, new, "value")
+    assert [step.text for step in compiler.steps] == [
+        "bytes cannot become another type, or the reverse, in the field raw"
+    ]
+
+
+def test_the_declaration_says_nothing_about_kryo() -> None:
+    name = "com.google.protobuf.Struct"
+    of_kryo = replace(message("Struct", STRUCTS, "varint"), serializer="", length_prefix="")
+    registered = ((name, "com.twitter.chill.protobuf.ProtobufSerializer"),)
+    for declaration, registrations, is_message in (
+        (message("Struct", STRUCTS, "varint"), (), False),
+        (message("Struct", STRUCTS, "varint"), registered, True),
+        (of_kryo, (), True),
+    ):
+        kryo = KryoInstance(2, TypeContext(kryo=2, classes=(declaration,)), registrations)
+        assert (kryo.known(name), kryo.is_message(name)) == (is_message, is_message)
 
 
 def test_declarations_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
