@@ -9,7 +9,8 @@ releases 1.9.2 to 1.18.1.
 ``FixedValueTypeInformationHelper.NullSerializer``: null (the parent of a context without one), without any bytes. Its snapshot is an anonymous
 class, which the compilers of Scala 2.12 and 2.13 number in the same way.
 
-Aggregations keep a ``SortedMap`` of buckets by their start, which Kryo writes.
+Aggregations keep a ``SortedMap`` of buckets by their start, which Kryo writes. ``HyperLogLogPlusWrapper``, a sketch of distinct values, is i32
+length and bytes, as a ``Value`` and for Kryo.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any, Final
@@ -78,6 +79,8 @@ def test_all_values_are_those_of_the_job(folder: Path, backend: str) -> None:
         found[row["key"]]["delayed"][str(row["map_key"])] = [described(c) for c in row["value"]]
     for row in operator.to_arrow("memo").to_pylist():
         found[row["key"]]["memo"] = present(row["value"])
+    for row in operator.to_arrow("distinct").to_pylist():
+        found[row["key"]]["distinct"] = base64.b64encode(row["value"]).decode()
     for row in operator.to_arrow("sums").to_pylist():
         found[row["key"]]["sums"] = plain(json.loads(row["value"]))
     assert found == expected
@@ -98,7 +101,7 @@ def test_snapshots_and_values_are_written_as_they_were_read(folder: Path, backen
         )
     written = 0
     for _, state, _, raw in entries_of(opened(folder / backend).inventory):
-        if state not in ("memo", "delayed", "sums"):
+        if state not in ("memo", "delayed", "sums", "distinct"):
             continue
         out, c, skipped = Output(), Cursor(raw), Cursor(raw)
         serializer = known[state]
@@ -117,7 +120,7 @@ def test_snapshots_and_values_are_written_as_they_were_read(folder: Path, backen
             assert bytes(out) == raw
         assert c.left == skipped.left == 0
         written += 1
-    assert written == 40
+    assert written == 50
 
 
 def typed_map(snapshot_class: str = JAVA_MAP, **fields: str) -> Serializer:

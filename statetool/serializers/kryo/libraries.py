@@ -9,6 +9,7 @@ Joda ``LocalDate``    varint (year * 13 + month) * 32 + day, string chronology
 ``Interval``          varlong start, varlong end, string chronology
 Guava list, set       varint n, n values; a map: an object ``HashMap``
 wrapped collections   varint kind of the wrapper, the collection inside as a value
+``HyperLogLogPlus``   i32 length and bytes
 ``SpelHack``          varint n, n values; ``SpelMapHack``: varint n, n times key and value
 ====================  ============================================================================================
 """
@@ -19,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from statetool.errors import EncodeError
+from statetool.serializers.data_output import SKETCH
 from statetool.serializers.kryo import avro, wire
 from statetool.serializers.kryo.model import Obj
 from statetool.serializers.kryo.scalars import INT32, STRING, Body, need_string, put_string
@@ -178,6 +180,19 @@ BODIES: Final[dict[str, Body]] = {
     )
 }
 BODIES[f"{avro.UTILS}$AvroSchemaSerializer"] = avro.SCHEMA
+
+
+def _read_sketch(g: ValueReader) -> bytes:
+    return g.c.take(int(wire.read_fixed(g.c, g.gen, "i")), "a sketch")
+
+
+def _write_sketch(g: ValueWriter, value: Any) -> None:
+    wire.write_fixed(g.out, g.gen, "i", len(value))
+    g.out += value
+
+
+#: Bodies that consist of one value, by class: Nussknacker's sketch of distinct values writes itself (``KryoSerializable``).
+CLASSES: Final[dict[str, Body]] = {SKETCH: Body(Scalar("binary"), _read_sketch, _write_sketch)}
 
 
 # ---- collections --------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 package harness
 
-import java.util.{ArrayList, Arrays, Collections, HashMap, List => JavaList, Map => JavaMap, TreeMap}
+import com.clearspring.analytics.stream.cardinality.HyperLogLogPlus
+import java.util.{ArrayList, Arrays, Base64, Collections, HashMap, List => JavaList, Map => JavaMap, TreeMap}
 import org.apache.flink.api.common.ExecutionConfig
 import org.apache.flink.api.common.functions.OpenContext
 import org.apache.flink.api.common.state.{MapState, MapStateDescriptor, ValueState, ValueStateDescriptor}
@@ -12,6 +13,7 @@ import pl.touk.nussknacker.engine.flink.api.typeinfo.option.OptionTypeInfo
 import pl.touk.nussknacker.engine.flink.typeinformation.{ConcreteCaseClassTypeInfo, FixedValueTypeInformationHelper}
 import pl.touk.nussknacker.engine.flink.util.orderedmap.FlinkRangeMap.SortedMapFlinkRangeMap
 import pl.touk.nussknacker.engine.flink.api.serialization.SerializerRegistrar
+import pl.touk.nussknacker.engine.flink.util.transformer.aggregate.HyperLogLogPlusWrapper
 import pl.touk.nussknacker.engine.process.util.{SpelHack, SpelMapHack}
 import pl.touk.nussknacker.engine.process.typeinformation.internal.typedobject.{
   TypedJavaMapTypeInformation,
@@ -56,11 +58,18 @@ object NussknackerJob {
     found
   }
 
-  /** A sum, a list, or the aggregates of a record. */
-  def aggregate(n: Long, i: Long): AnyRef = n % 3 match {
+  def sketch(n: Long): HyperLogLogPlusWrapper = {
+    val values = new HyperLogLogPlus(10, 15)
+    (0L to n * 3).foreach(i => values.offer(s"value $i"))
+    new HyperLogLogPlusWrapper(values)
+  }
+
+  /** A sum, a list, the aggregates of a record, or a sketch of distinct values. */
+  def aggregate(n: Long, i: Long): AnyRef = n % 4 match {
     case 0 => Long.box(n * i)
     case 1 => Collections.unmodifiableList(Arrays.asList(s"a$i", s"b$i"))
-    case _ => Collections.unmodifiableMap[String, AnyRef](memoryOf(n))
+    case 2 => Collections.unmodifiableMap[String, AnyRef](memoryOf(n))
+    case _ => sketch(n + i)
   }
 
   /** A value without null entries in maps: a map that was written and read has all fields, and others only those that were set. */
@@ -69,7 +78,8 @@ object NussknackerJob {
       val found = new TreeMap[String, Any]()
       for ((name, item) <- map.asScala if item != null) found.put(name.toString, present(item))
       found
-    case other => other
+    case sketch: HyperLogLogPlusWrapper => Base64.getEncoder.encodeToString(sketch.wrapped.getBytes)
+    case other                          => other
   }
 
   private def plain(context: Variables): JavaMap[String, Any] = {
@@ -83,11 +93,14 @@ object NussknackerJob {
   private[harness] final class Keeper(run: String, writes: Boolean) extends KeyedNumbers.Keeper(run, writes) {
     @transient private var delayed: MapState[java.lang.Long, JavaList[Variables]]    = _
     @transient private var memo: ValueState[JavaMap[String, AnyRef]]              = _
+    @transient private var distinct: ValueState[HyperLogLogPlusWrapper]           = _
     @transient private var sums: ValueState[SortedMap[Long, AnyRef]]    = _
 
     override def open(openContext: OpenContext): Unit = {
       delayed = getRuntimeContext.getMapState(new MapStateDescriptor("delayed", FlinkTypes.LONG, new ListTypeInfo(context)))
       memo = getRuntimeContext.getState(new ValueStateDescriptor("memo", memory))
+      val sketches = TypeInformation.of(classOf[HyperLogLogPlusWrapper])
+      distinct = getRuntimeContext.getState(new ValueStateDescriptor("distinct", sketches))
       val longs  = FlinkTypes.LONG.asInstanceOf[TypeInformation[Long]]
       val ranges = SortedMapFlinkRangeMap.typeInformation[Long, AnyRef](longs, FlinkTypes.GENERIC(classOf[AnyRef]))
       val config = new ExecutionConfig()
@@ -100,6 +113,7 @@ object NussknackerJob {
       val child = contextOf(n, Some(contextOf(n + 1, None)))
       delayed.put(60000L * n, new ArrayList(Arrays.asList(child, contextOf(n, None))))
       delayed.put(1L, new ArrayList())
+      distinct.update(sketch(n))
       memo.update(memoryOf(n))
       sums.update(SortedMap((0L to n % 3).map(i => (60000L * i) -> aggregate(n, i)): _*))
     }
@@ -110,6 +124,7 @@ object NussknackerJob {
       for (entry <- delayed.entries.asScala)
         lists.put(entry.getKey.toString, entry.getValue.asScala.map(plain).asJava)
       found.put("delayed", lists)
+      found.put("distinct", present(distinct.value()))
       found.put("memo", present(memo.value()))
       val buckets = new TreeMap[String, AnyRef]()
       for ((start, sum) <- sums.value()) buckets.put(start.toString, sum)
