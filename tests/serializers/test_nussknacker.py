@@ -106,7 +106,7 @@ def test_snapshots_and_values_are_written_as_they_were_read(folder: Path, backen
         out, c, skipped = Output(), Cursor(raw), Cursor(raw)
         serializer = known[state]
         if state == "delayed":
-            # A byte before each value of a map tells whether it is null.
+            # A byte before each value of a map is 1 for null.
             assert (c.u1(), skipped.u1()) == (0, 0)
             out.u1(0)
             serializer = serializer.children()[1][1]

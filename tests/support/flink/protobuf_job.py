@@ -32,14 +32,14 @@ def run_job(machine: FlinkMachine, **request: Any) -> dict[str, Any]:
 
 
 def _descriptor(name: str) -> bytes:
-    """Return the descriptor of a message of Protobuf's own, which needs no other files."""
+    """Return the descriptor of a message that Protobuf ships and that imports no files."""
     file_set: Any = import_module("google.protobuf.descriptor_pb2").FileDescriptorSet()
     import_module(f"google.protobuf.{name.lower()}_pb2").DESCRIPTOR.CopyToProto(file_set.file.add())
     return bytes(file_set.SerializeToString())
 
 
 def message(name: str, serializer: str, length_prefix: str, *, in_jar: bool = False) -> ClassDeclaration:
-    """Return the declaration of a message of Protobuf's own, with its descriptor unless that is in the jar."""
+    """Return the declaration of a message that Protobuf ships, with its descriptor unless that is in the jar."""
     return ClassDeclaration(
         name=f"com.google.protobuf.{name}",
         kind="protobuf",

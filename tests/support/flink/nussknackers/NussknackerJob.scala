@@ -22,7 +22,7 @@ import pl.touk.nussknacker.engine.process.typeinformation.internal.typedobject.{
 import scala.collection.JavaConverters._
 import scala.collection.immutable.SortedMap
 
-/** Keeps what Nussknacker's delays, unions with memory and aggregations keep, in states of their names and types. */
+/** Keeps values of the types of Nussknacker's delays, unions with memory and aggregations. */
 object NussknackerJob {
   private val variables: TypeInformation[Map[String, Any]] = TypedScalaMapTypeInformation(
     Map[String, TypeInformation[_]](

@@ -34,7 +34,7 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 public final class ProtobufJob {
     private ProtobufJob() {}
 
-    /** What the two serializers have in common. */
+    /** Common parts of the two serializers. */
     abstract static class MessageSerializer<T extends Message> extends TypeSerializer<T> {
         @Override
         public boolean isImmutableType() {
