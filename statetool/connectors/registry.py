@@ -39,6 +39,7 @@ _BUILT_IN: Final = (
     "legacy_sources:KinesisConsumer",
     "debezium:DebeziumFunction",
     "rabbitmq:RabbitMqSource",
+    "pubsub:PubSubSource",
     "legacy_sources:FileMonitoring",
     "legacy_sources:FileReader",
     "kafka_sink:KafkaSink",

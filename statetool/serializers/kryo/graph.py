@@ -198,9 +198,7 @@ class GraphReader:
         causes = "the declaration is wrong, or they are damaged"
         if unknown := sorted({kind.binary_name for _, kind in declared.fields if not self._is_known(kind.binary_name)}):
             causes += f", or a class is final and not declared (add the jar of {', '.join(unknown[:_SHOWN_FIELDS])})"
-        error.hint = (
-            f"{declared.name} is declared with {fields or 'no fields'}, and its bytes begin with {first_bytes}: {causes}"
-        )
+        error.hint = f"{declared.name} is declared with {fields or 'no fields'}, and its bytes begin with {first_bytes}: {causes}"
 
     def _is_known(self, name: str) -> bool:
         return name in PRIMITIVES or name.startswith("java.") or self.classes.declared(name) is not None

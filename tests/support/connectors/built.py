@@ -93,7 +93,7 @@ def run_program(program: Program, clones: Path) -> list[str]:
     """Compile a program with the sources of its connector, run it, and return its lines."""
     jars = [jar for jar_set in program.jar_sets.split() for jar in maven_jars(jar_set)]
     with tempfile.TemporaryDirectory() as work:
-        _extract(program, clones / program.clone, Path(work))
+        extract_sources(clones / program.clone, program.tag, program.classes, Path(work), program.module)
         classes = compiled(program.flink, _JAVA / "written", _JAVA / program.folder, Path(work), jars=jars)
     path = os.pathsep.join(map(str, [classes, *jars, *flink_jars(program.flink)]))
     command = [java_tool("java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", path]
@@ -101,21 +101,18 @@ def run_program(program: Program, clones: Path) -> list[str]:
     return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.splitlines()
 
 
-def _extract(program: Program, clone: Path, folder: Path) -> None:
+def extract_sources(clone: Path, tag: str, classes: str, folder: Path, module: str = "") -> None:
+    """Write the sources of classes, of a tag of a clone, to a folder. ``module`` is their folder, if others have classes of the same names."""
+
     def git(*arguments: str) -> str:
         return subprocess.run(["git", "-C", clone, *arguments], capture_output=True, text=True, check=True).stdout
 
-    wanted = set(program.classes.split())
-    for name in git("ls-tree", "-r", "--name-only", program.tag).splitlines():
+    wanted = set(classes.split())
+    for name in git("ls-tree", "-r", "--name-only", tag).splitlines():
         path = PurePosixPath(name)
-        if (
-            path.is_relative_to(program.module)
-            and "main" in path.parts
-            and path.suffix == ".java"
-            and path.stem in wanted
-        ):
+        if path.is_relative_to(module) and "main" in path.parts and path.suffix == ".java" and path.stem in wanted:
             # Both modules of ClickHouse have the same serializer: the last one is taken.
-            (folder / path.name).write_text(git("show", f"{program.tag}:{name}"), "utf-8")
+            (folder / path.name).write_text(git("show", f"{tag}:{name}"), "utf-8")
 
 
 def main() -> None:
