@@ -195,7 +195,6 @@ def test_the_table_of_connectors_names_versions_without_bytes(tmp_path: Path) ->
         "mysql-cdc-source": "enumerators 4",
         "incremental-cdc-source": "enumerators 7",
         "pulsar-source": "enumerators 1",
-        "dynamic-kafka-source": "splits 2, enumerators 3",
         "file-sink": "writers 1, 2, committables 1",
         "delta-sink": "writers 1",
     }

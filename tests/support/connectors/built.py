@@ -2,7 +2,7 @@
 
 ``python -m tests.support.connectors.built FOLDER`` takes the sources from clones below the folder (``FOLDER/clickhouse``), compiles them with
 the programs below ``java``, runs these, and packs what they print. Clones: ``clickhouse`` (ClickHouse/flink-connector-clickhouse), ``delta``
-(delta-io/delta), and of Apache ``elasticsearch`` (flink-connector-elasticsearch), ``aws`` (flink-connector-aws), ``rocketmq`` (rocketmq-flink).
+(delta-io/delta), and of Apache ``elasticsearch`` (flink-connector-elasticsearch), ``aws`` (flink-connector-aws), ``kafka`` (flink-connector-kafka), ``rocketmq`` (rocketmq-flink).
 """
 
 from __future__ import annotations
@@ -84,6 +84,12 @@ PROGRAMS: Final = (
             " UtilAll SendCommittable SendCommittableSerializer", "rocketmq",
         )
         for release, commit in (("1.15.0 of 2023", "1576ae2"), ("1.15.0 of 2025", "fce246b"))
+    ),
+    Program(
+        "retainedkafkas", "RetainedKafka", "5.1-SNAPSHOT", "kafka", "70fb6311",
+        # They replace the classes of the jar.
+        "DynamicKafkaSourceSplit DynamicKafkaSourceSplitSerializer DynamicKafkaSourceEnumState DynamicKafkaSourceEnumStateSerializer",
+        "kafka-5.0.0",
     ),
     Program("kerneldeltas", "KernelDelta", "4.4.0", "delta", "v4.4.0", "DeltaCommittable WriterResultContext", "delta trees"),
 )  # fmt: skip
