@@ -2,7 +2,8 @@
 
 ``python -m tests.support.connectors.built FOLDER`` takes the sources from clones below the folder (``FOLDER/clickhouse``), compiles them with
 the programs below ``java``, runs these, and packs what they print. Clones: ``clickhouse`` (ClickHouse/flink-connector-clickhouse), ``delta``
-(delta-io/delta), and of Apache ``elasticsearch`` (flink-connector-elasticsearch), ``aws`` (flink-connector-aws), ``kafka`` (flink-connector-kafka), ``rocketmq`` (rocketmq-flink).
+(delta-io/delta), and of Apache ``elasticsearch`` (flink-connector-elasticsearch), ``aws`` (flink-connector-aws), ``kafka``
+(flink-connector-kafka), ``paimon`` (paimon) and ``rocketmq`` (rocketmq-flink).
 """
 
 from __future__ import annotations
@@ -90,6 +91,17 @@ PROGRAMS: Final = (
         # They replace the classes of the jar.
         "DynamicKafkaSourceSplit DynamicKafkaSourceSplitSerializer DynamicKafkaSourceEnumState DynamicKafkaSourceEnumStateSerializer",
         "kafka-5.0.0",
+    ),
+    *(
+        Program(
+            "paimoncommits", "PaimonCommits", release, "paimon", tag,
+            # They replace the classes of the jar.
+            "CommitMessageSerializer CommitMessageLegacyV2Serializer IndexFileMeta IndexFileMetaSerializer IndexFileMetaV3Deserializer IndexFileMetaV4Deserializer GlobalIndexMeta DataFileMeta"
+            " DataFileMetaSerializer PojoDataFileMeta DataFileMetaFirstRowIdLegacySerializer DataFileMeta12LegacySerializer Range"
+            " DataFileMetaWriteColsLegacySerializer DataFileMeta08Serializer DataFileMeta09Serializer DataFileMeta10LegacySerializer",
+            "paimon-1.4.2",
+        )
+        for release, tag in (("1.4.2", "release-1.4.2"), ("2.0.0", "release-2.0.0"), ("2.1-SNAPSHOT", "7a4643b907"))
     ),
     Program("kerneldeltas", "KernelDelta", "4.4.0", "delta", "v4.4.0", "DeltaCommittable WriterResultContext", "delta trees"),
 )  # fmt: skip
