@@ -96,9 +96,10 @@ PROGRAMS: Final = (
         Program(
             "paimoncommits", "PaimonCommits", release, "paimon", tag,
             # They replace the classes of the jar.
-            "CommitMessageSerializer CommitMessageLegacyV2Serializer IndexFileMeta IndexFileMetaSerializer IndexFileMetaV3Deserializer IndexFileMetaV4Deserializer GlobalIndexMeta DataFileMeta"
-            " DataFileMetaSerializer PojoDataFileMeta DataFileMetaFirstRowIdLegacySerializer DataFileMeta12LegacySerializer Range"
-            " DataFileMetaWriteColsLegacySerializer DataFileMeta08Serializer DataFileMeta09Serializer DataFileMeta10LegacySerializer",
+            "CommitMessageSerializer CommitMessageLegacyV2Serializer DataFileMeta DataFileMetaSerializer PojoDataFileMeta"
+            " DataFileMetaFirstRowIdLegacySerializer DataFileMetaWriteColsLegacySerializer DataFileMeta08Serializer"
+            " DataFileMeta09Serializer DataFileMeta10LegacySerializer DataFileMeta12LegacySerializer IndexFileMeta"
+            " IndexFileMetaSerializer IndexFileMetaV3Deserializer IndexFileMetaV4Deserializer GlobalIndexMeta Range",
             "paimon-1.4.2",
         )
         for release, tag in (("1.4.2", "release-1.4.2"), ("2.0.0", "release-2.0.0"), ("2.1-SNAPSHOT", "7a4643b907"))
