@@ -46,7 +46,7 @@ PARTS: Final = {
 COORDINATOR_VERSIONS: Final = frozenset({0, 1, 2})
 #: Archives of savepoints of jobs with sources and sinks.
 CONNECTOR_ARCHIVES: Final = tuple(
-    HERE / "corpus" / f"{name}.tar.xz" for name in ("connectors", "lakes", "libraries", "sources")
+    HERE / "corpus" / f"{name}.tar.xz" for name in ("connectors", "lakes", "libraries", "sources", "built-jobs")
 )
 #: Columns by their names in Spark.
 COLUMN_TYPES: Final = {
@@ -77,6 +77,10 @@ LIBRARIES: Final = {
     "org.apache.flink.statefun.flink.common.protobuf": "Stateful Functions",
     "org.apache.flink.statefun.flink.core.message": "Stateful Functions",
     "org.apache.flink.statefun.flink.core.types.remote": "Stateful Functions",
+    "pl.touk.nussknacker.engine.flink.api.typeinfo.caseclass": "Nussknacker",
+    "pl.touk.nussknacker.engine.flink.api.typeinfo.option": "Nussknacker",
+    "pl.touk.nussknacker.engine.flink.typeinformation": "Nussknacker",
+    "pl.touk.nussknacker.engine.process.typeinformation.internal.typedobject": "Nussknacker",
 }
 _BACKENDS: Final = {"hashmap": "heap", "rocksdb": "RocksDB", "forst": "ForSt"}
 _KINDS: Final = {"canonical": "canonical savepoint", "native": "native savepoint", "checkpoint": "checkpoint"}
