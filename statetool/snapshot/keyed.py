@@ -168,7 +168,7 @@ class KeyedInventory:
             )
         return self.key
 
-    @property
+    @cached_property
     def key_found(self) -> bool:
         """Whether the key type was inferred from key groups, because the snapshot does not store it."""
         return any(s.key_found for s in self.managed)
