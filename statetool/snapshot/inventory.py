@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from statetool.errors import FormatError, OptionError, UnknownNameError
 from statetool.formats.metadata import SnapshotMetadata, write_metadata
-from statetool.formats.metadata.handles import StreamHandle
+from statetool.formats.metadata.handles import StreamHandle, file_streams
+from statetool.formats.metadata.model import handles_of
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
 from statetool.io import files, small_files
@@ -139,6 +140,10 @@ class Inventory:
     def resolve(self, handle: StreamHandle) -> Stream | None:
         """Return the location of a stream handle's bytes, ``None`` for a null or empty handle."""
         return self._locator.resolve(handle)
+
+    def list_folders(self) -> None:
+        """List the directories of all files in an object store at the same time, before sizes of files are needed one after another."""
+        self._locator.list_folders(stream for handle in handles_of(self.metadata) for stream, _ in file_streams(handle))
 
     def with_uids(self, uids: Iterable[str]) -> Inventory:
         """Return the inventory with uids for operators that the snapshot knows only by id."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
+from statetool.errors import SnapshotNotFoundError
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
 from statetool.io import files
 from statetool.io.deletion import noticing_deletion
-from statetool.snapshot.locate import find_metadata
+from statetool.snapshot.locate import METADATA_NAME, find_metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +64,22 @@ def open_parsed(path: str) -> ParsedMetadata:
     FormatError, UnsupportedError
         The metadata is damaged, or of an unknown version.
     """
+    if waiting := _HANDED_OVER.get():
+        metadata_file = files.canonical(find_metadata(path))
+        parsed = waiting.pop(files.parent(metadata_file), None)
+        if parsed is not None and parsed.file == metadata_file:
+            return parsed
+    metadata_file, raw = _read(path)
+    return ParsedMetadata(file=metadata_file, metadata=parse_metadata(raw, file=metadata_file))
+
+
+def _read(path: str) -> tuple[str, bytes]:
+    """Return the metadata file for a path, and its bytes. In an object store it is not looked for first, which would be a request more."""
+    if not files.is_local(path):
+        likely = path if path.endswith(f"/{METADATA_NAME}") else files.join(path, METADATA_NAME)
+        with suppress(SnapshotNotFoundError):
+            return files.canonical(likely), files.read_whole(likely)
     # Tasks, and Spark's planning processes, may have another working directory.
     metadata_file = files.canonical(find_metadata(path))
-    parsed = (_HANDED_OVER.get() or {}).pop(files.parent(metadata_file), None)
-    if parsed is not None and parsed.file == metadata_file:
-        return parsed
     with noticing_deletion(metadata_file):
-        raw = files.read_whole(metadata_file)
-    return ParsedMetadata(file=metadata_file, metadata=parse_metadata(raw, file=metadata_file))
+        return metadata_file, files.read_whole(metadata_file)
