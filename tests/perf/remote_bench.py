@@ -105,7 +105,7 @@ def verify(path: str, rebase: dict[str, str]) -> object:
     return statetool.verify(path, deep=True, rebase=rebase)
 
 
-WORKS: Final = {work.__name__: work for work in (read, one_key, stats, verify)}
+WORKS: Final = {"`read`": read, "one key": one_key, "`stats`": stats, "`verify`": verify}
 
 
 def upload(world: World, path: str) -> tuple[str, dict[str, str]]:
@@ -148,7 +148,7 @@ def main() -> None:
                 without, _ = measure(world, partial(run, path, rebase), 0)
                 seconds, cpu = measure(world, partial(run, path, rebase), LATENCY)
                 counts = (len(world.requests), world.chain(), world.in_flight())
-                lines.append(f"| {name} | `{work}` | {' | '.join(map(str, counts))} | {cpu:.2f} |")
+                lines.append(f"| {name} | {work} | {' | '.join(map(str, counts))} | {cpu:.2f} |")
                 mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
                 print(f"{lines[-1]} {without:.2f} s without latency, {seconds:.2f} s with it, {mb} MB", flush=True)
     if given.write:
