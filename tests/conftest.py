@@ -139,6 +139,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"{left[option]:,} tests {said[option]}")
 
 
+@pytest.fixture(autouse=True)
+def nothing_stays_frozen() -> Iterator[None]:
+    """Undo what tasks do to the garbage collector of their worker (``begin_task``): some tests run tasks in their own process."""
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Savepoints of PyFlink jobs (``tests/flink/pyflink/job``), one folder per case."""

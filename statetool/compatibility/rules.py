@@ -14,6 +14,7 @@ from typing import Final
 
 from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
+from statetool.compatibility.beam_rules import resolve_coders
 from statetool.compatibility.flinkx_rules import ACCEPTING, accept_parts, resolve_arity, same_case_class
 from statetool.compatibility.kryo_rules import resolve_kryo
 from statetool.compatibility.verdicts import (
@@ -31,6 +32,7 @@ from statetool.errors import UnknownSerializerError
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.beam.serializer import BeamSerializer
 from statetool.serializers.composite import CompositeSerializer
 from statetool.serializers.enums import EnumSerializer
 from statetool.serializers.flinkx.case_class import FlinkxCaseClassSerializer
@@ -85,6 +87,8 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
                 else Resolution.because(Level.AFTER_MIGRATION, "Rows get a row kind.")
             )
             return combine([_parts(old, new), kind])
+        case BeamSerializer(), BeamSerializer() if old.snapshot_class == new.snapshot_class:
+            return resolve_coders(old, new) if old.type_name == new.type_name else _another_type(old, new)
         case FlinkxCaseClassSerializer(), FlinkxCaseClassSerializer() if same_case_class(old, new):
             return _parts(old, new)
         case FlinkxCaseClassSerializer(), FlinkxCaseClassSerializer():

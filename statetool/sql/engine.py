@@ -57,9 +57,12 @@ def connect(memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> Any
     if threads is not None:
         config["threads"] = threads
     try:
-        return duckdb.connect(":memory:", config=config)
+        connection = duckdb.connect(":memory:", config=config)
     except duckdb.Error as error:
         raise OptionError(f"memory limit {memory_limit!r}: {_message(error)}", hint="pass a size such as 2GB") from None
+    # Wherever Python looks interactive, DuckDB prints it among the rows of a query that takes two seconds.
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 class Engine:

@@ -35,12 +35,12 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def old_jar(snapshots: Path) -> str:
-    return str(snapshots / "classes" / "old")
+    return str(pairs.jar_of(snapshots, "old"))
 
 
 @pytest.fixture(scope="module")
 def new_jar(snapshots: Path) -> str:
-    return str(snapshots / "classes" / "new")
+    return str(pairs.jar_of(snapshots, "new"))
 
 
 def old_savepoint(snapshots: Path, release: str = "1.20") -> st.Savepoint:

@@ -19,6 +19,7 @@ from statetool.columns.python_values import as_python, number_of
 from statetool.columns.storable import storable_schema, store_empty_structs
 from statetool.demo import SAVEPOINT
 from statetool.errors import StatetoolError, UnknownNameError
+from statetool.sql.engine import connect
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan, scan_table
 
@@ -232,3 +233,7 @@ def test_given_keys_are_not_replaced(scanned_keys: list[Any]) -> None:
     rows = operator.to_duckdb(keys=["timer-3"]).filter("key IN ('timer-3', 'timer-4')").fetchall()
     assert len(rows) == 1
     assert scanned_keys == [("timer-3",)]
+
+
+def test_duckdb_prints_no_progress_bar_among_the_rows() -> None:
+    assert connect().sql("SELECT current_setting('enable_progress_bar')").fetchall() == [(False,)]

@@ -19,7 +19,7 @@ Follows ``org.apache.beam.sdk``, 2.31 to 2.68.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, Final
 
 from statetool.errors import EncodeError
@@ -271,9 +271,9 @@ def producer_record(value: Coder) -> Coder:
     return struct(f"ProducerRecord<{value.name}>", parts)
 
 
-def row(fields: Sequence[tuple[str, Coder]]) -> Coder:
+def row(fields: Sequence[tuple[str, Coder]], nullable_fields: Set[str]) -> Coder:
     """Return the coder of rows with a schema; fields added to the schema later are null in older rows."""
-    name = f"Row<{', '.join(n for n, _ in fields)}>"
+    name = f"Row<{', '.join(f'{step} {part.name}' for step, part in fields)}>"
     if any(part.framed for _, part in fields):
         return opaque(name)
 
@@ -289,5 +289,18 @@ def row(fields: Sequence[tuple[str, Coder]]) -> Coder:
                 values.append(None if i >= n or nulls >> i & 1 else part.decode(c))
         return tuple(values)
 
+    def encode(out: Output, value: Any) -> None:
+        if not isinstance(value, (tuple, list)) or len(value) != len(fields):
+            raise EncodeError(f"{value!r} is not a value of {name}")
+        out.varint(len(fields))
+        nulls = sum(1 << i for i, item in enumerate(value) if item is None)
+        write_bytes(out, nulls.to_bytes((nulls.bit_length() + 7) // 8, "little"))
+        for (step, part), item in zip(fields, value, strict=True):
+            with inside(step):
+                if item is not None:
+                    part.encode(out, item)
+                elif step not in nullable_fields:
+                    raise EncodeError("null in a field that the schema does not allow to be null")
+
     logical = StructType(tuple(Field(n, part.logical) for n, part in fields))
-    return Coder(name=name, logical=logical, decode=decode, least=2)
+    return Coder(name=name, logical=logical, decode=decode, encode=encode, least=2)

@@ -83,7 +83,8 @@ def read_bytes(c: Cursor) -> bytes:
 
 def write_bytes(out: Output, value: Any) -> None:
     if not isinstance(value, (bytes, bytearray)):
-        raise EncodeError(f"{value!r} is not bytes")
+        hint = 'a key of a command is JSON: {"bytes": "056b65792d33"}'
+        raise EncodeError(f"{value!r} is not bytes", hint=hint if isinstance(value, str) else "")
     out.varint(len(value))
     out += value
 

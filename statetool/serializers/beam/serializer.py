@@ -1,6 +1,6 @@
 """``CoderTypeSerializer`` of Beam's Flink runner: a value in the nested encoding of a Beam coder.
 
-Snapshots: up to the runner of Flink 1.19, ``CoderTypeSerializer$LegacySnapshot`` has no content, and Flink writes the Java stream of the
+Snapshots: up to the runner of Flink 1.16, ``CoderTypeSerializer$LegacySnapshot`` has no content, and Flink writes the Java stream of the
 serializer before it. Since then, ``UnversionedTypeSerializerSnapshot``, version 1, is an i32 size and that stream, compressed by
 ``SnappyOutputStream`` (82 ``SNAPPY`` 00, i32 version, i32 compatible version, then i32 size and a Snappy block, until the end). The
 serializer has the coder in its field ``coder``. Follows ``org.apache.beam.runners.flink.translation.types``, Beam 2.31 to 2.68.
@@ -28,10 +28,11 @@ _MOST_BYTES: Final = 64 << 20
 
 
 class BeamSerializer(Serializer):
-    """A value of a Beam coder."""
+    """A value of a Beam coder; ``tree`` is the coder as a Java object."""
 
-    def __init__(self, name: str, version: int, coder: Coder, payload: bytes) -> None:
+    def __init__(self, name: str, version: int, tree: Any, coder: Coder, payload: bytes) -> None:
         super().__init__(name, version)
+        self.tree = tree
         self.coder = coder
         self._payload = payload
 
@@ -76,21 +77,21 @@ class BeamSerializer(Serializer):
         out += self._payload
 
 
-def _read_coder(c: Cursor) -> Coder:
-    """Read the Java stream of a ``CoderTypeSerializer``."""
+def _read_coder(c: Cursor) -> tuple[Any, Coder]:
+    """Read the Java stream of a ``CoderTypeSerializer``, and return its coder as an object and as a coder."""
     start = c.pos
     tree = read_java_stream(c)
     c.expect_end("the serializer of Beam")
     if not isinstance(tree, JavaObject) or "coder" not in tree.fields:
         raise c.fail("a serializer of Beam without a coder", pos=start)
     try:
-        return coder_of(tree.fields["coder"])
+        return tree.fields["coder"], coder_of(tree.fields["coder"])
     except (RecursionError, UnsupportedError) as error:
         raise c.fail(f"the coder of a serializer of Beam: {error}", pos=start) from error
 
 
 def _read_stream(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
-    return BeamSerializer(name, version, _read_coder(c), b"")
+    return BeamSerializer(name, version, *_read_coder(c), b"")
 
 
 def _refuse_alone(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
@@ -101,7 +102,7 @@ def _read_unversioned(reader: SnapshotReader, c: Cursor, name: str, version: int
     start = c.pos
     raw = _decompress(c.slice(c.i4(), "a serializer of Beam"))
     payload = bytes(c.data[start : c.pos])
-    return BeamSerializer(name, version, _read_coder(Cursor(raw)), payload)
+    return BeamSerializer(name, version, *_read_coder(Cursor(raw)), payload)
 
 
 def _decompress(c: Cursor) -> bytes:

@@ -131,17 +131,20 @@ class _Builder:
     def row(self, schema: Any) -> Coder:
         if not isinstance(schema, JavaObject) or schema.fields.get("encodingPositionsOverridden"):
             raise UnsupportedError("the positions of its fields are not those of its schema")
-        fields = []
+        fields, nullable_fields = [], set()
         for field in java_list(schema.fields.get("fields")):
             name = field.fields.get("name") if isinstance(field, JavaObject) else None
             if not isinstance(name, str):
                 raise UnsupportedError("a field without a name")
             # Nulls of fields are stored in the bit set of the row.
-            fields.append((str(name), self.of_field(field.fields.get("type"), top=True)))
+            kind = field.fields.get("type")
+            fields.append((str(name), self.of_field(kind, top=True)))
+            if kind.fields.get("nullable"):
+                nullable_fields.add(str(name))
         names = [n for n, _ in fields]
         if not fields or len(set(names)) < len(names):
             raise UnsupportedError("its schema has no fields, or some twice")
-        return bc.row(fields)
+        return bc.row(fields, nullable_fields)
 
     def of_field(self, kind: Any, *, top: bool = False) -> Coder:
         """Return the coder of a type of a schema."""

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import statetool as st
 from statetool.compatibility.verdicts import Verdict
+from tests.support.compile import files_of, make_jar
 from tests.support.corpora.archives import unpack
 from tests.support.flink import judge
 from tests.support.flink.machine import JAVA, FlinkMachine, FlinkRefusedError
@@ -362,8 +363,14 @@ def verdicts(
 
 def jars_of(suite: Suite, snapshots: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Return the classes of the old job and of the new one. Those of old jobs that did not run exist nowhere."""
-    old, new = (snapshots / "classes" / side for side in ("old", "new"))
+    old, new = (jar_of(snapshots, side) for side in ("old", "new"))
     return ((old,) if suite.by_flink else ()), (new,)
+
+
+def jar_of(snapshots: Path, side: str) -> Path:
+    """Return the classes of a side as a jar, whose index statetool keeps: each command would read a folder again."""
+    jar = snapshots.with_name(f"{snapshots.name}-{side}.jar")
+    return jar if jar.exists() else make_jar(jar, files_of(snapshots / "classes" / side))
 
 
 def _keep_classes(snapshots: Path, work: Path, *, generated: bool) -> None:

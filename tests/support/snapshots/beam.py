@@ -64,12 +64,13 @@ def field_type(kind: str, *, nullable: bool = False, **parts: Any) -> JavaObject
     return obj(name, nullable=nullable, typeName=constant, **all_parts)
 
 
-def schema(**fields: JavaObject) -> JavaObject:
-    """Return a Beam schema."""
+def schema(*, uuid: str = "", **fields: JavaObject) -> JavaObject:
+    """Return a Beam schema; the runner gives it a random ``uuid``."""
     described = [
         obj("org.apache.beam.sdk.schemas.AutoValue_Schema_Field", name=JavaText(n), type=t) for n, t in fields.items()
     ]
-    return obj("org.apache.beam.sdk.schemas.Schema", fields=java_list(*described), encodingPositionsOverridden=False)
+    name = "org.apache.beam.sdk.schemas.Schema"
+    return obj(name, fields=java_list(*described), encodingPositionsOverridden=False, uuid=JavaText(uuid))
 
 
 def avro(text: str) -> JavaObject:
@@ -119,7 +120,7 @@ def adapted(name: str, java: bytes, payload: bytes = b"") -> bytes:
 
 
 def legacy(of: JavaObject) -> bytes:
-    """Return the snapshot of the runner for Flink up to 1.19."""
+    """Return the snapshot of the runner for Flink up to 1.16."""
     return adapted(f"{TYPES}CoderTypeSerializer$LegacySnapshot", stream(of))
 
 

@@ -90,19 +90,21 @@ final class Cluster implements AutoCloseable {
 
     /** Submit a job, from a snapshot unless that is null, in the claim mode of its configuration. */
     JobID submit(StreamExecutionEnvironment env, String snapshot, boolean allowNonRestored) throws Exception {
-        Configuration restore = new Configuration();
+        Map<String, String> given = ((Configuration) env.getConfiguration()).toMap();
+        return submit(env.getStreamGraph().getJobGraph(), given, snapshot, allowNonRestored);
+    }
+
+    /** Submit a job of another API. */
+    JobID submit(JobGraph graph, Map<String, String> given, String snapshot, boolean allowNonRestored) throws Exception {
         if (snapshot != null) {
+            Configuration restore = new Configuration();
             SavepointRestoreSettings.toConfiguration(
                     SavepointRestoreSettings.forPath(snapshot, allowNonRestored), restore);
-        }
-        Map<String, String> given = ((Configuration) env.getConfiguration()).toMap();
-        for (String key : new String[] {"execution.savepoint-restore-mode", "execution.state-recovery.claim-mode"}) {
-            if (given.containsKey(key)) {
-                restore.setString(key, given.get(key));
+            for (String key : new String[] {"execution.savepoint-restore-mode", "execution.state-recovery.claim-mode"}) {
+                if (given.containsKey(key)) {
+                    restore.setString(key, given.get(key));
+                }
             }
-        }
-        JobGraph graph = env.getStreamGraph().getJobGraph();
-        if (snapshot != null) {
             graph.setSavepointRestoreSettings(SavepointRestoreSettings.fromConfiguration(restore));
         }
         mini.submitJob(graph).get();
