@@ -349,11 +349,12 @@ def list_dirs(uris: Iterable[str]) -> dict[str, frozenset[str]]:
             found[uri] = frozenset(join(uri, _name_of(entry)) for entry in fs.result_of(response))
 
     for uri in uris:
-        fs, path = file_system(uri)
-        fs.invalidate_cache(path)
-        response = fs.begin("_ls", path, detail=True)
-        if response is not None:
-            begun.append((uri, fs, response))
+        with contextlib.suppress(StatetoolError):
+            fs, path = file_system(uri)
+            fs.invalidate_cache(path)
+            response = fs.begin("_ls", path, detail=True)
+            if response is not None:
+                begun.append((uri, fs, response))
         if len(begun) >= IN_FLIGHT:
             wait()
     while begun:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
-from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
+from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError, UnsupportedError
 from statetool.formats.metadata.handles import (
     ByteStreamHandle,
     EmptySegmentHandle,
@@ -163,13 +163,17 @@ class Locator:
         raise UnsupportedError(f"a stream handle of kind {type(handle).__name__} inside another one")
 
     def expect(self, handles: Iterable[StreamHandle]) -> None:
-        """Look for files in object stores at the same time, if no file was moved; :meth:`resolve` looks for one after another."""
+        """Look for files in object stores at the same time, if no file was moved; :meth:`resolve` looks for one after another.
+
+        Errors are those of :meth:`resolve`.
+        """
         if self._moved or not isinstance(self.exists, Existence):
             return
         searched = (h for h in handles if isinstance(h, FileHandle | SegmentHandle))
         few = list(islice(searched, _FEW + 1))
         if len(few) <= _FEW:
-            self.exists.expect({self._likely(h): h.size_bytes for h in few if isinstance(h, FileHandle)})
+            with contextlib.suppress(StatetoolError):
+                self.exists.expect({self._likely(h): h.size_bytes for h in few if isinstance(h, FileHandle)})
         elif not all(files.is_local(self._likely(h)) for h in few):
             self.exists.list_folders(map(self._likely, chain(few, searched)))
 

@@ -191,3 +191,13 @@ def test_a_checkpoint_that_is_deleted(world: World, native: Path) -> None:
     world.folders.clear()
     with pytest.raises(CheckpointDeletedError):
         operator.to_arrow()
+
+
+def test_a_store_without_a_package(world: World, incremental: Path) -> None:
+    """The error is a problem that verification lists, as for other missing files."""
+    add_file(world, "bucket/checkpoints/chk-1/_metadata", (incremental / "chk-1" / "_metadata").read_bytes())
+    shutil.rmtree(incremental)
+    path, rebase = "sim://bucket/checkpoints/chk-1", {str(incremental): "gone://bucket/checkpoints"}
+    assert any("gone://" in str(problem) for problem in statetool.verify(path, rebase=rebase).problems)
+    with pytest.raises(SnapshotNotFoundError, match="gone://"):
+        statetool.load(path, uids=["op"], rebase=rebase)["op"].to_arrow()
