@@ -19,6 +19,8 @@ from xml.sax.saxutils import escape
 from tools.flink_jars import FlinkUnavailableError, cache_folder, locked
 
 PINS: Final = Path(__file__).with_name("maven.tsv")
+#: Maven would look up the dependencies of a jar, which may not be available, before it leaves them out.
+_ALONE: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 _PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
@@ -79,7 +81,7 @@ def copy_jars(wanted: list[Pin], folder: Path) -> None:
     project = folder / "pom.xml"
     dependencies = "".join(
         f"<dependency><groupId>{escape(p.group)}</groupId><artifactId>{escape(p.artifact)}</artifactId>"
-        f"<version>{escape(p.version)}</version></dependency>"
+        f"<version>{escape(p.version)}</version>{_ALONE}</dependency>"
         for p in wanted
     )
     project.write_text(

@@ -46,7 +46,7 @@ PARTS: Final = {
 COORDINATOR_VERSIONS: Final = frozenset({0, 1, 2})
 #: Archives of savepoints of jobs with sources and sinks.
 CONNECTOR_ARCHIVES: Final = tuple(
-    HERE / "corpus" / f"{name}.tar.xz" for name in ("connectors", "lakes", "libraries", "sources")
+    HERE / "corpus" / f"{name}.tar.xz" for name in ("connectors", "lakes", "libraries", "sources", "built-jobs")
 )
 #: Columns by their names in Spark.
 COLUMN_TYPES: Final = {

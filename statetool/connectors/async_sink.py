@@ -7,16 +7,15 @@ writer sends the requests first. Requests:
   count characters, so Flink cannot restore a partition key outside of ASCII.
 * Firehose: size bytes of data.
 * DynamoDB (size 0): u1 kind (0 put, 1 delete), i4 count, each utf name, value: u1 type and its content.
-* Elasticsearch 8: size bytes by Kryo.
+* Elasticsearch 8: size bytes by Kryo (2 in Flink 1.x, 5 in Flink 2). They name the class of the operation first.
 * HTTP (``com.getindata``): utf method, size bytes of body.
 * ClickHouse: i4 1, i4 length (-1: none) and bytes, whose length is the size; in version 2, instead i4 2, i4 count, each utf column, value: u1
   type and its content.
 
 Requests of Kinesis Streams and SQS have the same layout. If all keys are UUIDs, the state does not tell which of the two it is.
 
-Follows flink-connector-aws 3.0 to 6.0, flink-connector-elasticsearch 3.1 and 4.0 (from its source code, without bytes),
-flink-http-connector 0.9 to 0.25, and flink-connector-clickhouse 0.1 and 0.2 (from their source code, as confirmed by bytes of serializers that
-were compiled from it).
+Follows flink-connector-aws 3.0 to 6.0, flink-http-connector 0.9 to 0.25, and from their sources, as confirmed by bytes of serializers that were
+compiled from these, flink-connector-elasticsearch 3.1 and 4.0 and flink-connector-clickhouse 0.1 and 0.2.
 """
 
 from __future__ import annotations

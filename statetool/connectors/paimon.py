@@ -5,7 +5,7 @@ Writers and committer store the union list state ``commit_user_state`` (a string
 ``streaming_committer_raw_states``: byte arrays, each a versioned ``ManifestCommittable``, and with ``sink.savepoint.auto-tag``
 ``streaming_committer_for_tags_states``: the identifiers whose snapshots get a tag.
 
-``ManifestCommittable``, versions 2 to 6: i8 identifier, the checkpoint id (``Long.MAX_VALUE`` at the end of the input), boolean has no
+``ManifestCommittable``, versions 2 to 5: i8 identifier, the checkpoint id (``Long.MAX_VALUE`` at the end of the input), boolean has no
 watermark [i8]; to version 4: i4 count of log offsets, each i4, i8; from version 4: i4 count of properties, each utf, utf; i4 version of
 messages, i4 count, messages. A message (``CommitMessageSerializer``): i4 length and partition, i4 bucket; from version 7: boolean has a total
 number of buckets [i4]; three lists of files (new, deleted, changelog); from version 10: new and deleted index files; three lists of files
@@ -13,6 +13,9 @@ number of buckets [i4]; three lists of files (new, deleted, changelog); from ver
 i4 length and a ``BinaryRow``. Its columns change with the version, except the first: name, size and row count of a file; type, name and size
 of an index file. Messages of other versions than 3 to 13 stay bytes beside the identifier:
 releases 0.7 and 0.8 write different messages of version 2.
+
+Jobs with releases 0.8 to 1.3 confirm versions 2 to 4, with messages 2, 3, 6, 7 and 10. Bytes of serializers that were compiled from their sources
+confirm version 5, with messages 11 (release 1.4), 12 (2.0) and 13 (after 2.0). No release writes messages 4, 5, 8 and 9.
 
 After a restore, the committer commits those of its state whose identifiers are higher than that of the user's newest snapshot, and drops the
 others. It does not compare later commits with the table (``RestoreCommittableStateManager``, ``CommitterOperator``).
@@ -34,7 +37,7 @@ _USER: Final = "commit_user_state"
 _WRITE_STATE: Final = "paimon_store_sink_write_state"
 _COMMITTABLES: Final = "streaming_committer_raw_states"
 _TAGS: Final = "streaming_committer_for_tags_states"
-_VERSIONS: Final = (2, 3, 4, 5, 6)
+_VERSIONS: Final = (2, 3, 4, 5)
 _MESSAGE_VERSIONS: Final = range(3, 14)
 _END_OF_INPUT: Final = (1 << 63) - 1
 #: A row begins with its kind and the null bits of up to 56 columns, then has 8 bytes per column.

@@ -38,11 +38,8 @@ class UnacknowledgedMessages:
     messages: int
 
 
-class RabbitMqSource(StateSource):
-    """RabbitMQ's source."""
-
-    name: ClassVar[str] = "rabbitmq-source"
-    state: ClassVar[str] = "message-acknowledging-source-state"
+class AcknowledgingSource(StateSource):
+    """A source of messages that it acknowledges after a checkpoint."""
 
     def read(self, operator: OperatorBytes) -> SourceState:
         held = super().read(operator).held
@@ -52,6 +49,13 @@ class RabbitMqSource(StateSource):
 
     def place(self, split: UnacknowledgedMessages) -> SplitPosition:
         return SplitPosition(position=several(split.messages, "unacknowledged message"))
+
+
+class RabbitMqSource(AcknowledgingSource):
+    """RabbitMQ's source."""
+
+    name: ClassVar[str] = "rabbitmq-source"
+    state: ClassVar[str] = "message-acknowledging-source-state"
 
     def read_element(self, operator: OperatorBytes, value: Any) -> UnacknowledgedMessages:
         return read_messages(value)

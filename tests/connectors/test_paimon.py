@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import statetool
+from statetool.connectors.model import as_plain
 from statetool.connectors.paimon import PaimonCommittable, PaimonSink, read_committable
 from statetool.connectors.sinks import Sink, sinks_of
 from statetool.connectors.wire import read_version, whole_versioned
 from statetool.errors import FormatError, OptionError, StatetoolError
 from tests.support.connectors.commands import run
 from tests.support.connectors.lake_cases import CASES, PACKED
+from tests.support.connectors.written import written_states
 from tests.support.corpora.archives import unpack
 
 #: Versions of committables and messages by release.
@@ -29,6 +31,8 @@ VERSIONS = {
     "paimon-1.2.0": (4, 7),
     "paimon-1.3.1": (4, 10),
 }
+#: Commits of later releases, written by the serializers.
+COMMITS = [s for s in written_states() if s["role"] == "commit"]
 PAIMON = [name for name in CASES if name.startswith("paimon")]
 APPENDED = "paimon-1.3.1"
 
@@ -151,7 +155,20 @@ def committables(lake_cases: Path) -> list[tuple[int, bytes]]:
         committer = committer_of(lake_cases / name)
         found += [whole_versioned(v, "it") for _, v in committer.data.values("streaming_committer_raw_states")]
     assert Counter(version for version, _ in found).keys() == {2, 3, 4}
-    return found
+    return found + [(s["version"], s["data"]) for s in COMMITS]
+
+
+@pytest.mark.parametrize("state", COMMITS, ids=lambda s: f"{s['release']}-{s['expected']['message_version']}")
+def test_commits_of_later_releases(state: dict[str, Any]) -> None:
+    found = as_plain(read_version(state["data"], state["version"], read_committable, "it"))
+    for message in found["messages"]:
+        assert bytes.fromhex(message.pop("partition"))[-8:].startswith("Größe".encode())
+    assert {name: found[name] for name in state["expected"]} == state["expected"]
+    assert found["size_bytes"] == len(state["data"])
+
+
+def test_commits_of_all_versions_are_compared() -> None:
+    assert {(s["version"], s["expected"]["message_version"]) for s in COMMITS} == {(5, 11), (5, 12), (5, 13)}
 
 
 def test_every_truncation_is_refused(committables: list[tuple[int, bytes]]) -> None:

@@ -164,6 +164,30 @@ def test_rows_of_clickhouse_can_be_dropped(tmp_path: Path) -> None:
     assert (unknown["connector"], unknown["undecoded"]) == ("unknown", 1)
 
 
+@pytest.mark.parametrize("release", ["3.1.0", "4.0.0"])
+def test_operations_of_elasticsearch_can_be_dropped(release: str, tmp_path: Path) -> None:
+    (state,) = (s for s in STATES if s["connector"] == "elasticsearch8-sink" and s["release"].startswith(release))
+    path = written(tmp_path / "s", WRITER_STATE, write_versioned(1, state["data"]))
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["pending"], sink["undecoded"]) == ("elasticsearch8-sink", 5, 0)
+    run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", "--lose", "buffered-0", "--lose", "buffered-3")
+    left = [json.loads(p["details"]) for p in run("sinks", "pending", tmp_path / "t")]
+    assert left == [e for n, e in enumerate(state["expected"]) if n not in (0, 3)]
+    assert [e["operation"] for e in left] == ["IndexOperation", "CreateOperation", "DeleteOperation"]
+
+
+def test_messages_of_rocketmq_are_pending_and_can_be_forgotten(tmp_path: Path) -> None:
+    states = [s for s in STATES if s["connector"] == "rocketmq-sink"]
+    first, second = (s["data"] for s in states[:2])
+    path = written(tmp_path / "s", COMMITTER_STATE, committer(first, second))
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["role"], sink["pending"], sink["undecoded"]) == ("rocketmq-sink", "committer", 2, 0)
+    old, new = run("sinks", "pending", path, "--timeout", "1h")
+    assert (old["name"], old["verdict"]) == (states[0]["expected"]["transaction_id"], "may_expire")
+    run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", "--lose", old["name"])
+    assert [p["name"] for p in run("sinks", "pending", tmp_path / "t")] == [new["name"]]
+
+
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
@@ -292,16 +316,3 @@ def test_the_connectors_write_what_is_packed(folder: str) -> None:
     packed_states = [{**s, "data": s["data"].hex()} for s in written_states()]
     for line in run_program(folder):
         assert json.loads(line) in packed_states
-
-
-def test_requests_of_elasticsearch_follow_its_source() -> None:
-    """Composed bytes: the connector's jars were not available."""
-    operations = [
-        head + b"\x00co.elastic.clients.elasticsearch.core.bulk." + name + b"rest"
-        for head, name in ((b"\x01\x01", b"IndexOperatio\xee"), (b"\x01", b"DeleteOperatio\xee"))
-    ]
-    data = packed((8, -1), (4, 2), *(packed((8, len(o)), o) for o in operations))
-    found = readings({"role": "writer", "version": 1, "data": data})
-    # Bytes of this size would also be requests of Firehose.
-    assert found.keys() == {"elasticsearch8-sink"}
-    assert [r.fields["operation"] for r in found["elasticsearch8-sink"]] == ["IndexOperation", "DeleteOperation"]

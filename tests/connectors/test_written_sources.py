@@ -75,7 +75,11 @@ def test_an_enumerator_has_its_contents(state: dict[str, Any]) -> None:
 @pytest.mark.parametrize("state", STATES, ids=identify)
 def test_no_truncation_is_read_as_a_whole_state(state: dict[str, Any]) -> None:
     data = state["data"]
-    for end in range(0, len(data), max(1, len(data) // 150)):
+    ends = set(range(0, len(data), max(1, len(data) // 150)))
+    if "is_increase" in state["expected"]:
+        # Without its last byte, the split of RocketMQ is one of the release before.
+        ends.discard(len(data) - 1)
+    for end in ends:
         with pytest.raises(StatetoolError):
             read(state, data[:end])
     # One byte more makes the stream split of MySQL CDC 2.2.0 one of 2.2.1.
@@ -133,8 +137,8 @@ def test_other_bytes_are_not_offsets_of_debezium(raw: bytes, tmp_path: Path) -> 
         savepoint.connector_rows("source_splits")
 
 
-def test_splits_and_positions_of_mongodb_and_pulsar_are_only_shown() -> None:
-    for name in ("mongodb-source", "pulsar-source"):
+def test_splits_and_positions_of_these_sources_are_only_shown() -> None:
+    for name in ("mongodb-source", "pulsar-source", "dynamodb-streams-source", "rocketmq-source"):
         connector = registry.split_connector(name)
         state = next(s for s in SPLITS if s["connector"] == name)
         with pytest.raises(StatetoolError, match="cannot be changed"):

@@ -161,6 +161,15 @@ def test_a_wrong_declaration_is_noticed(version: str) -> None:
     assert bytes.fromhex(shown_bytes[1])[:16] in recorded.values["item"][0]
 
 
+@pytest.mark.parametrize("gen", [2, 5])
+def test_a_final_class_that_is_not_declared_is_named(gen: Literal[2, 5]) -> None:
+    holder = class_of_fields("a.Holder", {"in": "a.Inner", "n": "int", "tags": "List<String>"})
+    inner = class_of_fields("a.Inner", {"x": "String"}, final=True)
+    raw = encoded(of_type(gen, "a.Holder", (holder, inner)), (("text",), 1, ["a"]))
+    with pytest.raises(FormatError, match=r"a class is final and not declared \(add the jar of a.Inner\)"):
+        of_type(gen, "a.Holder", (holder,)).decode(Cursor(raw))
+
+
 @pytest.mark.parametrize("version", [*VERSIONS, SCALA])
 def test_damage_raises_our_errors_only(version: str) -> None:
     recorded = golden(version)

@@ -195,10 +195,13 @@ class GraphReader:
             return
         fields = ", ".join(f"{n}: {kind}" for n, kind in declared.fields[:_SHOWN_FIELDS])
         first_bytes = bytes(self.c.data[start : min(start + _SHOWN_BYTES, self.c.end)]).hex(" ")
-        error.hint = (
-            f"{declared.name} is declared with {fields or 'no fields'}, and its bytes begin with {first_bytes}: "
-            "the declaration is wrong, or they are damaged"
-        )
+        causes = "the declaration is wrong, or they are damaged"
+        if unknown := sorted({kind.binary_name for _, kind in declared.fields if not self._is_known(kind.binary_name)}):
+            causes += f", or a class is final and not declared (add the jar of {', '.join(unknown[:_SHOWN_FIELDS])})"
+        error.hint = f"{declared.name} is declared with {fields or 'no fields'}, and its bytes begin with {first_bytes}: {causes}"
+
+    def _is_known(self, name: str) -> bool:
+        return name in PRIMITIVES or name.startswith("java.") or self.classes.declared(name) is not None
 
     def constant(self, declared: ClassDeclaration) -> str:
         """Read a constant of an enum."""

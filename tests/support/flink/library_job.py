@@ -47,14 +47,15 @@ def main() -> None:
         try:
             for backend, kind in KINDS.items():
                 request = {"backend": backend, "format": kind, "savepoint": str(Path(work) / backend)}
-                _add(tar, backend, run_job(machine, **request))
-            _add(tar, "rabbitmq", read_rabbit(machine, 5, 5, savepoint=str(Path(work) / "rabbitmq")))
+                add_savepoint(tar, backend, run_job(machine, **request))
+            add_savepoint(tar, "rabbitmq", read_rabbit(machine, 5, 5, savepoint=str(Path(work) / "rabbitmq")))
         finally:
             machine.close()
     print(f"{PACKED.stat().st_size:,} bytes")
 
 
-def _add(tar: tarfile.TarFile, name: str, answer: dict[str, Any]) -> None:
+def add_savepoint(tar: tarfile.TarFile, name: str, answer: dict[str, Any]) -> None:
+    """Add the savepoint of an answer to an archive, with the values that the job saw."""
     folder = Path(answer["savepoint"])
     (folder / "values.json").write_text(json.dumps(answer["values"], ensure_ascii=False), "utf-8")
     tar.add(folder, name)
