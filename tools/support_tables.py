@@ -77,6 +77,10 @@ LIBRARIES: Final = {
     "org.apache.flink.statefun.flink.common.protobuf": "Stateful Functions",
     "org.apache.flink.statefun.flink.core.message": "Stateful Functions",
     "org.apache.flink.statefun.flink.core.types.remote": "Stateful Functions",
+    "pl.touk.nussknacker.engine.flink.api.typeinfo.caseclass": "Nussknacker",
+    "pl.touk.nussknacker.engine.flink.api.typeinfo.option": "Nussknacker",
+    "pl.touk.nussknacker.engine.flink.typeinformation": "Nussknacker",
+    "pl.touk.nussknacker.engine.process.typeinformation.internal.typedobject": "Nussknacker",
 }
 _BACKENDS: Final = {"hashmap": "heap", "rocksdb": "RocksDB", "forst": "ForSt"}
 _KINDS: Final = {"canonical": "canonical savepoint", "native": "native savepoint", "checkpoint": "checkpoint"}

@@ -8,7 +8,7 @@ the new job.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -37,6 +37,8 @@ from statetool.serializers.composite import CompositeSerializer
 from statetool.serializers.enums import EnumSerializer
 from statetool.serializers.flinkx.case_class import FlinkxCaseClassSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.messages import DeclaredMessageSerializer
+from statetool.serializers.nussknacker import TypedMapSerializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.row import RowSerializer
@@ -63,7 +65,7 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
     old, new = unwrap(old), unwrap(new)
     if isinstance(old, TtlSerializer) != isinstance(new, TtlSerializer):
         return _ttl_switched(old, new, may=ttl_may_switch)
-    if isinstance(old, OpaqueSerializer) or isinstance(new, OpaqueSerializer):
+    if isinstance(old, OpaqueSerializer | DeclaredMessageSerializer) or isinstance(new, OpaqueSerializer):
         return _opaque(old, new)
     if (arity := resolve_arity(old, new)) is not None:
         return arity
@@ -93,6 +95,8 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
             return _parts(old, new)
         case FlinkxCaseClassSerializer(), FlinkxCaseClassSerializer():
             return _another_type(old, new)
+        case TypedMapSerializer(), TypedMapSerializer():
+            return _typed_maps(old, new)
         case CompositeSerializer(), CompositeSerializer():
             whole = _composites(old, new)
             return accept_parts(whole) if isinstance(old, ACCEPTING) else whole
@@ -129,20 +133,32 @@ def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Reso
     return combine([Resolution.because(Level.AFTER_MIGRATION, reason), resolve(*values)])
 
 
-def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
-    if old.pojo_class != new.pojo_class:
-        return Resolution.because(Level.INCOMPATIBLE, f"The class {old.pojo_class} became {new.pojo_class}.", MIGRATE)
-    before, after = dict(old.fields), dict(new.fields)
+def _typed_maps(old: TypedMapSerializer, new: TypedMapSerializer) -> Resolution:
+    """Follows ``TypedObjectBasedSerializerSnapshot``: fields may be added and removed, but not become those of another map class."""
+    if old.snapshot_class != new.snapshot_class:
+        return _another_type(old, new)
+    return combine(_named_fields("map", dict(old.fields), dict(new.fields)))
+
+
+def _named_fields(what: str, before: Mapping[str, Serializer], after: Mapping[str, Serializer]) -> list[Resolution]:
+    """Return the resolutions of fields that are found by name: added and removed ones need a migration."""
     resolutions = [resolve(before[n], after[n]).inside(n) for n in before if n in after]
     removed, added = [n for n in before if n not in after], [n for n in after if n not in before]
     if removed:
         remedy = _rename_remedy(added) if added else None
         loss = CheckWarning(kind="loses", message=_drop_text(removed), remedy=remedy)
         resolutions.append(
-            Resolution.because(Level.AFTER_MIGRATION, f"The class lost {_fields(removed)}.", remedy, loss)
+            Resolution.because(Level.AFTER_MIGRATION, f"The {what} lost {_fields(removed)}.", remedy, loss)
         )
     if added:
-        resolutions.append(Resolution.because(Level.AFTER_MIGRATION, f"The class got {_fields(added)}."))
+        resolutions.append(Resolution.because(Level.AFTER_MIGRATION, f"The {what} got {_fields(added)}."))
+    return resolutions
+
+
+def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
+    if old.pojo_class != new.pojo_class:
+        return Resolution.because(Level.INCOMPATIBLE, f"The class {old.pojo_class} became {new.pojo_class}.", MIGRATE)
+    resolutions = _named_fields("class", dict(old.fields), dict(new.fields))
     own = combine([*resolutions, *_registered_resolutions(old, new)])
     migrated = own.level >= Level.AFTER_MIGRATION
     return combine([own, *_unregistered_resolutions(old, new, migrated=migrated)])
@@ -386,7 +402,7 @@ def _unchanged_resolution(old: Serializer, new: Serializer) -> Resolution:
         if isinstance(part, KryoSerializer) and isinstance(after, KryoSerializer)
         else _opaque(part, after)
         for part, after in list(zip(all_parts(old), all_parts(new), strict=False))[1:]
-        if isinstance(part, KryoSerializer | OpaqueSerializer)
+        if isinstance(part, KryoSerializer | OpaqueSerializer | DeclaredMessageSerializer)
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from statetool.errors import OptionError
 from statetool.io import files
 from statetool.types.avro_java import classes_of_schema
-from statetool.types.declared import ClassDeclaration, class_of_fields, class_of_steps, enum_of, from_json
+from statetool.types.declared import ClassDeclaration, LengthPrefix, class_of_fields, class_of_steps, enum_of, from_json
 from statetool.types.java import parse_java_type
 from statetool.types.python_types import (
     MapState,
@@ -125,20 +125,55 @@ def _python_state(name: str, given: PythonState | PythonType | str | Sequence[Py
     return MapState(*types)
 
 
-def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], message: str) -> ClassDeclaration:
-    """Declare a class as a Protobuf message, written through Kryo by chill's ``ProtobufSerializer``. Values are shown as JSON text.
+def declare_protobuf(
+    name: str,
+    descriptor: bytes | str | os.PathLike[str] = b"",
+    message: str = "",
+    *,
+    serializer: str = "",
+    length_prefix: LengthPrefix = "varint",
+) -> ClassDeclaration:
+    """Declare a class as a Protobuf message. Values are shown as JSON text.
+
+    Messages are written through Kryo by chill's ``ProtobufSerializer``, or by a ``TypeSerializer`` of the job that writes the length of a
+    message and the message.
 
     Parameters
     ----------
     name
         The Java class.
     descriptor
-        A ``FileDescriptorSet``, or a file written by ``protoc --descriptor_set_out=FILE --include_imports``.
+        A ``FileDescriptorSet``, or a file written by ``protoc --descriptor_set_out=FILE --include_imports``. Not needed for a message with
+        a ``serializer`` if the job's jar contains the class (``statetool.load(..., jars=[...])``).
     message
         Full name of the message in its ``.proto`` file, ``acme.Order``.
+    serializer
+        Class of the snapshot of the job's ``TypeSerializer``, as in the error about the unknown class:
+        ``com.acme.OrderSerializer$OrderSerializerSnapshot``. Declare each message of a serializer whose snapshot contains the name of the
+        Java class. Declare one message for a serializer whose snapshot is empty.
+    length_prefix
+        How that serializer writes the length: ``varint`` for ``writeDelimitedTo``, ``int`` for ``writeInt``.
+
+    Raises
+    ------
+    OptionError
+        The descriptor or the message is missing, or the length prefix is not one of these.
     """
+    if bool(descriptor) != bool(message) or not (message or serializer):
+        raise OptionError(
+            f"message {name} is declared without its {'name' if descriptor else 'descriptor'}",
+            hint="pass the descriptor and the full name of the message; only a message with a serializer= is found in the job's jar",
+        )
     raw = descriptor if isinstance(descriptor, bytes) else bytes(files.read_whole(os.fspath(descriptor)))
-    declared = ClassDeclaration(name=name, kind="protobuf", final=True, descriptor=raw, message=message)
+    declared = ClassDeclaration(
+        name=name,
+        kind="protobuf",
+        final=True,
+        descriptor=raw,
+        message=message,
+        serializer=serializer,
+        length_prefix=length_prefix if serializer else "",
+    )
     return _remember([declared])[name]
 
 

@@ -15,6 +15,7 @@ from statetool.serializers.basic import to_decimal
 from statetool.serializers.enums import EnumSerializer
 from statetool.serializers.kryo.graph import resolve_type
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.messages import MessageSerializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.runtime import unwrap
@@ -98,7 +99,9 @@ class TypeAtPath:
 
     @property
     def message(self) -> ClassDeclaration | None:
-        """The declaration of a Protobuf message that Kryo writes, ``None`` for other types."""
+        """The declaration of a Protobuf message, ``None`` for other types."""
+        if isinstance(self.serializer, MessageSerializer):
+            return self.serializer.message
         declared = self._declared
         return declared if declared is not None and declared.kind == "protobuf" else None
 

@@ -31,6 +31,8 @@ _FIXED: Final = dict(
     )
 )
 _BY_NAME: Final = {t.name: t for t in TYPES}
+#: Nussknacker's sketch of distinct values, which writes an i32 length and bytes.
+SKETCH: Final = "pl.touk.nussknacker.engine.flink.util.transformer.aggregate.HyperLogLogPlusWrapper"
 #: Value classes of Flink, by class name.
 FLINK_VALUES: Final = {f"org.apache.flink.types.{t.name}": t for t in TYPES if t.name.endswith("Value")}
 _UTF: Final = SimpleType(name="UTF", logical=Scalar("string"), length=-1, decode=Cursor.utf, encode=Output.utf)

@@ -27,6 +27,12 @@ BUNDLED: Final = {
     "org.apache.flink.statefun.flink.common.protobuf": "statetool.serializers.statefun:MESSAGES",
     "org.apache.flink.statefun.flink.core.message": "statetool.serializers.statefun:ENVELOPES",
     "org.apache.flink.statefun.flink.core.types.remote": "statetool.serializers.statefun:REMOTE_VALUES",
+    "pl.touk.nussknacker.engine.flink.api.typeinfo.caseclass": "statetool.serializers.nussknacker:CASE_CLASSES",
+    "pl.touk.nussknacker.engine.flink.api.typeinfo.option": "statetool.serializers.nussknacker:OPTIONS",
+    "pl.touk.nussknacker.engine.flink.typeinformation": "statetool.serializers.nussknacker:FIXED_VALUES",
+    "pl.touk.nussknacker.engine.process.typeinformation.internal.typedobject": (
+        "statetool.serializers.nussknacker:TYPED_MAPS"
+    ),
 }
 
 

@@ -42,7 +42,7 @@ class SnapshotClass(NamedTuple):
     Attributes
     ----------
     read, versions
-        The form of Flink 1.7 and later.
+        The form of Flink 1.7 and later. No versions mean that all are read in the same way.
     legacy, legacy_versions
         The form of Flink 1.6 and older, if it differs.
     outer_versions
@@ -114,7 +114,8 @@ class SnapshotReader:
         name = c.utf()
         snapshot_class = self._class(c, name, start)
         versions = snapshot_class.versions
-        return self._payload(c, snapshot_class.read, versions, name, min(versions) if first else max(versions))
+        version = (min if first else max)(versions, default=1)
+        return self._payload(c, snapshot_class.read, versions, name, version)
 
     def proxied(self, c: Cursor) -> Serializer:
         """Read a snapshot wrapped in its proxy (both proxy versions)."""
@@ -183,7 +184,8 @@ class SnapshotReader:
 
     def _payload(self, c: Cursor, read: ReadPayload, versions: tuple[int, ...], name: str, version: int) -> Serializer:
         """Read the payload after the version; refuse excessive nesting, which only damage causes."""
-        check_version(c, name, version, versions)
+        if versions:
+            check_version(c, name, version, versions)
         try:
             serializer = read(self, c, name, version)
         except RecursionError as e:

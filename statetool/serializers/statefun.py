@@ -13,52 +13,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.errors import DecodeError, EncodeError, FormatError
+from statetool.errors import EncodeError, FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.io.protobuf_wire import read_fields
 from statetool.serializers.base import Serializer
-from statetool.serializers.kryo import protobuf, text
+from statetool.serializers.messages import MessageSerializer
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import ClassDeclaration
 
 _STATEFUN: Final = "org.apache.flink.statefun.flink"
 _PAYLOADS: Final = frozenset({f"WITH_{n}_PAYLOADS" for n in ("PROTOBUF", "KRYO", "RAW", "CUSTOM")})
-
-
-class StatefulMessageSerializer(Serializer):
-    """Protobuf messages, shown as JSON according to the descriptor in the snapshot."""
-
-    def __init__(self, name: str, version: int, payload: bytes, message: ClassDeclaration) -> None:
-        super().__init__(name, version)
-        self.payload = payload
-        self.message = message
-
-    @property
-    def type_name(self) -> str:
-        return f"Protobuf {self.message.message}"
-
-    @property
-    def logical(self) -> LogicalType:
-        return Scalar("string")
-
-    def decode(self, c: Cursor) -> str:
-        start = c.pos
-        raw = c.bytes4("a message")
-        try:
-            return text.as_json(protobuf.to_tree(self.message, raw))
-        except DecodeError as error:
-            raise error.at(offset=c.base + start) from error
-
-    def skip(self, c: Cursor) -> None:
-        c.bytes4("a message")
-
-    def encode(self, out: Output, value: Any) -> None:
-        out.bytes4(protobuf.from_tree(self.message, text.of_json(value)))
-
-    def write_payload(self, out: Output) -> None:
-        out.bytes4(self.payload)
 
 
 class FramedBytesSerializer(Serializer):
@@ -99,7 +65,7 @@ def _read_message(reader: SnapshotReader, c: Cursor, name: str, version: int) ->
     except (FormatError, KeyError, UnicodeDecodeError) as error:
         raise c.fail("not a description of a message", pos=start) from error
     declared = ClassDeclaration(name=java_class, kind="protobuf", descriptor=descriptor, message=message)
-    return StatefulMessageSerializer(name, version, payload, declared)
+    return MessageSerializer(name, version, bytes(c.data[start : c.pos]), declared, "int")
 
 
 def _read_remote(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:

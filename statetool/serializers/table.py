@@ -66,8 +66,8 @@ class _SnapshotClasses(Mapping[str, SnapshotClass]):
     Iteration yields the classes of Flink's families and of the bundled libraries, each by one name.
     """
 
-    def __init__(self) -> None:
-        self._found: dict[str, SnapshotClass] = {}
+    def __init__(self, declared: Mapping[str, SnapshotClass]) -> None:
+        self._found = dict(declared)
 
     def __getitem__(self, class_name: str) -> SnapshotClass:
         if class_name not in self._found:
@@ -88,7 +88,7 @@ class _SnapshotClasses(Mapping[str, SnapshotClass]):
         return sum(1 for _ in self)
 
 
-SNAPSHOT_CLASSES: Final = _SnapshotClasses()
+SNAPSHOT_CLASSES: Final = _SnapshotClasses({})
 
 
 def _lockable(element: Serializer) -> Serializer:
@@ -103,4 +103,8 @@ HIDDEN: Final = {"Lockable$LockableTypeSerializer": _lockable}
 
 def snapshot_reader(types: TypeContext = NOTHING_DECLARED) -> SnapshotReader:
     """Return the reader of serializer snapshots with these declared types."""
+    if any(c.kind == "protobuf" and c.serializer for c in types.classes):
+        from statetool.serializers.messages import declared_classes
+
+        return SnapshotReader(_SnapshotClasses(declared_classes(types)), types, HIDDEN)
     return SnapshotReader(SNAPSHOT_CLASSES, types, HIDDEN)

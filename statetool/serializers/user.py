@@ -6,6 +6,7 @@ which is known only for ``org.apache.flink.types``. ``JavaSerializer``: each val
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from statetool.errors import EncodeError
@@ -13,8 +14,9 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_stream import take_java_stream
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
+from statetool.serializers.arrays import BYTES
 from statetool.serializers.base import Serializer
-from statetool.serializers.data_output import FLINK_VALUES, DataOutputSerializer
+from statetool.serializers.data_output import FLINK_VALUES, SKETCH, DataOutputSerializer
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import LogicalType, Scalar
@@ -98,11 +100,14 @@ class KnownValueSerializer(UserTypeSerializer):
         return self.spec.op if self.spec.op is not None else PerRecord(self.decode)
 
 
+_KNOWN_VALUES: Final = {**FLINK_VALUES, SKETCH: replace(BYTES, name="HyperLogLogPlus")}
+
+
 def _user_type(interface: str) -> SnapshotClass:
     def read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
         type_class = c.utf()
-        if type_class in FLINK_VALUES:
-            return KnownValueSerializer(name, version, type_class, FLINK_VALUES[type_class])
+        if type_class in _KNOWN_VALUES:
+            return KnownValueSerializer(name, version, type_class, _KNOWN_VALUES[type_class])
         declared = reader.types.find(type_class)
         if declared is not None and declared.kind == "record":
             return DataOutputSerializer(name, version, declared, reader.types, interface)

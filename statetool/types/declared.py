@@ -24,6 +24,8 @@ _SHOWN_PARTS: Final = 6
 #: Package of Avro, whose private fields differ between its releases.
 _AVRO: Final = "org.apache.avro."
 
+LengthPrefix = Literal["varint", "int"]
+LENGTH_PREFIXES: Final = get_args(LengthPrefix)
 Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrift", "written"]
 
 
@@ -69,7 +71,10 @@ class ClassDeclaration:
     descriptor, message
         Serialized ``FileDescriptorSet`` and full name of the message, for ``protobuf``.
     serializer, steps
-        Class of the serializer, and the methods that its ``write`` calls, for ``written``.
+        Class of the serializer, and the methods that its ``write`` calls, for ``written``. For a ``protobuf`` message that a
+        ``TypeSerializer`` of the job writes, the class of that serializer's snapshot.
+    length_prefix
+        How that ``TypeSerializer`` writes the length before the message: ``varint`` (``writeDelimitedTo``) or ``int`` (``writeInt``).
     hash_code
         Convention of its ``hashCode()`` (:mod:`statetool.types.conventions`), which determines the key groups of keys; empty if unknown.
     """
@@ -91,6 +96,7 @@ class ClassDeclaration:
     message: str = ""
     serializer: str = ""
     steps: tuple[str, ...] = ()
+    length_prefix: str = ""
     hash_code: str = ""
 
     def __str__(self) -> str:
@@ -105,8 +111,19 @@ class ClassDeclaration:
         if self.numbers and len(self.numbers) != len(self.constants):
             counts = f"{several(len(self.numbers), 'number')} for {several(len(self.constants), 'name')}"
             raise OptionError(f"class {self.name} is declared with {counts}")
+        has_prefix = self.kind == "protobuf" and bool(self.serializer)
+        if self.length_prefix not in (LENGTH_PREFIXES if has_prefix else ("",)):
+            raise OptionError(
+                f"class {self.name} is declared with the length prefix {self.length_prefix!r}",
+                hint=f"{' or '.join(LENGTH_PREFIXES)} for a Protobuf message with a serializer, otherwise none",
+            )
         if self.hash_code:
             parse_convention(self.hash_code)
+
+    @property
+    def needs_descriptor(self) -> bool:
+        """Whether it is a Protobuf message whose descriptor has to be found in the job's jar."""
+        return self.kind == "protobuf" and not self.descriptor
 
     @property
     def by_number(self) -> dict[int, str]:
@@ -204,7 +221,19 @@ class TypeContext:
     def find(self, name: str) -> ClassDeclaration | None:
         """Return the declaration of a class; the last one wins."""
         given = next((c for c in reversed(self.classes) if c.name == name), None)
-        return self.source.find(name, self.kryo) if given is None and self.source is not None else given
+        if self.source is None or (given is not None and not given.needs_descriptor):
+            return given
+        in_jar = self.source.find(name, self.kryo)
+        if given is None:
+            return in_jar
+        is_message = in_jar is not None and in_jar.kind == "protobuf"
+        return replace(given, descriptor=in_jar.descriptor, message=in_jar.message) if in_jar and is_message else given
+
+    def messages_of(self, serializer: str) -> tuple[ClassDeclaration, ...]:
+        """Return the declared Protobuf messages that a ``TypeSerializer`` writes, given the class of its snapshot."""
+        names = dict.fromkeys(c.name for c in self.classes if c.kind == "protobuf")
+        declared = (self.find(name) for name in names)
+        return tuple(c for c in declared if c is not None and c.serializer == serializer)
 
     def is_declared(self, name: str) -> bool:
         """Return True if the user declared a class. The job's jar does not count."""
@@ -393,6 +422,7 @@ def to_json(declared: ClassDeclaration) -> dict[str, Any]:
         "message": declared.message,
         "serializer": declared.serializer,
         "steps": list(declared.steps),
+        "length_prefix": declared.length_prefix,
         "hash_code": declared.hash_code,
     }
     return {name: value for name, value in tree.items() if name in ("class", "kind") or value}
@@ -409,7 +439,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
     if not isinstance(tree, Mapping):
         raise OptionError(f"{tree!r} is not a declaration of a class")
     flags = ("final", "record", "generic")
-    texts = ("message", "serializer", "hash_code")
+    texts = ("message", "serializer", "length_prefix", "hash_code")
     lists = ("constants", "required", "bodies", "parameters", "extends", "steps")
     known = {"class", "kind", "fields", "element_types", "descriptor", "numbers", *flags, *texts, *lists}
     fields, name, kind = tree.get("fields", {}), tree.get("class"), tree.get("kind", "record")
@@ -446,6 +476,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
         message=tree.get("message", ""),
         serializer=tree.get("serializer", ""),
         steps=tuple(tree.get("steps", ())),
+        length_prefix=tree.get("length_prefix", ""),
         hash_code=tree.get("hash_code", ""),
     )
 

@@ -109,9 +109,14 @@ class KryoInstance:
         return name not in messages.ABSTRACT and self.registry.serializer_of(name) in messages.SERIALIZERS
 
     def _is_unregistered_message(self, name: str) -> bool:
-        """Return True if the job's jar has a message for which no serializer of messages is registered: Kryo writes its Java fields."""
+        """Return True if the job's jar has a message for which no serializer of messages is registered: Kryo writes its Java fields.
+
+        The declaration of a message for a ``TypeSerializer`` says as little about Kryo as the jar.
+        """
         declaration = self.classes.find(name)
-        if declaration is None or declaration.kind not in ("protobuf", "thrift") or self.context.is_declared(name):
+        if declaration is None or declaration.kind not in ("protobuf", "thrift"):
+            return False
+        if self.context.is_declared(name) and not declaration.serializer:
             return False
         return self.registry.serializer_of(name) not in messages.SERIALIZERS
 

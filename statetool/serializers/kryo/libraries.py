@@ -1,5 +1,5 @@
 """Layouts of common library serializers that a job registered or set as defaults: kryo-serializers (``de.javakaffee``) for Joda-Time, Guava
-and wrapped collections.
+and wrapped collections, and those of Nussknacker for unmodifiable collections.
 
 ====================  ============================================================================================
 Joda ``DateTime``     varlong millis, string chronology (empty: ISO), string zone
@@ -9,6 +9,8 @@ Joda ``LocalDate``    varint (year * 13 + month) * 32 + day, string chronology
 ``Interval``          varlong start, varlong end, string chronology
 Guava list, set       varint n, n values; a map: an object ``HashMap``
 wrapped collections   varint kind of the wrapper, the collection inside as a value
+``HyperLogLogPlus``   i32 length and bytes
+``SpelHack``          varint n, n values; ``SpelMapHack``: varint n, n times key and value
 ====================  ============================================================================================
 """
 
@@ -18,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from statetool.errors import EncodeError
+from statetool.serializers.data_output import SKETCH
 from statetool.serializers.kryo import avro, wire
 from statetool.serializers.kryo.model import Obj
 from statetool.serializers.kryo.scalars import INT32, STRING, Body, need_string, put_string
@@ -25,6 +28,7 @@ from statetool.serializers.kryo.values import Args, ValueReader, ValueWriter
 from statetool.types import Scalar, StructType, TimestampType
 
 _KAFFEE: Final = "de.javakaffee.kryoserializers."
+_NUSSKNACKER: Final = "pl.touk.nussknacker.engine.process.util."
 _MILLIS: Final = TimestampType("ms", zoned=True)
 _DAY_MS: Final = 86_400_000
 _NANOS: Final = 1_000_000
@@ -178,6 +182,19 @@ BODIES: Final[dict[str, Body]] = {
 BODIES[f"{avro.UTILS}$AvroSchemaSerializer"] = avro.SCHEMA
 
 
+def _read_sketch(g: ValueReader) -> bytes:
+    return g.c.take(int(wire.read_fixed(g.c, g.gen, "i")), "a sketch")
+
+
+def _write_sketch(g: ValueWriter, value: Any) -> None:
+    wire.write_fixed(g.out, g.gen, "i", len(value))
+    g.out += value
+
+
+#: Bodies that consist of one value, by class: Nussknacker's sketch of distinct values writes itself (``KryoSerializable``).
+CLASSES: Final[dict[str, Body]] = {SKETCH: Body(Scalar("binary"), _read_sketch, _write_sketch)}
+
+
 # ---- collections --------------------------------------------------------------------------------------------------
 
 _WRAPPERS: Final = ("Collection", "RandomAccessList", "List", "Set", "SortedSet", "Map", "SortedMap")
@@ -207,6 +224,21 @@ def _write_map(g: ValueWriter, obj: Obj, args: Args) -> None:
     g.object(Obj("java.util.HashMap", obj.value))
 
 
+def _read_pairs(g: ValueReader, name: str, args: Args) -> Any:
+    start = g.c.pos
+    n = g.c.varint()
+    if 2 * n > g.c.left:
+        raise g.c.fail(f"{n} entries do not fit the {g.c.left} bytes left", pos=start)
+    return [(g.value(), g.value()) for _ in range(n)]
+
+
+def _write_pairs(g: ValueWriter, obj: Obj, args: Args) -> None:
+    g.out.varint(len(obj.value))
+    for pair in obj.value:
+        for part in pair:
+            g.value(part)
+
+
 def _wrapper_kind(name: str) -> int:
     _, _, kind = name.partition("$")
     for prefix in ("Unmodifiable", "Synchronized"):
@@ -234,14 +266,19 @@ def _write_wrapped(g: ValueWriter, obj: Obj, args: Args) -> None:
 _DATUM: Final[tuple[ReadBody, WriteBody]] = avro.read_datum, avro.write_datum
 _COUNTED: Final[tuple[ReadBody, WriteBody]] = _read_counted, _write_counted
 WRAPPED: Final[tuple[ReadBody, WriteBody]] = _read_wrapped, _write_wrapped
-MAP: Final[tuple[ReadBody, WriteBody]] = _read_map, _write_map
+_MAP: Final[tuple[ReadBody, WriteBody]] = _read_map, _write_map
+_PAIRS: Final[tuple[ReadBody, WriteBody]] = _read_pairs, _write_pairs
+#: Those whose elements are pairs of key and value.
+MAPS: Final = (_MAP, _PAIRS)
 #: Readers and writers of bodies with elements, by serializer class.
 CONTAINERS: Final[dict[str, tuple[ReadBody, WriteBody]]] = {
     f"{_KAFFEE}guava.ImmutableListSerializer": _COUNTED,
     f"{_KAFFEE}guava.ImmutableSetSerializer": _COUNTED,
-    f"{_KAFFEE}guava.ImmutableMapSerializer": MAP,
+    f"{_KAFFEE}guava.ImmutableMapSerializer": _MAP,
     f"{_KAFFEE}UnmodifiableCollectionsSerializer": WRAPPED,
     f"{_KAFFEE}SynchronizedCollectionsSerializer": WRAPPED,
+    f"{_NUSSKNACKER}SpelHack": _COUNTED,
+    f"{_NUSSKNACKER}SpelMapHack": _PAIRS,
     f"{avro.UTILS}$AvroGenericDataArraySerializer": _DATUM,
     f"{avro.UTILS}$AvroGenericRecordSerializer": _DATUM,
 }

@@ -45,7 +45,7 @@ _FLINK_IDS: Final = (
 )
 #: Charsets. Each has a separate class; Kryo 5 writes their names.
 _CHARSETS: Final = "sun.nio.cs."
-_ALL_BODIES: Final = {**SCALARS, **TIMES}
+_ALL_BODIES: Final = {**SCALARS, **TIMES, **libraries.CLASSES}
 
 
 class Registry:

@@ -180,6 +180,8 @@ def _scalar(value: Any, logical: LogicalType) -> Any:
             return iso.date_time_text(value * _UNITS[unit]) + ("Z" if zoned else "")
         case StructType(fields):
             return {f.name: _scalar(v, f.type) for f, v in zip(fields, value, strict=True)}
+        case Scalar("binary"):
+            return base64.b64encode(value).decode("ascii")
     return value
 
 
@@ -251,7 +253,7 @@ def _container(name: str, tree: Any, kryo: KryoInstance) -> Any:
     items: list[Any]
     if (
         name in model.MAP_LIKE
-        or kryo.registry.container(name) is libraries.MAP
+        or kryo.registry.container(name) in libraries.MAPS
         or (declared is not None and declared.kind == "map")
     ):
         items = [tuple(_object(part, None, kryo) for part in pair) for pair in tree]
@@ -302,6 +304,8 @@ def _unscalar(tree: Any, logical: LogicalType) -> Any:
                 return [_unscalar(v, element) for v in tree]
             case StructType(fields):
                 return tuple(_unscalar(tree[f.name], f.type) for f in fields)
+            case Scalar("binary"):
+                return _bytes(tree)
     except (KeyError, InvalidOperation, ValueError) as e:
         if isinstance(e, EncodeError):
             raise

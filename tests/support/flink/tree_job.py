@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import tarfile
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,21 +61,26 @@ def _described(tree: Any, pointer: str, node_types: dict[str, str]) -> dict[str,
     return {"class": node_type or "TextNode", "value": tree}
 
 
-def main() -> None:
-    """Take the savepoints and pack them."""
-    with tempfile.TemporaryDirectory() as work, tarfile.open(PACKED, "w:xz") as tar:
-        for release, (backend, kind) in RELEASES.items():
-            machine = tree_machine(release, Path(work))
+def pack_savepoints(
+    packed: Path,
+    kinds: Mapping[str, tuple[str, str]],
+    start: Callable[[str, Path], FlinkMachine],
+    run: Callable[..., dict[str, Any]],
+) -> None:
+    """Take a savepoint of a job for each name (a release, if ``start`` needs one), and pack them with the values that it saw."""
+    with tempfile.TemporaryDirectory() as work, tarfile.open(packed, "w:xz") as tar:
+        for name, (backend, kind) in kinds.items():
+            machine = start(name, Path(work))
             try:
-                folder = Path(work) / release
-                answer = run_job(machine, backend=backend, format=kind, savepoint=str(folder))
+                folder = Path(work) / name
+                answer = run(machine, backend=backend, format=kind, savepoint=str(folder))
             finally:
                 machine.close()
             savepoint = Path(answer["savepoint"])
             (savepoint / "values.json").write_text(json.dumps(answer["values"], ensure_ascii=False), "utf-8")
-            tar.add(savepoint, release)
-    print(f"{PACKED.stat().st_size:,} bytes")
+            tar.add(savepoint, name)
+    print(f"{packed.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":
-    main()
+    pack_savepoints(PACKED, RELEASES, tree_machine, run_job)
