@@ -22,6 +22,7 @@ from statetool.cli.resolve_path import add_choices, is_snapshot, newest_snapshot
 from statetool.cluster.paths import operator_names
 from statetool.cluster.paths import resolve_path as resolve_url
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
+from statetool.snapshot.parsed import handing_over
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -335,7 +336,7 @@ def common_options(
             options = CommonOptions.from_parameters({name: parameters.pop(name) for name in names})
             name = click.get_current_context().info_name or ""
             with nullcontext() if options.output.is_json else progress(name):
-                _run_on_latest(partial(command, **parameters), options)
+                _run_on_latest(handing_over()(partial(command, **parameters)), options)
 
         decorated: Callable[..., None] = run
         for name in reversed(_ORDER):

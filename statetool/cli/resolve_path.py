@@ -12,6 +12,7 @@ from statetool.errors import SnapshotNotFoundError
 from statetool.io import files
 from statetool.io.deletion import grace_end, is_deleted, needed_retention
 from statetool.snapshot.locate import METADATA_NAME
+from statetool.snapshot.parsed import hand_over
 
 _MOST_NAMED: Final = 10
 
@@ -28,7 +29,7 @@ def is_snapshot(path: str) -> bool:
 
 
 def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
-    """Return the path itself if it is a snapshot, else the path of the newest complete snapshot below it.
+    """Return the path itself if it is a snapshot, else the path of the newest complete snapshot below it, whose metadata is handed over.
 
     Raises
     ------
@@ -40,7 +41,8 @@ def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
     newest = snapshots.newest_snapshot(path, rebase=rebase)
     if newest is None:
         raise SnapshotNotFoundError(f"no complete snapshot below {path}", hint=f"run: statetool ls {path}")
-    return newest
+    hand_over(newest)
+    return newest.directory
 
 
 def was_deleted(path: str) -> bool:

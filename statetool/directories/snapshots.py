@@ -21,6 +21,7 @@ from statetool.formats.metadata.properties import read_properties
 from statetool.io import files
 from statetool.io.deletion import grace_end, is_deleted
 from statetool.snapshot.locate import METADATA_NAME
+from statetool.snapshot.parsed import ParsedMetadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +74,8 @@ def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> lis
     return sorted(_mark_newest(rows), key=_place)
 
 
-def newest_snapshot(root: str, *, rebase: Mapping[str, str] | None = None) -> str | None:
-    """Return the path of the snapshot that :func:`list_snapshots` marks as ``newest``, ``None`` if no snapshot is complete.
+def newest_snapshot(root: str, *, rebase: Mapping[str, str] | None = None) -> ParsedMetadata | None:
+    """Return the metadata of the snapshot that :func:`list_snapshots` marks as ``newest``, ``None`` if no snapshot is complete.
 
     Reads the heads of all metadata, and the complete metadata of the newest snapshots until one is complete. Parameters and errors as for
     :func:`list_snapshots`.
@@ -85,22 +86,24 @@ def newest_snapshot(root: str, *, rebase: Mapping[str, str] | None = None) -> st
         listed = sorted(tree.metadata_files(), key=lambda file: file.uri)
         all_heads = read_heads(listed)
         jobs = _by_job(all_heads, tree)
-        newest: SnapshotHead | None = None
+        newest: tuple[SnapshotHead, ParsedMetadata] | None = None
         deleted = len(all_heads) < len(listed)
         while jobs and not deleted:
             heads = max(jobs, key=lambda heads: max(map(_written, heads)))
-            if newest is not None and max(map(_written, heads)) <= _written(newest):
+            if newest is not None and max(map(_written, heads)) <= _written(newest[0]):
                 break
             head = heads.pop(0)
-            problem = read_snapshot(tree, head.path, rebase=rules).problem
-            deleted = bool(problem) and is_deleted(files.join(head.path, METADATA_NAME), grace_end())
-            if not problem:
-                newest = head if newest is None else max(newest, head, key=_written)
-            if not heads or not problem:
+            found = read_snapshot(tree, head.path, rebase=rules, keep_handles=True)
+            deleted = bool(found.problem) and is_deleted(files.join(head.path, METADATA_NAME), grace_end())
+            if not found.problem and (newest is None or _written(head) > _written(newest[0])):
+                assert found.metadata is not None
+                assert found.metadata_file is not None
+                newest = head, ParsedMetadata(file=found.metadata_file.uri, metadata=found.metadata)
+            if not heads or not found.problem:
                 jobs = [other for other in jobs if other is not heads]
         if not deleted:
             break  # otherwise list again: new snapshots of the running job are missing, too
-    return None if newest is None else newest.path
+    return None if newest is None else newest[1]
 
 
 def _by_job(heads: Sequence[SnapshotHead], tree: Survey) -> list[list[SnapshotHead]]:

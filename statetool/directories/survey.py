@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from statetool.cluster.paths import resolve_directory
 from statetool.errors import SnapshotNotFoundError, StatetoolError, several
-from statetool.formats.metadata import SnapshotMetadata
-from statetool.formats.metadata.handles import FileHandle, FileReference, RelativeFileHandle, SegmentHandle
+from statetool.formats.metadata import SnapshotMetadata, parse_metadata
+from statetool.formats.metadata.handles import (
+    FileHandle,
+    FileReference,
+    RelativeFileHandle,
+    SegmentHandle,
+    file_streams,
+)
+from statetool.formats.metadata.model import handles_of
 from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.io import files
 from statetool.io.deletion import MOST_EMPTY_LISTINGS, grace_end, is_deleted
@@ -43,7 +50,7 @@ class FoundSnapshot:
     Attributes
     ----------
     metadata
-        The metadata without the subtasks of operators.
+        The metadata, without the subtasks of operators unless they are to be kept.
     needed
         The ranges of each file that the snapshot needs. A file that does not exist has its path in the metadata.
     other_names
@@ -169,10 +176,9 @@ class Survey:
 
     def _metadata_and_folders(self) -> tuple[list[FoundFile], frozenset[str]]:
         if self._found is None:
-            suffix = f"/{METADATA_NAME}"
-            metadata = [file for uri, file in self.files.items() if uri.endswith(suffix)]
-            starts_of_names = {uri[: uri.rfind("/") + 2] for uri in self.files}
-            self._found = metadata, frozenset(map(files.parent, starts_of_names))
+            folders = frozenset(uri.rpartition("/")[0] or "/" for uri in self.files)
+            possible = (files.join(folder, METADATA_NAME) for folder in sorted(folders))
+            self._found = [self.files[uri] for uri in possible if uri in self.files], folders
         return self._found
 
     def _look(self, place: str) -> FoundFile | None:
@@ -241,7 +247,12 @@ def job_of(directory: str) -> str:
 
 
 def read_snapshot(
-    tree: Survey, directory: str, *, rebase: tuple[tuple[str, str], ...], index: FileIndex | None = None
+    tree: Survey,
+    directory: str,
+    *,
+    rebase: tuple[tuple[str, str], ...],
+    index: FileIndex | None = None,
+    keep_handles: bool = False,
 ) -> FoundSnapshot:
     """Read the metadata of a snapshot and look for its files in the listing.
 
@@ -249,6 +260,8 @@ def read_snapshot(
     ----------
     index
         Index of the listed files (see :meth:`Survey.file_index`), which saves time if many snapshots are read.
+    keep_handles
+        Keep the subtasks of operators in the metadata, without an index.
     """
     file = tree.files.get(files.canonical(files.join(directory, METADATA_NAME)))
     if file is None:
@@ -260,9 +273,9 @@ def read_snapshot(
             problem=f"no {METADATA_NAME}: it is still being written, or was given up",
         )
     try:
-        references = parse_references(files.read_whole(file.uri), file=file.uri, in_columns=index is not None)
+        metadata, parts = _read_references(file, in_columns=index is not None, keep_handles=keep_handles)
         needs = Needs(tree, Locator(file.uri, rebase, lambda uri: tree.find(uri) is not None))
-        for part in needs.add_listed(references.parts):
+        for part in needs.add_listed(parts):
             if isinstance(part, tuple):
                 needs.add(*part)
             else:
@@ -274,11 +287,23 @@ def read_snapshot(
     return FoundSnapshot(
         directory=directory,
         metadata_file=file,
-        metadata=references.metadata,
+        metadata=metadata,
         needed=needs.ranges,
         problem=needs.problem(),
         other_names=frozenset(needs.other_names),
     )
+
+
+def _read_references(
+    file: FoundFile, *, in_columns: bool, keep_handles: bool
+) -> tuple[SnapshotMetadata, Iterable[ReferenceColumns | FileReference]]:
+    data = files.read_whole(file.uri)
+    if not keep_handles:
+        references = parse_references(data, file=file.uri, in_columns=in_columns)
+        return references.metadata, references.parts
+    metadata = parse_metadata(data, file=file.uri)
+    handles = (handle for handle in handles_of(metadata) if handle is not None)
+    return metadata, (part for handle in handles for part in file_streams(handle))
 
 
 @dataclass(slots=True)
@@ -320,20 +345,17 @@ class Needs:
         were not found, are too short, or were added already.
         """
         listed, ranges = self.tree.files, self.ranges
+        by_path = self.locator.tries_paths_first
         for part in parts:
-            if isinstance(part, tuple) and isinstance(part[0], FileHandle) and not part[1]:
+            if by_path and isinstance(part, tuple) and isinstance(part[0], FileHandle) and not part[1]:
                 path, size = part[0].path, part[0].size_bytes
                 file = listed.get(path)
-                if (
-                    file is not None
-                    and file.size_bytes >= size
-                    and path not in ranges
-                    and self.locator.tries_paths_first
-                ):
+                if file is not None and file.size_bytes >= size and path not in ranges:
                     # The size of a file is one number for all snapshots.
                     ranges[file.uri] = file.size_bytes if file.size_bytes == size else size
                     continue
             yield part
+            by_path = self.locator.tries_paths_first  # the part may show that files were moved
 
     def add_found(self, file: FoundFile, start: int, end: int) -> None:
         """Add a range of a file."""

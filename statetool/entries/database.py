@@ -30,6 +30,7 @@ from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata.handles import IncrementalHandle, StreamHandle
 from statetool.formats.stream import Stream, begin
 from statetool.io.cursor import Cursor
+from statetool.io.files import is_busy
 from statetool.types.declared import TypeContext
 
 if TYPE_CHECKING:
@@ -110,9 +111,9 @@ class StoredDatabase(StoredState):
     def owned_database(self) -> OwnedDatabase:
         return OwnedDatabase(files=self.files, key_groups=self.own_groups, prefix=self.around.context.prefix)
 
-    def needed_files(self, groups: Collection[int]) -> Iterable[StreamHandle]:
+    def needed_files(self, groups: Collection[int] | None) -> Iterable[StreamHandle]:
         own = self.own_groups
-        is_needed = any(group in own for group in groups)
+        is_needed = groups is None or any(group in own for group in groups)
         return (stream for _, stream in (*self.handle.shared, *self.handle.private)) if is_needed else ()
 
     def sources(
@@ -179,11 +180,13 @@ class DatabaseSource:
 
         if not begin([(self.meta, 0, self.meta.size_bytes), *self.files.first_parts]):
             return False
+        if self.files.are_small:
+            return True
         header = self.header()
         states = [m.name for m in header.states if request.wants(m.name)]
         prefix = self.context.prefix
         begin_native(self.files, header, states, self.key_groups, prefix=prefix, keys=request.keys)
-        return True
+        return not is_busy()  # if too many requests were in flight, some were not made
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         from statetool.formats.keyed.native import read_native

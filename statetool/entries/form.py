@@ -201,7 +201,7 @@ class OperatorReadContext:
     managed
         Bytes and offset of one header of managed state, if any: old timers are read with its key type.
     expect
-        Looks for the files of a few stream handles at the same time, before ``resolve`` looks for one after another.
+        Looks for the files of stream handles at the same time, before ``resolve`` looks for one after another.
     learned
         Headers of keyed state (bytes and offset) of another snapshot of the operator, for POJO subclasses that this one does not describe.
     learned_elements
@@ -274,8 +274,8 @@ class StoredState(ABC):
         """Return the database, whose files store numbers of entries; ``None`` for other forms."""
         return None
 
-    def needed_files(self, groups: Collection[int]) -> Iterable[StreamHandle]:
-        """Return handles of files that reading some key groups needs, as far as they should be looked for at the same time."""
+    def needed_files(self, groups: Collection[int] | None) -> Iterable[StreamHandle]:
+        """Return handles of files that reading some key groups, or all, needs, as far as they should be looked for at the same time."""
         return ()
 
     @abstractmethod

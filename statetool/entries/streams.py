@@ -31,6 +31,7 @@ from statetool.formats.keyed.ranges import KeyGroupRange, adjacent, batches_of, 
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.stream import AHEAD_BYTES, OpenStream, ReadAhead, Stream, begin, first_requests
 from statetool.io.cursor import Cursor
+from statetool.io.files import is_busy
 
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
@@ -216,7 +217,7 @@ class StreamSource:
     def begin(self, request: EntryRequest) -> bool:
         first = () if self.stream.is_small else first_requests(self._runs())
         begin([(self.header_of, 0, self.header_size), *((self.stream, at, length) for at, length in first)])
-        return True
+        return not (self.stream.is_small and is_busy())  # if too many requests were in flight, it was not made
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
         from statetool.entries.stream_reader import StreamReader

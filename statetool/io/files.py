@@ -10,7 +10,8 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -203,11 +204,12 @@ def list_dir(uri: str) -> list[tuple[str, bool]]:
             with os.scandir(base) as entries:
                 return sorted((join(base, e.name), e.is_dir()) for e in entries)
         fs, path = file_system(uri)
-        # File systems return names without scheme and host, in different forms. The last part is always right.
-        return sorted(
-            (join(uri, e["name"].rstrip("/").rpartition("/")[2]), e["type"] == "directory")
-            for e in fs.ls(path, detail=True)
-        )
+        return sorted((join(uri, _name_of(e)), e["type"] == "directory") for e in fs.ls(path, detail=True))
+
+
+def _name_of(entry: Mapping[str, Any]) -> str:
+    """Return the name of an entry of a listing. File systems return paths in different forms; the last part is always right."""
+    return str(entry["name"]).rstrip("/").rpartition("/")[2]
 
 
 @contextmanager
@@ -330,6 +332,33 @@ def existing(uris: Iterable[str]) -> set[str]:
         with contextlib.suppress(FileNotFoundError), reading(uri):
             fs.result_of(response)
             found.add(uri)
+    return found
+
+
+def list_dirs(uris: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return what is in remote directories, by directory. Requests are in flight together; clients without an event loop make none.
+
+    Directories that cannot be listed are left out: whoever needs them gets the error. The clients keep the listings.
+    """
+    found: dict[str, frozenset[str]] = {}
+    begun: deque[tuple[str, Any, Future[Any]]] = deque()
+
+    def wait() -> None:
+        uri, fs, response = begun.popleft()
+        with contextlib.suppress(StatetoolError, OSError), reading(uri):
+            found[uri] = frozenset(join(uri, _name_of(entry)) for entry in fs.result_of(response))
+
+    for uri in uris:
+        with contextlib.suppress(StatetoolError):
+            fs, path = file_system(uri)
+            fs.invalidate_cache(path)
+            response = fs.begin("_ls", path, detail=True)
+            if response is not None:
+                begun.append((uri, fs, response))
+        if len(begun) >= IN_FLIGHT:
+            wait()
+    while begun:
+        wait()
     return found
 
 

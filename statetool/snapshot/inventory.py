@@ -14,14 +14,15 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from statetool.errors import FormatError, OptionError, UnknownNameError
-from statetool.formats.metadata import SnapshotMetadata, parse_metadata, write_metadata
-from statetool.formats.metadata.handles import StreamHandle
+from statetool.formats.metadata import SnapshotMetadata, write_metadata
+from statetool.formats.metadata.handles import StreamHandle, file_streams
+from statetool.formats.metadata.model import handles_of
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
 from statetool.io import files, small_files
-from statetool.io.deletion import noticing_deletion
-from statetool.snapshot.locate import Locator, find_metadata
+from statetool.snapshot.locate import Locator
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.parsed import ParsedMetadata, open_parsed
 from statetool.snapshot.uids import find_operator, unique_digits
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.operators import OperatorLabel
@@ -43,6 +44,8 @@ class Inventory:
         Names by operator id, for operators whose name the metadata does not store.
     possible_names
         Names that other operators may have, by operator id.
+    parsed
+        The metadata, which is read by default.
     """
 
     def __init__(
@@ -56,15 +59,14 @@ class Inventory:
         columns_from_plan: str | None = None,
         names: Mapping[str, str] | None = None,
         possible_names: Mapping[str, tuple[str, ...]] | None = None,
+        parsed: ParsedMetadata | None = None,
     ) -> None:
         small_files.forget()
         self.path = path
         self.rebase = rebase
-        # Tasks, and Spark's planning processes, may have another working directory.
-        self.metadata_file = files.canonical(find_metadata(path))
-        with noticing_deletion(self.metadata_file):
-            raw = files.read_whole(self.metadata_file)
-        self.metadata: SnapshotMetadata = parse_metadata(raw, file=self.metadata_file)
+        parsed = open_parsed(path) if parsed is None else parsed
+        self.metadata_file = parsed.file
+        self.metadata: SnapshotMetadata = parsed.metadata
         self.given_uids = uids
         self._names = names or {}
         self.possible_names = possible_names or {}
@@ -139,11 +141,17 @@ class Inventory:
         """Return the location of a stream handle's bytes, ``None`` for a null or empty handle."""
         return self._locator.resolve(handle)
 
+    def list_folders(self) -> None:
+        """List the directories of all files in an object store at the same time, before sizes of files are needed one after another."""
+        self._locator.list_folders(stream for handle in handles_of(self.metadata) for stream, _ in file_streams(handle))
+
     def with_uids(self, uids: Iterable[str]) -> Inventory:
         """Return the inventory with uids for operators that the snapshot knows only by id."""
         if isinstance(uids, str):
             raise OptionError("with_uids takes a list of uids, not a string")
-        return self._opener(self.path)(uids=(*self.given_uids, *uids), columns_from_plan=self.columns_from_plan)
+        return self._opener(self.path)(
+            uids=(*self.given_uids, *uids), columns_from_plan=self.columns_from_plan, parsed=self._parsed
+        )
 
     @property
     def stores_names(self) -> bool:
@@ -159,8 +167,12 @@ class Inventory:
             As ``possible_names`` of the class.
         """
         return self._opener(self.path)(
-            columns_from_plan=self.columns_from_plan, names=names, possible_names=possible or {}
+            columns_from_plan=self.columns_from_plan, names=names, possible_names=possible or {}, parsed=self._parsed
         )
+
+    @property
+    def _parsed(self) -> ParsedMetadata:
+        return ParsedMetadata(file=self.metadata_file, metadata=self.metadata)
 
     def opener(self) -> Callable[[], Inventory]:
         """Return a picklable function that opens the snapshot in another process, without its compiled plan."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
-from typing import Final
 
 from statetool.entries import forms
 from statetool.entries.form import (
@@ -30,9 +28,6 @@ from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 from statetool.snapshot.needed_headers import needed_headers
 from statetool.types.operators import display_name
-
-#: Number of files in an object store up to which each is looked for by a request; for more, directories are listed.
-_MOST_EXPECTED: Final = 64
 
 
 class KeyedInventory:
@@ -168,7 +163,7 @@ class KeyedInventory:
             )
         return self.key
 
-    @property
+    @cached_property
     def key_found(self) -> bool:
         """Whether the key type was inferred from key groups, because the snapshot does not store it."""
         return any(s.key_found for s in self.managed)
@@ -177,6 +172,10 @@ class KeyedInventory:
     def context(self) -> KeyedContext:
         """The context for reading entries."""
         return replace(self._around.context, descriptions=self.descriptions)
+
+    def expect_files(self, groups: Collection[int] | None = None) -> None:
+        """Look for the files of key groups, or of all, in an object store at the same time, before they are opened one after another."""
+        self._around.expect(handle for stored in self.managed for handle in stored.needed_files(groups))
 
     def sources(
         self,
@@ -199,10 +198,7 @@ class KeyedInventory:
         FormatError, UnknownSerializerError
             Headers or offsets are damaged, or the key type cannot be determined.
         """
-        if groups is not None:
-            few = list(islice((h for s in self.managed for h in s.needed_files(groups)), _MOST_EXPECTED + 1))
-            if len(few) <= _MOST_EXPECTED:
-                self._around.expect(few)
+        self.expect_files(groups)
         return [
             source
             for stored in (*self.managed, *(self.raw_timers if raw else ()))

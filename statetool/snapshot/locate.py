@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Final
 
-from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
+from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError, UnsupportedError
 from statetool.formats.metadata.handles import (
     ByteStreamHandle,
     EmptySegmentHandle,
@@ -22,6 +25,8 @@ from statetool.io.deletion import check_deletion, check_replacement
 
 METADATA_NAME = "_metadata"
 _TAIL_PARTS = 4
+#: Number of files in an object store up to which each is looked for by a request; for more, directories are listed.
+_FEW: Final = 64
 
 
 def find_metadata(path: str) -> str:
@@ -86,7 +91,7 @@ class Existence:
         if uri in self._found:
             return True
         folder = files.parent(uri)
-        if folder not in self._asked:
+        if folder not in self._asked and folder not in self._listed:
             self._asked.add(folder)
             try:
                 small_files.read_start(uri)
@@ -110,6 +115,12 @@ class Existence:
             with contextlib.suppress(SnapshotNotFoundError):
                 small_files.read_start(uri)
                 self._found.add(uri)
+
+    def list_folders(self, uris: Iterable[str]) -> None:
+        """List the remote directories of several files, all at the same time."""
+        expected = Counter(files.parent(uri) for uri in uris if not files.is_local(uri))
+        several = (folder for folder, count in expected.items() if count > 1 and folder not in self._listed)
+        self._listed |= files.list_dirs(several)
 
 
 @dataclass(slots=True)
@@ -152,9 +163,31 @@ class Locator:
         raise UnsupportedError(f"a stream handle of kind {type(handle).__name__} inside another one")
 
     def expect(self, handles: Iterable[StreamHandle]) -> None:
-        """Look for the files of a few handles at the same time, if no file was moved; :meth:`resolve` looks for one after another."""
-        if self.tries_paths_first and isinstance(self.exists, Existence):
-            self.exists.expect({h.path: h.size_bytes for h in handles if isinstance(h, FileHandle)})
+        """Look for files in object stores at the same time, if no file was moved; :meth:`resolve` looks for one after another.
+
+        Errors are those of :meth:`resolve`.
+        """
+        if self._moved or not isinstance(self.exists, Existence):
+            return
+        searched = (h for h in handles if isinstance(h, FileHandle | SegmentHandle))
+        few = list(islice(searched, _FEW + 1))
+        if len(few) <= _FEW:
+            with contextlib.suppress(StatetoolError):
+                self.exists.expect({self._likely(h): h.size_bytes for h in few if isinstance(h, FileHandle)})
+        elif not all(files.is_local(self._likely(h)) for h in few):
+            self.exists.list_folders(map(self._likely, chain(few, searched)))
+
+    def list_folders(self, handles: Iterable[StreamHandle]) -> None:
+        """List the directories of the files of handles in object stores at the same time, if no file was moved: for their sizes."""
+        if isinstance(self.exists, Existence) and not self._moved and not files.is_local(self.metadata_file):
+            of_files = (h for h in handles if isinstance(h, FileHandle | RelativeFileHandle | SegmentHandle))
+            self.exists.list_folders(map(self._likely, of_files))
+
+    def _likely(self, handle: FileHandle | RelativeFileHandle | SegmentHandle) -> str:
+        """Return the first place where :meth:`file_of` looks for a file, if no file was moved."""
+        if isinstance(handle, RelativeFileHandle):
+            return files.join(files.parent(self.metadata_file), handle.path)
+        return next(rebase_path(handle.path, self.rebase), handle.path)
 
     def file_of(self, handle: FileHandle | RelativeFileHandle | SegmentHandle) -> str:
         """Return the location of the file of a stream; errors as for :meth:`resolve`."""

@@ -168,6 +168,8 @@ class _Plan:
                 subtasks = {f.subtask for f in file_rows(operator) if f.slot == slot}
                 self.unread += [self._unread(subtask, (), error) for subtask in sorted(subtasks)]
                 self.unread_slots.add(slot)
+        if "managed keyed" not in self.unread_slots:
+            keyed.expect_files()
         for stored in self.stored:
             try:
                 self.tasks += self._tasks(stored, request)

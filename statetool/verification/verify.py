@@ -165,6 +165,7 @@ class _Plan:
         self.streams = 0
         #: By operator, why no hash formula of its keys was proved.
         self.unproved: dict[str, str] = {}
+        inventory.list_folders()
         properties = None
         try:
             properties = read_properties(inventory.metadata.properties)

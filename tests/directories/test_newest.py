@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from statetool.directories.snapshots import list_snapshots, newest_snapshot
+from statetool.cli.main import cli
+from statetool.directories import snapshots
+from statetool.directories.snapshots import list_snapshots
 from statetool.directories.survey import read_snapshot
-from statetool.formats.metadata.reader import parse_references
+from statetool.formats.metadata import parse_metadata
 from statetool.io import listing
 from statetool.io.listing import FoundFile
+from statetool.snapshot.parsed import ParsedMetadata, hand_over, handing_over, open_parsed
 from tests.support.snapshots.large import FILES_OF_SUBTASK, large_checkpoint
 from tests.support.snapshots.trees import random_tree
+
+
+def newest_snapshot(root: str) -> str | None:
+    """Return the directory of the newest snapshot."""
+    newest = snapshots.newest_snapshot(root)
+    return None if newest is None else newest.directory
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -36,11 +47,12 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the metadata files that are read completely."""
     names: list[str] = []
 
-    def recorded(data: bytes, *, file: str, in_columns: bool) -> Any:
+    def recorded(data: bytes, *, file: str) -> Any:
         names.append(file)
-        return parse_references(data, file=file, in_columns=in_columns)
+        return parse_metadata(data, file=file)
 
-    monkeypatch.setattr("statetool.directories.survey.parse_references", recorded)
+    for module in ("directories.survey", "snapshot.parsed"):
+        monkeypatch.setattr(f"statetool.{module}.parse_metadata", recorded)
     return names
 
 
@@ -94,3 +106,42 @@ def test_a_snapshot_that_is_deleted_meanwhile_is_left_out(tmp_path: Path, monkey
 
     monkeypatch.setattr("statetool.directories.snapshots.read_snapshot", deleted)
     assert newest_snapshot(str(tmp_path)) == str(tmp_path / "chk-1")
+
+
+def test_a_command_parses_the_newest_metadata_once(tmp_path: Path, parsed: list[str]) -> None:
+    for number in (1, 2):
+        large_checkpoint(tmp_path, FILES_OF_SUBTASK, checkpoint_id=number, states=1)
+    uid = ["--name-uid", "op"]
+    done = CliRunner().invoke(cli, ["info", str(tmp_path), "--latest", "--json", *uid], catch_exceptions=False)
+    assert json.loads(done.stdout)["checkpoint_id"] == 2
+    assert parsed == [str(tmp_path / "chk-2" / "_metadata")]
+
+
+def test_a_snapshot_that_is_deleted_after_it_was_chosen_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2):
+        large_checkpoint(tmp_path, FILES_OF_SUBTASK, checkpoint_id=number, states=1)
+
+    def deleted(chosen: ParsedMetadata) -> None:
+        hand_over(chosen)
+        if chosen.directory.endswith("chk-2"):
+            Path(chosen.file).unlink()
+
+    monkeypatch.setattr("statetool.cli.resolve_path.hand_over", deleted)
+    done = CliRunner().invoke(cli, ["info", str(tmp_path), "--latest", "--json"], catch_exceptions=False)
+    assert json.loads(done.stdout)["checkpoint_id"] == 1
+    assert "reading the next one" in done.stderr
+
+
+def test_metadata_is_kept_until_it_is_opened_or_the_command_ends(tmp_path: Path, parsed: list[str]) -> None:
+    large_checkpoint(tmp_path, FILES_OF_SUBTASK, states=1)
+    path = str(tmp_path / "chk-1")
+    with handing_over():
+        hand_over(open_parsed(path))
+        open_parsed(path)
+        assert len(parsed) == 1
+        hand_over(open_parsed(path))
+        assert len(parsed) == 2
+    open_parsed(path)
+    assert len(parsed) == 3

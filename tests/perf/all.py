@@ -86,12 +86,15 @@ def watched() -> Iterator[dict[str, float]]:
     """Measure the block: its seconds, CPU seconds, and the maximum MB of one Python process below this one (otherwise of this one)."""
     seen = {"mb": 0.0}
     done = threading.Event()
+    watching = 0.0
 
     def look() -> None:
+        nonlocal watching
         while not done.wait(0.05):
             now = descendants()
             python = [mb for pid, (name, _, mb) in now.items() if name.startswith("python") and pid != os.getpid()]
             seen["mb"] = max([seen["mb"], *(python or [now[os.getpid()][2]])])
+            watching = time.thread_time()
 
     before = sum(cpu for _, cpu, _ in descendants().values())
     start = time.perf_counter()
@@ -100,7 +103,7 @@ def watched() -> Iterator[dict[str, float]]:
     try:
         yield seen
         seen["seconds"] = time.perf_counter() - start
-        seen["cpu"] = sum(cpu for _, cpu, _ in descendants().values()) - before
+        seen["cpu"] = sum(cpu for _, cpu, _ in descendants().values()) - before - watching
     finally:
         done.set()
         watcher.join()

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from statetool.formats.stream import Part, Stream, whole
+from statetool.io.small_files import WHOLE_BYTES
+
+#: Number of files up to which all files of a small database are requested together.
+_FEW_FILES: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +25,21 @@ class DatabaseFiles:
         return sum(s.size_bytes for _, s in self.files)
 
     @property
+    def are_small(self) -> bool:
+        """Whether there are few files, which together are as small as a file that one request fetches."""
+        return len(self.files) <= _FEW_FILES and self.size_bytes <= WHOLE_BYTES
+
+    @property
     def first_parts(self) -> list[Part]:
-        """What must be read before the table files are known."""
-        return list(whole(s for name, s in self.files if name == "CURRENT" or name.startswith("MANIFEST-")))
+        """What must be read before the table files are known. If all files are small, the table files, too."""
+        with_tables = self.are_small
+        return list(
+            whole(
+                stream
+                for name, stream in self.files
+                if name == "CURRENT" or name.startswith("MANIFEST-") or (with_tables and name.endswith(".sst"))
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -304,6 +304,7 @@ def file_streams(handle: Handle) -> Iterator[FileReference]:
         for inner in (*handle.materialized, *handle.changes):
             yield from file_streams(inner)
         return
+    is_log = isinstance(handle, ChangesHandle)
     for stream in streams_of(handle):
         if not isinstance(stream, ByteStreamHandle):
-            yield stream, isinstance(handle, ChangesHandle)
+            yield stream, is_log
