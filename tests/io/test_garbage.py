@@ -46,6 +46,7 @@ def test_objects_that_refer_to_each_other_are_collected_later() -> None:
     class Node:
         other: Node
 
+    gc.freeze()  # otherwise the objects of all other tests would be looked at
     with collector_paused():
         node = Node()
         node.other = node
