@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Final
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from tests.support.servers.ports import free_ports
 from tools.flink_jars import java_tool
 from tools.maven import maven_jars
 
@@ -40,7 +40,7 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms=200
 def kafka_server(folder: Path) -> Iterator[str]:
     """Run a broker and yield its address."""
     folder.mkdir(parents=True, exist_ok=True)
-    broker, controller = _free_ports()
+    broker, controller = free_ports(2)
     settings = folder / "server.properties"
     settings.write_text(_SETTINGS.format(broker=broker, controller=controller, folder=folder))
     path = os.pathsep.join(map(str, maven_jars("kafka-broker")))
@@ -70,10 +70,3 @@ def _await_answer(address: str, process: subprocess.Popen[bytes], log: Path) -> 
             if process.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"Kafka does not answer: {log.read_text()[-3000:]}") from None
             time.sleep(0.1)
-
-
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return first.getsockname()[1], second.getsockname()[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from tests.support.flink.machine import OPENS
+from tests.support.servers.ports import free_ports
 from tools.flink_jars import compiled, flink_jars, java_tool
 
 _JOBS: Final = Path(__file__).parent / "jobs"
@@ -54,8 +54,7 @@ class StandaloneCluster:
         self._retained = retained
         self.work = Path(tempfile.mkdtemp(dir=work))
         self.checkpoints = self.work / "checkpoints"
-        self.port = _free_port()
-        self._history_port = _free_port()
+        self.port, self._rpc_port, self._history_port = free_ports(3)
         self.url = f"http://127.0.0.1:{self.port}"
         self._write_configuration()
         self._processes = [
@@ -80,7 +79,7 @@ class StandaloneCluster:
     def _write_configuration(self) -> None:
         conf = {
             "jobmanager.rpc.address": "127.0.0.1",
-            "jobmanager.rpc.port": _free_port(),
+            "jobmanager.rpc.port": self._rpc_port,
             "jobmanager.memory.process.size": "1g",
             "jobmanager.archive.fs.dir": (self.work / "archive").as_uri(),
             "taskmanager.host": "127.0.0.1",
@@ -222,9 +221,3 @@ def _get(url: str, body: Any = None) -> Any:
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
         return json.load(answer)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
