@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+from weakref import WeakValueDictionary
 
 from statetool.classes.class_file import CONSTANT_BYTES, MAGIC, ClassFile, parse_class
 from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
@@ -50,6 +51,8 @@ _MOST_CACHED: Final = 50
 #: Maximum number of parsed classes in memory.
 _MOST_PARSED: Final = 1000
 Buffer: TypeAlias = "bytes | memoryview | mmap.mmap"
+#: Mapped jars that are in use, by device, inode, size and time. Snapshots whose jars they are may wait long for Python's garbage collector.
+_MAPPED: Final[WeakValueDictionary[tuple[int, ...], mmap.mmap]] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +281,19 @@ def _open_buffer(path: str) -> Buffer:
         if not os.path.exists(files.local_path(path)):
             raise SnapshotNotFoundError(f"{path} does not exist", hint="pass --jar the job's jar, a folder or a class")
         with open(files.local_path(path), "rb") as stream:
-            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(stream.fileno()).st_size else b""
+            return _map(stream.fileno())
+
+
+def _map(file: int) -> Buffer:
+    """Map an open file. Each map keeps a file open, so a file that is mapped already is not mapped again."""
+    status = os.fstat(file)
+    if not status.st_size:
+        return b""
+    key = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    found = _MAPPED.get(key)
+    if found is None:
+        found = _MAPPED[key] = mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+    return found
 
 
 def _extract(data: Buffer, entry: _Entry, label: str, most: int) -> Buffer:

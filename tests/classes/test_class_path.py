@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 import zipfile
@@ -207,3 +208,12 @@ def test_the_index_of_a_large_jar_is_kept(item: bytes, tmp_path: Path) -> None:
     assert len(ClassPath([tmp_path / "large.jar"])) == 50_000
     later = time.process_time() - start
     assert later < first / 3
+
+
+def test_a_jar_that_is_opened_often_keeps_one_file_open(shop: Path, tmp_path: Path) -> None:
+    """Snapshots have cycles of references, so their jars stay open until the garbage collector runs."""
+    jar = make_jar(tmp_path / "shop.jar", files_of(shop))
+    before = len(os.listdir("/dev/fd"))
+    paths = [ClassPath([jar]) for _ in range(20)]
+    assert len(os.listdir("/dev/fd")) <= before + 1
+    assert len({tuple(path) for path in paths}) == 1
