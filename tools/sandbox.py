@@ -22,12 +22,13 @@ import json
 import os
 import shutil
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+from tools.archives import unpack
 
 ROOT: Final = Path(__file__).parents[1]
 #: The path of the sandbox in outputs.
@@ -86,10 +87,8 @@ def without_folder(text: str, folder: Path) -> str:
 
 
 def _unpack(archive: Path, inside: str, target: Path) -> None:
-    with tempfile.TemporaryDirectory() as work, tarfile.open(archive) as tar:
-        wanted = [m for m in tar.getmembers() if m.name == inside or m.name.startswith(f"{inside}/")]
-        tar.extractall(work, wanted, filter="data")
-        shutil.move(Path(work) / inside, target)
+    with tempfile.TemporaryDirectory() as work:
+        shutil.move(unpack(archive, Path(work), inside) / inside, target)
 
 
 def _write_checkpoints(root: Path) -> None:
