@@ -260,8 +260,9 @@ class SavepointWriter:
             of more than 38 digits.
         in_batches
             Call the function for one batch of up to 65,536 rows at a time, so that memory does not grow with the state. The rows of a batch
-            are complete keys, but the function does not see other keys. It is called when the savepoint is written, with each batch once
-            or twice. Only without a session: a DataFrame is never in memory as a whole.
+            are complete keys, but the function does not see other keys. It is called with the first batch at once, to learn the columns,
+            and with all batches when the savepoint is written, more than once for some. So it must return the same for the same batch.
+            Only without a session: a DataFrame is never in memory as a whole.
 
         Raises
         ------

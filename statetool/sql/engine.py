@@ -60,7 +60,7 @@ def connect(memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> Any
         connection = duckdb.connect(":memory:", config=config)
     except duckdb.Error as error:
         raise OptionError(f"memory limit {memory_limit!r}: {_message(error)}", hint="pass a size such as 2GB") from None
-    # Wherever Python looks interactive, DuckDB prints it among the rows of a query that takes two seconds.
+    # Wherever Python looks interactive, DuckDB prints a progress bar among the rows of a query that takes two seconds.
     connection.execute("SET enable_progress_bar = false")
     return connection
 
