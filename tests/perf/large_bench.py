@@ -52,7 +52,9 @@ def watched(folder: Path) -> Iterator[dict[str, float]]:
     done = threading.Event()
 
     def look() -> None:
-        while not done.wait(0.5):
+        ended = False
+        while not ended:
+            ended = done.wait(0.5)  # after the end too, so that short works are seen once
             deleted: dict[int, int] = {}
             for pid, (name, _, _) in descendants().items():
                 deleted |= deleted_files(pid)
