@@ -49,9 +49,26 @@ def merge_by_key(group: LargeKeyGroup, selection: StateSelection, *, memory_byte
     sections = [s for s in group.sections() if s.state in selection.metas]
     if not all(s.ordered for s in sections) or len({s.state for s in sections}) < len(sections):
         return None
-    window = max(1, memory_bytes // (4 * max(1, len(sections))))
+    window = max(1, memory_bytes // (2 * max(1, len(sections))))
     runs = [_Run(group.windows(window, section=s), selection, s.state) for s in sections]
     return map(drain, complete_keys(runs))
+
+
+@dataclass(slots=True)
+class _Window:
+    """Entries of one state that were read, with start and end of the key of each; those before ``at`` have been taken."""
+
+    batch: EntryBatch
+    key: Int64s
+    key_end: Int64s
+    at: int = 0
+
+    def count_below(self, bound: bytes | None) -> int:
+        """Return the number of entries whose keys are less than ``bound``; of all entries if it is ``None``."""
+        if bound is None:
+            return len(self.batch)
+        wanted: npt.NDArray[np.uint8] = np.frombuffer(bound, dtype=np.uint8)
+        return int(count_below(self.batch.data, self.key, self.key_end, wanted))
 
 
 class _Run:
@@ -62,12 +79,13 @@ class _Run:
         self._selection = selection
         self._state = state
         self.ended = False
-        #: Entries that were read but not yet taken, with start and end of the key of each.
-        self._waiting: deque[tuple[EntryBatch, Int64s, Int64s]] = deque()
+        #: What was read but not yet taken.
+        self._waiting: deque[_Window] = deque()
         self._append(next(windows))
 
     def _append(self, batch: EntryBatch) -> None:
         entries, keys = self._selection.split(batch, self._state)
+        # Ordered sections have ordered entries, whose keys may not be if one is the beginning of another.
         descending = descent(entries.data, keys.key, keys.key_end)
         key = bytes(entries.data[keys.key[0] : keys.key_end[0]])
         if descending or (self._waiting and key < self.last):
@@ -76,7 +94,7 @@ class _Run:
                     offset=int(keys.key[descending]), state=self._selection.metas[self._state].name
                 )
             )
-        self._waiting.append((batch, keys.key, keys.key_end))
+        self._waiting.append(_Window(batch, keys.key, keys.key_end))
 
     @property
     def empty(self) -> bool:
@@ -84,28 +102,21 @@ class _Run:
 
     @property
     def last(self) -> bytes:
-        batch, key, key_end = self._waiting[-1]
-        return bytes(batch.data[key[-1] : key_end[-1]])
+        window = self._waiting[-1]
+        return bytes(window.batch.data[window.key[-1] : window.key_end[-1]])
 
     def below(self, bound: bytes | None) -> list[EntryBatch]:
         taken: list[EntryBatch] = []
         while self._waiting:
-            batch, key, key_end = self._waiting[0]
-            n = len(batch)
-            if bound is not None:
-                wanted: npt.NDArray[np.uint8] = np.frombuffer(bound, dtype=np.uint8)
-                n = int(count_below(batch.data, key, key_end, wanted))
-            if n == 0:
+            window = self._waiting[0]
+            first, stop = window.at, window.count_below(bound)
+            whole = stop == len(window.batch)
+            if stop > first:
+                taken.append(window.batch if whole and not first else window.batch.view(first, stop))
+                window.at = stop
+            if not whole:
                 break
             self._waiting.popleft()
-            if n == len(batch):
-                taken.append(batch)
-                continue
-            taken.append(batch.span(0, n))
-            rest = batch.span(n, len(batch))
-            shift = int(batch.key[n] - rest.key[0])
-            self._waiting.appendleft((rest, key[n:] - shift, key_end[n:] - shift))
-            break
         return taken
 
     def grow(self) -> None:

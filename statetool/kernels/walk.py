@@ -56,6 +56,17 @@ class Rows(NamedTuple):
     value_end: Positions
 
 
+class StateRuns(NamedTuple):
+    """Entries of the same state that follow each other: int64[m] each, state id, 1 if the keys ascend, and the first and the last key."""
+
+    state: Positions
+    ordered: Positions
+    first: Positions
+    first_end: Positions
+    last: Positions
+    last_end: Positions
+
+
 @inlined
 def put_row(rows, n, state, group, key, key_end, value, value_end):  # type: ignore[no-untyped-def]
     """Write row ``n`` of ``rows`` and return the index of the next."""
@@ -178,6 +189,59 @@ def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-
                 return code, n, p
             n += 1
             cursor[POSITION] = p
+        code, p = _close_state(data, groups, states, cursor)
+        if code != OK:
+            return code, n, p
+    return np.int64(OK), n, np.int64(0)
+
+
+@jit
+def walk_states(data, limit, groups, prefix, states, cursor, entries, runs):  # type: ignore[no-untyped-def]
+    """Find where the states of key groups begin, and whether their keys ascend: as :func:`walk`, without a row for each entry.
+
+    Parameters
+    ----------
+    data, limit, groups, prefix, states, cursor
+        As in :func:`walk`.
+    entries
+        :class:`Rows` of two entries, scratch.
+    runs
+        :class:`StateRuns`, out; keys start after the prefix.
+
+    Returns
+    -------
+    code, count, position
+        As :func:`walk`; the count is that of ``runs``.
+    """
+    n = 0
+    while cursor[GROUP] < groups.starts.shape[0]:
+        if cursor[POSITION] < 0:
+            code, p = _open_group(data, limit, groups, states, cursor)
+            if code != OK:
+                return code, n, p
+        end, number, state = groups.ends[cursor[GROUP]], groups.numbers[cursor[GROUP]], cursor[STATE]
+        p, last = cursor[POSITION], False
+        if n == runs.state.shape[0]:
+            return np.int64(FULL), n, p
+        runs.state[n] = state
+        runs.ordered[n] = 1
+        read = 0
+        while not last:
+            code, p, last = _read_entry(data, p, limit, end, number, prefix, state, entries, read & 1)
+            if code != OK:
+                return code, n + min(read, 1), p
+            this, previous = read & 1, 1 - (read & 1)
+            start, stop = entries.key[this], entries.key_end[this]
+            if read == 0:
+                runs.first[n] = start
+                runs.first_end[n] = stop
+            elif compare(data, entries.key[previous], entries.key_end[previous], data, start, stop) > 0:
+                runs.ordered[n] = 0
+            runs.last[n] = start
+            runs.last_end[n] = stop
+            read += 1
+            cursor[POSITION] = p
+        n += 1
         code, p = _close_state(data, groups, states, cursor)
         if code != OK:
             return code, n, p

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from tests.support.snapshots.canonical import Entry, key_group_bytes, snappy
 
 Rows = list[tuple[int, int, bytes, bytes]]
 HEADER = b"header"
+WAYS = ["whole", "windows", "sections"]
 
 
 def stream_of(groups: Sequence[tuple[int, bytes]], *, compressed: bool = False) -> tuple[Stream, list[KeyGroupRange]]:
@@ -97,31 +98,35 @@ def one_group() -> bytes:
         (30, b"\0\7", "state id that the header does not have", 30),
     ],
 )
-@pytest.mark.parametrize("windows", [False, True])
-def test_damage_is_named_with_its_place(at: int, new: bytes, message: str, offset: int, windows: bool) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_damage_is_named_with_its_place(at: int, new: bytes, message: str, offset: int, way: str) -> None:
     raw = bytearray(one_group())
     raw[at : at + len(new)] = new
-    check_refused(bytes(raw), message, offset, windows=windows)
+    check_refused(bytes(raw), message, offset, way=way)
 
 
-@pytest.mark.parametrize("windows", [False, True])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("size", range(1, len(one_group())))
-def test_every_truncation_is_noticed(size: int, windows: bool) -> None:
-    check_refused(one_group()[:size], "ends inside an entry|does not fit", None, windows=windows)
+def test_every_truncation_is_noticed(size: int, way: str) -> None:
+    check_refused(one_group()[:size], "ends inside an entry|does not fit", None, way=way)
 
 
-@pytest.mark.parametrize("windows", [False, True])
-def test_bytes_behind_the_terminator_are_noticed(windows: bool) -> None:
-    check_refused(one_group() + b"\0", "trail after the end of the key group", len(one_group()), windows=windows)
+@pytest.mark.parametrize("way", WAYS)
+def test_bytes_behind_the_terminator_are_noticed(way: str) -> None:
+    check_refused(one_group() + b"\0", "trail after the end of the key group", len(one_group()), way=way)
 
 
-def check_refused(raw: bytes, message: str, offset: int | None, *, windows: bool) -> None:
+def check_refused(raw: bytes, message: str, offset: int | None, *, way: str) -> None:
     stream, ranges = stream_of([(5, raw)])
     layout = StreamLayout(prefix=1, states=2, compressed=False)
     with stream.open() as f, open_large(f, ranges[0], layout) as group:
-        read = (lambda: list(group.windows(11))) if windows else (lambda: [read_entries(f, ranges, layout)])
+        ways: dict[str, Callable[[], object]] = {
+            "whole": lambda: read_entries(f, ranges, layout),
+            "windows": lambda: list(group.windows(11)),
+            "sections": lambda: group.sections(11),
+        }
         with pytest.raises(FormatError, match=message) as caught:
-            read()
+            ways[way]()
     assert caught.value.where.file == "a-file"
     assert caught.value.where.key_group == 5
     if offset is not None:

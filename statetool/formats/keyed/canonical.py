@@ -7,7 +7,7 @@ one window of it is in memory.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,18 +17,19 @@ import numpy.typing as npt
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import read_chunks, stream_chunks
-from statetool.formats.keyed.entries import EntryBatch, Region, locate
+from statetool.formats.keyed.entries import EntryBatch, Int64s, Region, locate
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.heap_walk import NUMBER_BYTES, read_heap
 from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
 from statetool.formats.stream import OpenStream, Stream
-from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, descent, walk
+from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, StateRuns, walk, walk_states
 
 WINDOW_BYTES: Final = 32 << 20
 # Snappy's densest element makes 64 bytes from 3.
 MOST_COMPRESSED: Final = 22
 _SMALLEST_ENTRY: Final = 9
 _LENGTH_BYTES: Final = 4
+_MOST_RUNS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +166,8 @@ class LargeKeyGroup:
         FormatError
             Damaged; with file, offset and key group.
         """
-        for _, batch in self._positioned(window, section):
+        for at, data, columns in self._walk(window, section, _Walker.step):
+            batch = _batch(data, columns, (self.region.moved(0, at),), self.file)
             if section is None or batch.state[-1] == section.state:
                 yield batch
                 continue
@@ -178,39 +180,38 @@ class LargeKeyGroup:
         """Find the start of each state, and whether its keys ascend."""
         sections: list[Section] = []
         last_key = b""
-        for at, batch in self._positioned(window, None):
-            edges = np.flatnonzero(np.diff(batch.state)) + 1
-            for first, stop in zip([0, *edges], [*edges, len(batch)], strict=True):
-                state = int(batch.state[first])
-                first_key = bytes(batch.data[batch.key[first] : batch.key_end[first]])
-                ordered = not descent(batch.data, batch.key[first:stop], batch.key_end[first:stop])
+        for at, data, columns in self._walk(window, None, _Walker.step_states):
+            for state, ordered, first, first_end, last, last_end in np.stack(columns, axis=1).tolist():
                 if sections and sections[-1].state == state:
-                    ordered = ordered and sections[-1].ordered and last_key <= first_key
-                    sections[-1] = Section(state, sections[-1].offset, ordered)
+                    ascending = sections[-1].ordered and bool(ordered) and last_key <= bytes(data[first:first_end])
+                    sections[-1] = Section(state, sections[-1].offset, ascending)
                 else:
-                    start = int(batch.key[first]) - self.layout.prefix - _LENGTH_BYTES
-                    sections.append(Section(state, at + start, ordered))
-                last_key = bytes(batch.data[batch.key[stop - 1] : batch.key_end[stop - 1]])
+                    sections.append(Section(state, at + first - self.layout.prefix - _LENGTH_BYTES, bool(ordered)))
+                last_key = bytes(data[last:last_end])
         return sections
 
-    def _positioned(self, window: int, section: Section | None) -> Iterator[tuple[int, EntryBatch]]:
-        """Yield batches, each with the offset of its ``data`` in the key group."""
+    def _walk(
+        self,
+        window: int,
+        section: Section | None,
+        step: Callable[[_Walker, int, tuple[Region, ...], str], list[Int64s]],
+    ) -> Iterator[tuple[int, npt.NDArray[np.uint8], list[Int64s]]]:
+        """Yield the bytes of windows and what ``step`` finds in them, each with the offset of the bytes in the key group."""
         at, resume, state = (0, -1, 0) if section is None else (section.offset, 0, section.state)
         region, size = self.region, self.size_bytes
         while at < size or resume == -1:
             length = min(window, size - at)
             while True:
                 data = _readonly(self.plain.read_at(self.offset + at, length))
-                regions = (region.moved(0, at),)
                 numbers = np.array([region.key_group])
                 walker = _Walker(data, np.zeros(1, dtype=np.int64), np.array([size - at]), numbers, self.layout)
                 walker.cursor[1], walker.cursor[2] = resume, state
-                columns = walker.step(length, regions, self.file)
+                columns = step(walker, length, (region.moved(0, at),), self.file)
                 if len(columns[0]) or walker.done or length == size - at:
                     break
                 length = min(length * 2, size - at)  # one entry is larger than the window
             if len(columns[0]):
-                yield at, _batch(data, columns, regions, self.file)
+                yield at, data, columns
             if walker.done:
                 return
             if not len(columns[0]):
@@ -240,22 +241,36 @@ class _Walker:
     """Resumable walk over key groups in one buffer."""
 
     def __init__(self, data: Any, starts: Any, ends: Any, numbers: Any, layout: StreamLayout) -> None:
-        self.data, self.starts, self.ends, self.numbers = data, starts, ends, numbers
-        self.layout = layout
+        self.data, self.layout = data, layout
+        self._groups = KeyGroups(starts, ends, numbers)
         self.cursor = np.array([0, -1, 0], dtype=np.int64)
         self.done = False
 
-    def step(self, limit: int, regions: tuple[Region, ...], file: str) -> list[npt.NDArray[np.int64]]:
+    def step(self, limit: int, regions: tuple[Region, ...], file: str) -> list[Int64s]:
+        """Find entries: the columns of :class:`~statetool.kernels.walk.Rows`."""
         position = max(int(self.cursor[1]), 0)
         capacity = min(max((limit - position) // _SMALLEST_ENTRY + 1, 16), 1 << 20)
-        outs = [np.empty(capacity, dtype=np.int64) for _ in range(6)]
-        groups = KeyGroups(self.starts, self.ends, self.numbers)
-        code, n, at = walk(self.data, limit, groups, self.layout.prefix, self.layout.states, self.cursor, Rows(*outs))
+        rows = Rows(*(np.empty(capacity, dtype=np.int64) for _ in Rows._fields))
+        found = walk(self.data, limit, self._groups, self.layout.prefix, self.layout.states, self.cursor, rows)
+        return [column[: self._count(found, regions, file)] for column in rows]
+
+    def step_states(self, limit: int, regions: tuple[Region, ...], file: str) -> list[Int64s]:
+        """Find where states begin: the columns of :class:`~statetool.kernels.walk.StateRuns`."""
+        most = min(limit // _SMALLEST_ENTRY + 16, _MOST_RUNS)
+        two = Rows(*(np.empty(2, dtype=np.int64) for _ in Rows._fields))
+        runs = StateRuns(*(np.empty(most, dtype=np.int64) for _ in StateRuns._fields))
+        layout = self.layout
+        found = walk_states(self.data, limit, self._groups, layout.prefix, layout.states, self.cursor, two, runs)
+        return [column[: self._count(found, regions, file)] for column in runs]
+
+    def _count(self, found: tuple[int, int, int], regions: tuple[Region, ...], file: str) -> int:
+        """Return how many were found."""
+        code, n, at = found
         if code not in (0, FULL):
             error = FormatError(WALK_MESSAGES[int(code)], hint="the file is damaged or not a canonical savepoint")
             raise locate(error.at(offset=int(at)), regions, file)
         self.done = code == 0
-        return [o[:n] for o in outs]
+        return int(n)
 
 
 def _batch(data: Any, columns: list[Any], regions: tuple[Region, ...], file: str) -> EntryBatch:

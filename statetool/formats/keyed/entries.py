@@ -111,8 +111,8 @@ class EntryBatch:
         state, group, key, key_end, value, value_end = columns
         return replace(self, state=state, group=group, key=key, key_end=key_end, value=value, value_end=value_end)
 
-    def span(self, first: int, stop: int) -> EntryBatch:
-        """Return entries ``first .. stop`` over a copy of their bytes."""
+    def view(self, first: int, stop: int) -> EntryBatch:
+        """Return entries ``first .. stop`` over their bytes only, which are not copied."""
         low = int(self.key[first:stop].min())
         high = int(max(self.key_end[first:stop].max(), self.value_end[first:stop].max()))
         regions = []
@@ -122,7 +122,7 @@ class EntryBatch:
                 start = max(region.start, low)
                 regions.append(region.moved(start - low, start - region.start))
         return EntryBatch(
-            data=self.data[low:high].copy(),
+            data=self.data[low:high],
             state=self.state[first:stop],
             group=self.group[first:stop],
             key=self.key[first:stop] - low,
@@ -132,6 +132,11 @@ class EntryBatch:
             regions=tuple(regions),
             file=self.file,
         )
+
+    def span(self, first: int, stop: int) -> EntryBatch:
+        """Return entries ``first .. stop`` over a copy of their bytes."""
+        view = self.view(first, stop)
+        return replace(view, data=view.data.copy())
 
     def locate(self, error: E) -> E:
         """Convert the position in ``data`` that an error carries to a location in the file."""
