@@ -71,7 +71,7 @@ class Sink(Recognised[SinkConnector | StateSink]):
             return f"not known: versions {sorted({v for _, v, _ in self.state.unread})}, {several(len(self.state.unread), 'element')}"
         if undecoded := [p for p in self.state.pending if p.undecoded is not None]:
             return f"no connector reads {several(len(undecoded), 'committable')} of version {sorted({p.version for p in undecoded if p.version is not None})}"
-        return ""
+        return self.state.note
 
 
 def sinks_of(operators: Iterable[OperatorInventory]) -> list[Sink]:
