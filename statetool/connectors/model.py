@@ -165,7 +165,7 @@ class SinkState:
     Attributes
     ----------
     role
-        ``writer``, ``committer``, ``compact-coordinator``, ``sink`` (one operator with all of these roles).
+        ``writer``, ``committer``, ``global-committer``, ``compact-coordinator``, ``sink`` (one operator with all of these roles).
     writers
         Writer state besides transactions: subtask and fields.
     unread
