@@ -41,12 +41,14 @@ PARTS: Final = {
     "writer": "writers",
     "committable": "committables",
     "committer": "committables",
+    "global": "global committables",
     "compact-coordinator": "committables",
 }
 COORDINATOR_VERSIONS: Final = frozenset({0, 1, 2})
 #: Archives of savepoints of jobs with sources and sinks.
 CONNECTOR_ARCHIVES: Final = tuple(
-    HERE / "corpus" / f"{name}.tar.xz" for name in ("connectors", "lakes", "libraries", "sources", "built-jobs")
+    HERE / "corpus" / f"{name}.tar.xz"
+    for name in ("connectors", "lakes", "libraries", "sources", "built-jobs", "delta-sink")
 )
 #: Columns by their names in Spark.
 COLUMN_TYPES: Final = {
@@ -205,7 +207,11 @@ def _versions(connector: registry.Connector) -> dict[str, frozenset[int]]:
         case SplitConnector():
             return {"splits": connector.split_versions, "enumerators": connector.enumerator_versions}
         case SinkConnector():
-            return {"writers": connector.writer_versions, "committables": connector.committable_versions}
+            return {
+                "writers": connector.writer_versions,
+                "committables": connector.committable_versions,
+                "global committables": connector.global_versions,
+            }
     return {}
 
 

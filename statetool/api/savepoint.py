@@ -234,6 +234,7 @@ class Savepoint(Generic[Writer]):
         *,
         paimon: str | None = None,
         iceberg: str | None = None,
+        delta: str | None = None,
         kafka: str | None = None,
         kafka_settings: Mapping[str, Any] | None = None,
     ) -> DataFrame | pa.Table:
@@ -241,10 +242,10 @@ class Savepoint(Generic[Writer]):
 
         Parameters
         ----------
-        paimon, iceberg
+        paimon, iceberg, delta
             Folder of the table (Iceberg: or its metadata file).
         kafka
-            Brokers of a running Kafka: ``host:port``, separated by commas. Give one of these three.
+            Brokers of a running Kafka: ``host:port``, separated by commas. Give one of these four.
         kafka_settings
             More settings of ``kafka-python``'s admin client, such as ``security_protocol``.
 
@@ -266,6 +267,7 @@ class Savepoint(Generic[Writer]):
             self._inventory.operators.values(),
             paimon=paimon,
             iceberg=iceberg,
+            delta=delta,
             kafka=kafka,
             kafka_settings=kafka_settings,
         )

@@ -449,6 +449,7 @@ def committed(options: CommonOptions, path: str, only: str | None) -> None:
 @_path_argument
 @click.option("--paimon", metavar="TABLE", help="Folder of the Paimon table that the job writes.")
 @click.option("--iceberg", metavar="TABLE", help="Folder or metadata file of the Iceberg table.")
+@click.option("--delta", metavar="TABLE", help="Folder of the Delta table.")
 @click.option("--kafka", metavar="HOST:PORT,...", help="Brokers of Kafka (needs the extra statetool[kafka]).")
 @click.option(
     "--kafka-setting",
@@ -464,6 +465,7 @@ def check_sinks(
     only: str | None,
     paimon: str | None,
     iceberg: str | None,
+    delta: str | None,
     kafka: str | None,
     settings: tuple[str, ...],
 ) -> None:
@@ -477,6 +479,7 @@ def check_sinks(
     Examples:
       statetool sinks check savepoint-1a2b --paimon s3://warehouse/shop.db/orders
       statetool sinks check savepoint-1a2b --iceberg s3://warehouse/shop/orders
+      statetool sinks check savepoint-1a2b --delta s3://lake/orders
       statetool sinks check savepoint-1a2b --kafka broker-1:9092
     """
     from statetool.connectors.commit_checks import commit_check_rows
@@ -486,6 +489,7 @@ def check_sinks(
         savepoint.inventory.operators.values(),
         paimon=paimon,
         iceberg=iceberg,
+        delta=delta,
         kafka=kafka,
         kafka_settings=_settings(settings, "--kafka-setting"),
     )

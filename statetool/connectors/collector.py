@@ -4,7 +4,11 @@ i4 0xB91F252C, list of checkpoints: version 0 (1.17): i8 id, list of writers; 1 
 writers. A writer: version 0 (1.17): list of requests, i4 expected, i4 drained, i4 failed; 1 (1.20): i4 subtask before these; 2 (2.x): i4
 subtask, list of requests, i4 expected, i4 failed. A request, version 0: committable (versioned), i4 retries, i4 state.
 
-Version 1, of Flink 1.13 and 1.14 (``StreamingCommitterStateSerializer``): i4 0xB91F252C, list of committables.
+Version 1, of Flink 1.13 and 1.14 (``StreamingCommitterStateSerializer``): i4 0xB91F252C, list of committables; in a global committer, list of
+global committables.
+
+Version 2 of a global committer, of Flink 1.15 and later (``GlobalCommitterSerializer``): i4 0xB91F252B, boolean has a list of global committables
+[list], collector (versioned). The list is that of a sink before Sink V2 and has what was restored from Flink 1.13 or 1.14.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ VERSION: Final = 2
 #: The version of Flink 1.13 and 1.14.
 LEGACY: Final = 1
 _MAGIC: Final = 0xB91F252C
+_GLOBAL_MAGIC: Final = 0xB91F252B
 STATES: Final = ("received", "retry", "failed", "committed")
 
 
@@ -83,6 +88,14 @@ class LegacyCommittables:
     committables: tuple[bytes, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalState:
+    """State of a global committer. ``restored`` has global committables, as bytes of their common version, if the sink has a serializer for them."""
+
+    restored: LegacyCommittables | None
+    collector: Collector
+
+
 def _without(writer: Writer, forgotten: Callable[[Request], bool]) -> Writer:
     remaining = tuple(r for r in writer.requests if not forgotten(r))
     return replace(writer, requests=remaining, expected=writer.expected - (len(writer.requests) - len(remaining)))
@@ -120,6 +133,38 @@ def write_legacy(legacy: LegacyCommittables) -> bytes:
     return bytes(out)
 
 
+def is_global(data: bytes) -> bool:
+    """Return True if an element of :data:`VERSION` is the state of a global committer."""
+    return data[:4] == _GLOBAL_MAGIC.to_bytes(4, "big")
+
+
+def read_global(data: bytes) -> GlobalState:
+    """Read the state of a global committer. Raises the errors of :func:`read_collector`."""
+    return read_all(data, _read_global, "the state of a global committer")
+
+
+def write_global(state: GlobalState) -> bytes:
+    """Return the bytes of a global committer's state."""
+    out = Output()
+    out += _GLOBAL_MAGIC.to_bytes(4, "big")
+    out.bool(state.restored is not None)
+    if state.restored is not None:
+        write_list(out, state.restored.version, state.restored.committables)
+    out += write_versioned(VERSION, write_collector(state.collector))
+    return bytes(out)
+
+
+def _read_global(c: Cursor) -> GlobalState:
+    if int.from_bytes(c.take(4), "big") != _GLOBAL_MAGIC:
+        raise c.fail("expected the magic number of a global committer (B9 1F 25 2B)", pos=c.pos - 4)
+    restored = _read_committables(c) if c.bool() else None
+    version, inner = read_versioned(c, "a collector of committables")
+    known_version(version, (VERSION,), "a collector of committables")
+    collector = _read(inner)
+    inner.expect_end("a collector of committables")
+    return GlobalState(restored=restored, collector=collector)
+
+
 def _expect_magic(c: Cursor) -> None:
     if int.from_bytes(c.take(4), "big") != _MAGIC:
         raise c.fail("expected the magic number of a collector (B9 1F 25 2C)", pos=c.pos - 4)
@@ -127,6 +172,10 @@ def _expect_magic(c: Cursor) -> None:
 
 def _read_legacy(c: Cursor) -> LegacyCommittables:
     _expect_magic(c)
+    return _read_committables(c)
+
+
+def _read_committables(c: Cursor) -> LegacyCommittables:
     version = _version_of(c)
     return LegacyCommittables(
         version=version, committables=tuple(read_list(c, lambda _, inner: inner.take(inner.left), "a committable"))

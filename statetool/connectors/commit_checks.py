@@ -1,10 +1,11 @@
-"""Uncommitted transactions of sinks compared with the system that they commit to: a table of Paimon or Iceberg, or Kafka."""
+"""Uncommitted transactions of sinks compared with the system that they commit to: a table of Paimon, Iceberg or Delta, or Kafka."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from statetool.connectors.delta_commits import delta_commit_rows
 from statetool.connectors.kafka_transactions import kafka_commit_rows
 from statetool.connectors.table_commits import TableCommitRow, table_commit_rows
 from statetool.errors import OptionError
@@ -16,6 +17,7 @@ def commit_check_rows(
     *,
     paimon: str | None = None,
     iceberg: str | None = None,
+    delta: str | None = None,
     kafka: str | None = None,
     kafka_settings: Mapping[str, Any] | None = None,
 ) -> list[TableCommitRow]:
@@ -26,14 +28,16 @@ def commit_check_rows(
     OptionError
         Several systems or none are given, or the snapshot has no sink of this kind.
     """
-    given = [name for name in (paimon, iceberg, kafka) if name is not None]
+    given = [name for name in (paimon, iceberg, delta, kafka) if name is not None]
     if len(given) != 1:
         raise OptionError(
             "sinks are compared with one table or with Kafka",
-            hint="pass one of --paimon, --iceberg, --kafka (in Python: paimon=, iceberg=, kafka=)",
+            hint="pass one of --paimon, --iceberg, --delta, --kafka (in Python: paimon=, iceberg=, delta=, kafka=)",
         )
     if kafka_settings and kafka is None:
         raise OptionError("settings of Kafka need its brokers", hint="pass --kafka HOST:PORT (in Python: kafka=)")
     if kafka is not None:
         return kafka_commit_rows(operators, kafka, kafka_settings)
+    if delta is not None:
+        return delta_commit_rows(operators, delta)
     return table_commit_rows(operators, given[0], "iceberg" if paimon is None else "paimon")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from statetool.connectors.sinks import UNKNOWN_ROLE, Sink
+from statetool.connectors.sinks import GLOBAL_ROLE, UNKNOWN_ROLE, Sink
 from statetool.connectors.tables import sinks_and_unknown
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord
@@ -59,7 +59,7 @@ def commit_id_rows(operators: Iterable[OperatorInventory], checkpoint_id: int) -
 def _rows(sinks: Iterable[Sink], checkpoint_id: int) -> Iterator[CommitIdRow]:
     for sink in sinks:
         if sink.connector is None:
-            if sink.state.role == UNKNOWN_ROLE or (sink.state.role == "committer" and sink.note):
+            if sink.state.role == UNKNOWN_ROLE or (sink.state.role in ("committer", GLOBAL_ROLE) and sink.note):
                 yield _row(
                     sink, checkpoint_id, None, "no connector reads it: whether it commits by checkpoint id is unknown"
                 )

@@ -186,8 +186,8 @@ class SinkConnector(ABC):
 
     Attributes
     ----------
-    writer_versions, committable_versions
-        Versions whose layout is known.
+    writer_versions, committable_versions, global_versions
+        Versions whose layout is known. Global committables are those of a sink before Sink V2, of a version that its committables also have.
     """
 
     name: ClassVar[str]
@@ -195,6 +195,7 @@ class SinkConnector(ABC):
     commits_by_checkpoint_id: ClassVar[bool] = False
     writer_versions: ClassVar[frozenset[int]] = frozenset()
     committable_versions: ClassVar[frozenset[int]] = frozenset()
+    global_versions: ClassVar[frozenset[int]] = frozenset()
 
     def read_writer(self, version: int, c: Cursor) -> Any:
         """Read the state of a writer in a known version."""
@@ -228,6 +229,14 @@ class SinkConnector(ABC):
         UnsupportedError
             Another component commits them.
         """
+
+    def split_global(self, version: int, c: Cursor) -> tuple[bytes, ...]:
+        """Return the committables of a global committable in a known version, each as its own bytes."""
+        raise UnsupportedError(f"global committables of {self.name}")
+
+    def join_global(self, version: int, committables: Sequence[bytes]) -> bytes:
+        """Return the bytes of a global committable."""
+        raise UnsupportedError(f"global committables of {self.name}")
 
     def tools(self, pending: PendingCommit) -> Sequence[str]:
         """Return command lines of the external system's tools for a pending item."""

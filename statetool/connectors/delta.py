@@ -5,18 +5,20 @@
 * Writer, versions 1 and 2 (``DeltaWriterBucketStateSerializer``): i4 0x1E764B79, bucket id (versioned), utf path, utf application id.
 * Committable, version 1 (``DeltaCommittableSerializer``): i4 0x1E765C80, utf application id, i8 checkpoint id, i4 count, each utf column and
   utf value of the partition, utf name of the file, i8 records, i8 bytes, i8 epoch ms of its last change, pending file (versioned).
+* Global committable, version 1 (``DeltaGlobalCommittableSerializer``): i4 0x1E765C80, i4 count, each a committable without its magic number.
+  Flink 1.13 and 1.14 store them in the state of the global committer. From 1.15 on, it has committables.
 
 ``delta-kernel-sink``, of Delta 4.3 and later for Flink 2. Committable, version 1 (``DeltaCommittable.Serializer``): a Java stream of data (utf
 job id, utf operator id, i8 checkpoint id), the object ``WriterResultContext`` (watermarks), and data (i4 count, each utf action as JSON).
 
 Follows delta-io/connectors 0.4 to 0.6, Delta 3.0 to 4.0 and 4.3 to 4.4 from their sources, as the jars were not available. Bytes of serializers
-that were compiled from these sources confirm it.
+that were compiled from these sources confirm it, and a job in Flink 1.16 with the sink compiled from them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
@@ -31,9 +33,9 @@ from statetool.connectors.file_sink import (
     read_pending_file,
 )
 from statetool.connectors.model import PendingCommit
-from statetool.errors import UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, JavaStream
+from statetool.io.output import Output
 
 _CONTEXT: Final = "io.delta.flink.sink.WriterResultContext"
 _ACTIONS: Final = frozenset({"add", "remove", "cdc", "metaData", "protocol", "txn", "commitInfo", "domainMetadata"})
@@ -80,6 +82,7 @@ class DeltaSink(SinkConnector):
     name: ClassVar[str] = "delta-sink"
     writer_versions: ClassVar[frozenset[int]] = frozenset({1, 2})
     committable_versions: ClassVar[frozenset[int]] = frozenset({1})
+    global_versions: ClassVar[frozenset[int]] = frozenset({1})
 
     def read_writer(self, version: int, c: Cursor) -> DeltaBucket:
         expect_magic(c, BUCKET, "the state of a bucket")
@@ -87,16 +90,24 @@ class DeltaSink(SinkConnector):
 
     def read_committable(self, version: int, c: Cursor) -> DeltaFile:
         expect_magic(c, COMMITTABLE, "a committable of files")
-        return DeltaFile(
-            app_id=c.utf(),
-            checkpoint_id=c.i8(),
-            partition={c.utf(): c.utf() for _ in range(c.count("columns of a partition", at_least=4))},
-            file_name=c.utf(),
-            record_count=c.i8(),
-            size_bytes=c.i8(),
-            last_update_ms=c.i8(),
-            pending_file=read_pending_file(c),
-        )
+        return _read_file(c)
+
+    def split_global(self, version: int, c: Cursor) -> tuple[bytes, ...]:
+        expect_magic(c, COMMITTABLE, "a global committable of files")
+        magic, files = bytes(c.data[c.pos - 4 : c.pos]), []
+        for _ in range(c.count("committables", at_least=4)):
+            start = c.pos
+            _read_file(c)
+            files.append(magic + bytes(c.data[start : c.pos]))
+        return tuple(files)
+
+    def join_global(self, version: int, committables: Sequence[bytes]) -> bytes:
+        out = Output()
+        out += COMMITTABLE.to_bytes(4, "big")
+        out.i4(len(committables))
+        for committable in committables:
+            out += committable[4:]
+        return bytes(out)
 
     def pending(self, committable: DeltaFile) -> PendingCommit:
         return replace(
@@ -104,12 +115,6 @@ class DeltaSink(SinkConnector):
             name=committable.file_name,
             size_bytes=committable.size_bytes,
             fields=committable,
-        )
-
-    def check_forgettable(self) -> None:
-        raise UnsupportedError(
-            "files of delta-sink cannot be dropped from its committer: its global committer also stores and commits them",
-            hint="restore the job, and delete the rows from the table",
         )
 
 
@@ -156,6 +161,22 @@ class DeltaKernelSink(SinkConnector):
             expires=False,
             fields=committable,
         )
+
+
+def _read_file(c: Cursor) -> DeltaFile:
+    start = c.pos
+    if not (app_id := c.utf()):
+        raise c.fail("expected the id of an application in a committable of Delta", pos=start)
+    return DeltaFile(
+        app_id=app_id,
+        checkpoint_id=c.i8(),
+        partition={c.utf(): c.utf() for _ in range(c.count("columns of a partition", at_least=4))},
+        file_name=c.utf(),
+        record_count=c.i8(),
+        size_bytes=c.i8(),
+        last_update_ms=c.i8(),
+        pending_file=read_pending_file(c),
+    )
 
 
 def _block(stream: JavaStream, c: Cursor) -> bytes:

@@ -133,6 +133,8 @@ class PendingCommit:
         Start time, if stored.
     expires
         Whether the external system ends it after a timeout: true of transactions, not of files.
+    is_decided_by_table
+        Whether a restored sink asks its table if it commits it.
     fields
         All stored fields.
     """
@@ -151,6 +153,7 @@ class PendingCommit:
     retries: int | None = None
     version: int | None = None
     expires: bool = True
+    is_decided_by_table: bool = False
     fields: Any = None
     undecoded: bytes | None = None
 
@@ -162,11 +165,13 @@ class SinkState:
     Attributes
     ----------
     role
-        ``writer``, ``committer``, ``compact-coordinator``, ``sink`` (one operator with all of these roles).
+        ``writer``, ``committer``, ``global-committer``, ``compact-coordinator``, ``sink`` (one operator with all of these roles).
     writers
         Writer state besides transactions: subtask and fields.
     unread
         Subtask, version and bytes of elements that cannot be decoded.
+    note
+        Missing information, and how to get it.
     """
 
     role: str
@@ -174,6 +179,7 @@ class SinkState:
     writers: tuple[tuple[int, Any], ...] = ()
     versions: frozenset[int] = frozenset()
     unread: tuple[tuple[int, int, bytes], ...] = ()
+    note: str = ""
 
 
 def as_plain(value: Any) -> Any:

@@ -27,7 +27,7 @@ class PendingRow(OperatorRecord):
     verdict
         Outcome of a restore now: ``will_commit``, ``may_expire`` (its start is not stored), ``has_expired`` (the external system has
         aborted it: its records are lost), ``will_abort`` (it was open), ``is_committed``, ``will_send`` (a record that the writer has
-        not sent); ``unknown`` without a timeout.
+        not sent); ``unknown`` without a timeout, or if it depends on the table.
     details
         All stored fields, as JSON.
     commands
@@ -102,7 +102,7 @@ def _verdict(pending: PendingCommit, age: int | None, timeout: int | None) -> Ve
         return "is_committed"
     if pending.status == "buffered":
         return "will_send"
-    if pending.undecoded is not None:
+    if pending.undecoded is not None or pending.is_decided_by_table:
         return "unknown"
     if not pending.expires:
         return "will_commit"

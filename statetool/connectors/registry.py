@@ -64,6 +64,7 @@ _BUILT_IN: Final = (
     "delta:DeltaSink",
     "delta:DeltaKernelSink",
     "paimon:PaimonSink",
+    "hudi:HudiSink",
     "iceberg_sink:IcebergFilesCommitter",
     "two_phase:TwoPhaseCommitSink",
     "two_phase:KafkaProducer",

@@ -134,7 +134,7 @@ class SinkRow(OperatorRecord):
     Attributes
     ----------
     role
-        ``writer``, ``committer``, ``compact-coordinator``, ``sink`` (all in one).
+        ``writer``, ``committer``, ``global-committer``, ``compact-coordinator``, ``sink`` (all in one).
     pending, open
         Number of uncommitted transactions or files, and number of those that are open and aborted on restore; ``None`` if part of
         its state cannot be read (``undecoded``).

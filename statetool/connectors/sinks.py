@@ -1,9 +1,9 @@
 """Sinks of a snapshot: their operators, connectors, and uncommitted transactions and files.
 
 Sink V2 stores list states of versioned byte arrays: ``writer_raw_states`` of writers, ``streaming_committer_raw_states`` of committers
-(:mod:`statetool.connectors.collector`), ``remaining_compact_commit_raw_state`` of the compact coordinator of files (one committable per
-element). Flink 1.13 and 1.14 store the state of writer and committer in one operator. State does not name the connector: it is recognised
-by versions, and by reading the bytes to the last one.
+and global committers (:mod:`statetool.connectors.collector`), ``remaining_compact_commit_raw_state`` of the compact coordinator of files
+(one committable per element). Flink 1.13 and 1.14 store the state of writer and committer in one operator. State does not name the
+connector: it is recognised by versions, and by reading the bytes to the last one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from statetool.connectors.collector import (
     Collector,
     LegacyCommittables,
     Request,
+    is_global,
     read_collector,
+    read_global,
     read_legacy,
     write_collector,
+    write_global,
     write_legacy,
 )
 from statetool.connectors.connector import Recognised, SinkConnector, StateSink
@@ -43,6 +46,8 @@ UNKNOWN_NAME: Final = "(unknown)"
 #: Role of an operator whose operator state cannot be read.
 UNKNOWN_ROLE: Final = "unknown"
 _ROLES: Final = {WRITER_STATE: "writer", COMMITTER_STATE: "committer", COMPACT_STATE: "compact-coordinator"}
+#: Role of an operator that commits what all committers of a sink hand over. Its state has the name of theirs.
+GLOBAL_ROLE: Final = "global-committer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,16 +76,17 @@ class Sink(Recognised[SinkConnector | StateSink]):
             return f"not known: versions {sorted({v for _, v, _ in self.state.unread})}, {several(len(self.state.unread), 'element')}"
         if undecoded := [p for p in self.state.pending if p.undecoded is not None]:
             return f"no connector reads {several(len(undecoded), 'committable')} of version {sorted({p.version for p in undecoded if p.version is not None})}"
-        return ""
+        return self.state.note
 
 
 def sinks_of(operators: Iterable[OperatorInventory]) -> list[Sink]:
-    """Return the operators that belong to sinks. A committer without committables gets the connector of its writer."""
+    """Return the operators that belong to sinks. Committers without committables get the connector of their writer."""
     sinks = [sink for operator in operators for sink in sinks_in(operator)]
     writers = {
-        operator_id_for_uid(f"Sink Committer: {s.operator.uid}"): s.connector
+        operator_id_for_uid(uid.format(s.operator.uid)): s.connector
         for s in sinks
         if s.state.role == "writer" and s.operator.uid
+        for uid in ("Sink Committer: {}", "Sink {} Global Committer")
     }
     return [
         replace(s, connector=writers.get(s.operator.state.operator_id))
@@ -222,10 +228,20 @@ def _read_committables(connector: SinkConnector, role: str, elements: Iterable[t
     pending: list[PendingCommit] = []
     unread = []
     for subtask, version, raw in elements:
-        if version == VERSION:
+        if version == VERSION and is_global(raw):
+            state, role = read_global(raw), GLOBAL_ROLE
+            if state.restored is not None:
+                pending += _global_committables_of(connector, subtask, state.restored)
+            pending += _committables_of(connector, subtask, state.collector)
+        elif version == VERSION:
             pending += _committables_of(connector, subtask, read_collector(raw))
         elif version == LEGACY:
-            pending += _legacy_committables_of(connector, subtask, read_legacy(raw))
+            legacy = read_legacy(raw)
+            if _splits(connector, legacy):
+                role = GLOBAL_ROLE
+                pending += _global_committables_of(connector, subtask, legacy)
+            else:
+                pending += _legacy_committables_of(connector, subtask, legacy)
         else:
             unread.append((subtask, version, raw))
     return SinkState(
@@ -269,9 +285,44 @@ def _legacy_committables_of(
         yield replace(pending, status=STATES[0], subtask=subtask, version=legacy.version)
 
 
+def _splits(connector: SinkConnector, legacy: LegacyCommittables) -> bool:
+    """Return True if committables of Flink 1.13 or 1.14 are those of a global committer. Its state has the same form."""
+    if legacy.version not in connector.global_versions or not legacy.committables:
+        return False
+    try:
+        for raw in legacy.committables:
+            _split(connector, legacy.version, raw)
+    except StatetoolError:
+        return False
+    return True
+
+
+def _global_committables_of(
+    connector: SinkConnector, subtask: int, restored: LegacyCommittables
+) -> Iterator[PendingCommit]:
+    """Yield the committables inside global committables, which store neither their checkpoint nor their writer."""
+    if restored.version not in connector.global_versions:
+        yield from (
+            replace(_undecoded(restored.version, raw), status=STATES[0], subtask=subtask)
+            for raw in restored.committables
+        )
+        return
+    for raw in restored.committables:
+        parts = LegacyCommittables(version=restored.version, committables=_split(connector, restored.version, raw))
+        yield from _legacy_committables_of(connector, subtask, parts)
+
+
+def _split(connector: SinkConnector, version: int, raw: bytes) -> tuple[bytes, ...]:
+    return read_version(raw, version, connector.split_global, "a global committable")
+
+
+def _undecoded(version: int, raw: bytes) -> PendingCommit:
+    return PendingCommit(name=f"(version {version})", status="", subtask=-1, version=version, undecoded=raw)
+
+
 def _pending(connector: SinkConnector, version: int, raw: bytes) -> PendingCommit:
     if version not in connector.committable_versions:
-        return PendingCommit(name=f"(version {version})", status="", subtask=-1, version=version, undecoded=raw)
+        return _undecoded(version, raw)
     return connector.pending(read_version(raw, version, connector.read_committable, "a committable"))
 
 
@@ -292,7 +343,8 @@ def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapp
             hint="restore the job, and let it send or commit them",
         )
     connector.check_forgettable()
-    name = next(n for n, role in _ROLES.items() if role == sink.state.role)
+    role = "committer" if sink.state.role == GLOBAL_ROLE else sink.state.role
+    name = next(n for n, r in _ROLES.items() if r == role)
 
     def forgotten(request: Request) -> bool:
         return _pending(connector, request.version, request.data).name in names
@@ -308,10 +360,17 @@ def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapp
             dropped = frozenset(n for n in range(buffered - first) if _buffered_name(first + n) in names)
             if dropped:
                 data = _byte_array(write_versioned(version, connector.without_buffered(writer, dropped)))
-        if name == COMMITTER_STATE and version == VERSION:
+        if name == COMMITTER_STATE and version == VERSION and is_global(raw):
+            state = read_global(raw)
+            restored = None if state.restored is None else _remaining_global(connector, state.restored, names)
+            state = replace(state, restored=restored, collector=state.collector.without(forgotten))
+            data = _byte_array(write_versioned(version, write_global(state)))
+        elif name == COMMITTER_STATE and version == VERSION:
             data = _byte_array(write_versioned(version, write_collector(read_collector(raw).without(forgotten))))
         elif name == COMMITTER_STATE and version == LEGACY:
-            data = _byte_array(write_versioned(version, write_legacy(_remaining(connector, read_legacy(raw), names))))
+            legacy = read_legacy(raw)
+            remaining = _remaining_global if _splits(connector, legacy) else _remaining
+            data = _byte_array(write_versioned(version, write_legacy(remaining(connector, legacy, names))))
         elif name == COMPACT_STATE and _pending(connector, version, raw).name in names:
             continue
         elements[subtask] = (*elements.get(subtask, ()), data)
@@ -321,6 +380,22 @@ def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapp
 def _remaining(connector: SinkConnector, legacy: LegacyCommittables, names: frozenset[str]) -> LegacyCommittables:
     remaining = (raw for raw in legacy.committables if _pending(connector, legacy.version, raw).name not in names)
     return replace(legacy, committables=tuple(remaining))
+
+
+def _remaining_global(
+    connector: SinkConnector, restored: LegacyCommittables, names: frozenset[str]
+) -> LegacyCommittables:
+    if restored.version not in connector.global_versions:
+        return restored
+    committables = []
+    for raw in restored.committables:
+        parts = LegacyCommittables(version=restored.version, committables=_split(connector, restored.version, raw))
+        remaining = _remaining(connector, parts, names)
+        if remaining == parts:
+            committables.append(raw)
+        elif remaining.committables:
+            committables.append(connector.join_global(restored.version, remaining.committables))
+    return replace(restored, committables=tuple(committables))
 
 
 def _byte_array(data: bytes) -> bytes:

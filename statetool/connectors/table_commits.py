@@ -49,7 +49,7 @@ class TableCommitRow(OperatorRecord):
     name
         Name of the transaction.
     highest_committed
-        The highest checkpoint id that the table has of this sink, ``None`` if it has none.
+        The highest checkpoint id that the table has of this sink, ``None`` if it has none. Delta stores no checkpoint ids.
     outcome
         ``is_committed``, ``will_commit`` (a restore commits it), ``will_drop`` (the table lacks it, and a restore does not commit it),
         ``may_double`` (the table has it, and a restore tries to commit it again), ``unknown``.

@@ -146,7 +146,7 @@ def test_nothing_is_forgotten_where_the_connector_is_unknown(tmp_path: Path) -> 
         statetool.forget_transactions(str(path), str(tmp_path / "t"), "sink", ["(version 0)"], uids=["sink"])
 
 
-def test_a_global_committer_is_not_read(tmp_path: Path) -> None:
+def test_a_global_committer_of_another_version_is_not_read(tmp_path: Path) -> None:
     frame = write_versioned(1, packed(b"\xb9\x1f\x25\x2b", False))
     assert whole_versioned(frame, "it") == (1, b"\xb9\x1f\x25\x2b\0")
     path = written(tmp_path / "s", **{COMMITTER_STATE: [frame]})

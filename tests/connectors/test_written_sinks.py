@@ -17,13 +17,13 @@ from statetool.cli.main import cli
 from statetool.connectors import registry
 from statetool.connectors.connector import SinkConnector
 from statetool.connectors.model import as_plain
-from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE
+from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE, sinks_in, without_committables
 from statetool.connectors.starrocks import read_transactions
 from statetool.connectors.wire import read_version, write_versioned
 from statetool.errors import FormatError, StatetoolError, UnsupportedError
 from tests.support.connectors.commands import run
-from tests.support.connectors.committers import committer
-from tests.support.connectors.layouts import packed
+from tests.support.connectors.committers import committer, global_committer
+from tests.support.connectors.layouts import framed, packed
 from tests.support.connectors.written import PROGRAMS, run_program, written_states
 
 STATES = [s for s in written_states() if s["role"] in ("writer", "committable", "transaction")]
@@ -204,18 +204,112 @@ def test_other_values_are_not_those_of_clickhouse(cell: bytes, message: str) -> 
 
 
 def test_files_of_delta_are_pending(tmp_path: Path) -> None:
-    parted, _ = (s for s in STATES if s["connector"] == "delta-sink" and s["role"] == "committable")
+    parted, _ = DELTA_FILES
     path = written(tmp_path / "s", COMMITTER_STATE, committer(parted["data"]))
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["role"], sink["pending"]) == ("delta-sink", "committer", 1)
     (file,) = run("sinks", "pending", path)
     assert (file["name"], json.loads(file["details"])) == ("part-0.snappy.parquet", parted["expected"])
-    with pytest.raises(UnsupportedError, match="its global committer also stores and commits them"):
-        statetool.forget_transactions(str(path), str(tmp_path / "t"), "sink", [file["name"]], uids=["sink"])
     # A savepoint of version 1 has the same bytes.
     bucket = next(s for s in STATES if s["connector"] == "delta-sink" and s["role"] == "writer")
     for version in (1, 2):
         assert readings({**bucket, "version": version}).keys() == {"delta-sink"}
+
+
+DELTA_FILES = [s for s in STATES if s["connector"] == "delta-sink" and s["role"] == "committable"]
+PARTED, PLAIN = (s["data"] for s in DELTA_FILES)
+#: Another file, of the same length.
+OTHER = PLAIN.replace(b"part-0.snappy", b"part-1.snappy")
+MAGIC = bytes.fromhex("1e765c80")
+
+
+def delta_globals(*files: bytes) -> bytes:
+    """Return the bytes of a global committable of Delta."""
+    return packed(MAGIC, (4, len(files)), *(f[4:] for f in files))
+
+
+def of_1_14(*committables: bytes) -> bytes:
+    items = [framed(c) for c in committables]
+    return write_versioned(1, packed(bytes.fromhex("b91f252c"), (4, 1), (4, len(items)), *items))
+
+
+@pytest.mark.parametrize(
+    ("state", "checkpoints"),
+    [
+        (global_committer(PLAIN, OTHER), [7, 7]),
+        (global_committer(PLAIN, OTHER, restored=(1, [])), [7, 7]),
+        (global_committer(OTHER, restored=(1, [delta_globals(PLAIN)])), [None, 7]),
+        (of_1_14(delta_globals(PLAIN), delta_globals(OTHER)), [None, None]),
+        (of_1_14(delta_globals(PLAIN, OTHER)), [None, None]),
+    ],
+)
+def test_files_of_the_global_committer_of_delta(tmp_path: Path, state: bytes, checkpoints: list[int | None]) -> None:
+    path = written(tmp_path / "s", COMMITTER_STATE, state)
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["role"], sink["pending"], sink["undecoded"]) == (
+        "delta-sink", "global-committer", 2, 0,
+    )  # fmt: skip
+    files = run("sinks", "pending", path)
+    assert [(f["name"], f["status"], f["checkpoint_id"], f["verdict"]) for f in files] == [
+        (f"part-{i}.snappy.parquet", "received", checkpoint, "will_commit") for i, checkpoint in enumerate(checkpoints)
+    ]
+    assert json.loads(files[0]["details"]) == DELTA_FILES[1]["expected"]
+    (part,) = sinks_in(statetool.load(str(path), uids=["sink"])["sink"].inventory)
+    same = without_committables(part, frozenset())[COMMITTER_STATE][0]
+    assert same == tuple(e.data for e in part.data.elements(COMMITTER_STATE))
+    run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", "--lose", "part-0.snappy.parquet")
+    (left,) = run("sinks", "pending", tmp_path / "t")
+    assert (left["name"], left["checkpoint_id"]) == ("part-1.snappy.parquet", checkpoints[1])
+    run("sinks", "forget", tmp_path / "t", tmp_path / "u", "--uid", "sink", "--lose", "part-1.snappy.parquet")
+    assert run("sinks", "pending", tmp_path / "u") == []
+
+
+def test_global_committables_of_the_serializer_of_delta(tmp_path: Path) -> None:
+    (state,) = (s for s in written_states() if s["role"] == "global")
+    sink = SINKS[state["connector"]]
+    files = read_version(state["data"], state["version"], sink.split_global, "it")
+    assert files == (PARTED, PLAIN)
+    assert sink.join_global(state["version"], files) == state["data"] == delta_globals(PARTED, PLAIN)
+    path = written(tmp_path / "s", COMMITTER_STATE, of_1_14(state["data"]))
+    assert [json.loads(f["details"]) for f in run("sinks", "pending", path)] == state["expected"]
+
+
+def test_global_committables_of_other_sinks_stay_bytes(tmp_path: Path) -> None:
+    state = global_committer(
+        *(s["data"] for s in STATES if s["connector"] == "doris-sink" and s["role"] == "committable"),
+        restored=(3, [b"files"]),
+    )
+    path = written(tmp_path / "s", COMMITTER_STATE, state)
+    (sink,) = run("sinks", "list", path)
+    assert (sink["connector"], sink["role"], sink["undecoded"]) == ("doris-sink", "global-committer", 1)
+    rows = run("sinks", "pending", path, code=1)
+    assert [r["verdict"] for r in rows if not r["is_decoded"]] == ["unknown"]
+    decoded = next(r["name"] for r in rows if r["is_decoded"])
+    run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", "--lose", decoded)
+    left = run("sinks", "pending", tmp_path / "t", code=1)
+    assert [r["name"] for r in left] == [r["name"] for r in rows if r["name"] != decoded]
+
+
+def test_a_global_committer_without_files_has_the_connector_of_its_writer(tmp_path: Path) -> None:
+    writer = next(s["data"] for s in STATES if s["connector"] == "delta-sink" and s["role"] == "writer")
+    states = {
+        "out": (WRITER_STATE, write_versioned(1, writer)),
+        "Sink out Global Committer": (COMMITTER_STATE, global_committer()),
+    }
+    base = statetool.SavepointWriter.new()
+    for uid, (name, element) in states.items():
+        base = base.with_operator(
+            uid, statetool.bootstrap_list_state(name, pa.table({"value": [element]}), type="BINARY"), parallelism=1
+        )
+    path = base.write(str(tmp_path / "s")).path
+    found = {s.role: (s.connector, s.pending) for s in statetool.load(path, uids=["out"]).connector_rows("sinks")}
+    assert found == {"writer": ("delta-sink", 0), "global-committer": ("delta-sink", 0)}
+
+
+def test_a_committable_of_delta_names_its_application() -> None:
+    data = packed(MAGIC, "") + PLAIN[4 + 38 :]
+    with pytest.raises(FormatError, match="expected the id of an application"):
+        read_version(data, 1, SINKS["delta-sink"].read_committable, "it")
 
 
 def test_actions_of_delta_are_pending_and_can_be_forgotten(tmp_path: Path) -> None:

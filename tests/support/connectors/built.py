@@ -1,13 +1,14 @@
 """States written by connectors' own serializers that were compiled from the sources of their releases, as their jars were not available.
 
-``python -m tests.support.connectors.built FOLDER`` takes the sources from clones below the folder (``FOLDER/clickhouse``), compiles them with
-the programs below ``java``, runs these, and packs what they print. Clones: ``clickhouse`` (ClickHouse/flink-connector-clickhouse), ``delta``
+``python -m tests.support.connectors.built FOLDER [PROGRAM...]`` takes the sources from clones below the folder (``FOLDER/clickhouse``), compiles
+them with the programs below ``java``, runs these, and packs what they print. Lines of programs that are not named stay as they are. Clones: ``clickhouse`` (ClickHouse/flink-connector-clickhouse), ``delta``
 (delta-io/delta), and of Apache ``elasticsearch`` (flink-connector-elasticsearch), ``aws`` (flink-connector-aws), ``kafka``
 (flink-connector-kafka), ``paimon`` (paimon) and ``rocketmq`` (rocketmq-flink).
 """
 
 from __future__ import annotations
 
+import json
 import lzma
 import os
 import subprocess
@@ -53,7 +54,8 @@ PROGRAMS: Final = (
     ),
     Program(
         "deltas", "Delta", "3.3.2", "delta", "v3.3.2",
-        "DeltaPendingFile DeltaCommittable DeltaCommittableSerializer DeltaWriterBucketState DeltaWriterBucketStateSerializer",
+        "DeltaPendingFile DeltaCommittable DeltaCommittableSerializer DeltaGlobalCommittable DeltaGlobalCommittableSerializer"
+        " DeltaWriterBucketState DeltaWriterBucketStateSerializer",
         "delta-standalone",
     ),
     *(
@@ -135,8 +137,14 @@ def extract_sources(clone: Path, tag: str, classes: str, folder: Path, module: s
 
 
 def main() -> None:
-    """Run all programs and pack their lines."""
-    lines = [line for program in PROGRAMS for line in run_program(program, Path(sys.argv[1]))]
+    """Run programs, all by default, and pack their lines."""
+    clones, names = Path(sys.argv[1]), sys.argv[2:]
+    chosen = [p for p in PROGRAMS if not names or p.name in names]
+    new = [line for program in chosen for line in run_program(program, clones)]
+    written = {(state["connector"], state["release"]) for state in map(json.loads, new)}
+    old = lzma.decompress(BUILT.read_bytes()).decode("utf-8").splitlines() if names else []
+    lines = [line for line in old if (json.loads(line)["connector"], json.loads(line)["release"]) not in written]
+    lines += new
     BUILT.write_bytes(lzma.compress("\n".join(lines).encode("utf-8")))
     print(f"{len(lines)} states, {BUILT.stat().st_size:,} bytes")
 

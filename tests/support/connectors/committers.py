@@ -43,7 +43,21 @@ def new(checkpoint_id: int, *states: OperatorState) -> statetool.SavepointWriter
 
 def committer(*committables: bytes) -> bytes:
     """Return the state of a committer with committables of checkpoint 7."""
+    return write_versioned(2, _collector(*committables))
+
+
+def global_committer(*committables: bytes, restored: tuple[int, list[bytes]] | None = None) -> bytes:
+    """Return the state of a global committer with committables of checkpoint 7, and global committables (version, bytes of each)."""
+    old = b""
+    if restored is not None:
+        version, items = restored
+        old = packed((4, version), (4, len(items)), *map(framed, items))
+    head = packed(bytes.fromhex("b91f252b"), restored is not None)
+    return write_versioned(2, head + old + write_versioned(2, _collector(*committables)))
+
+
+def _collector(*committables: bytes) -> bytes:
     requests = [packed(write_versioned(1, data), (4, 0), (4, 0)) for data in committables]
     writer = packed((4, 1), packed((4, 0), (4, len(requests)), *map(framed, requests)), (4, 1), (4, 0))
     checkpoint = packed((8, 7), (4, 2), (4, 2), (4, 1), framed(writer))
-    return write_versioned(2, packed(bytes.fromhex("b91f252c"), (4, 1), (4, 1), framed(checkpoint)))
+    return packed(bytes.fromhex("b91f252c"), (4, 1), (4, 1), framed(checkpoint))

@@ -2,12 +2,16 @@ package writing;
 
 import io.delta.flink.sink.internal.committables.DeltaCommittable;
 import io.delta.flink.sink.internal.committables.DeltaCommittableSerializer;
+import io.delta.flink.sink.internal.committables.DeltaGlobalCommittable;
+import io.delta.flink.sink.internal.committables.DeltaGlobalCommittableSerializer;
 import io.delta.flink.sink.internal.writer.DeltaWriterBucketState;
 import io.delta.flink.sink.internal.writer.DeltaWriterBucketStateSerializer;
 import java.io.File;
 import java.lang.reflect.Constructor;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.flink.core.fs.Path;
 import org.apache.flink.core.fs.RecoverableWriter.CommitRecoverable;
@@ -33,6 +37,8 @@ public final class Delta {
                         new Path("s3://lake/orders/day=1/größe=2"), APP)), bucket);
 
         DeltaCommittableSerializer committables = new DeltaCommittableSerializer(files());
+        List<DeltaCommittable> both = new ArrayList<>();
+        List<Object> expected = new ArrayList<>();
         for (boolean parted : new boolean[] {true, false}) {
             LinkedHashMap<String, String> partition = new LinkedHashMap<>();
             if (parted) {
@@ -59,9 +65,14 @@ public final class Delta {
             PendingFileRecoverable pending = new OutputStreamBasedPendingFileRecoverable(recoverable(), path, 421L);
             DeltaPendingFile made = new DeltaPendingFile(
                     partition, "part-0.snappy.parquet", pending, 3L, 421L, 1_767_225_600_123L);
+            both.add(new DeltaCommittable(made, APP, 12L));
+            expected.add(seen);
             Written.print("delta-sink", args[0], "committable", committables.getVersion(),
-                    committables.serialize(new DeltaCommittable(made, APP, 12L)), seen);
+                    committables.serialize(both.get(both.size() - 1)), seen);
         }
+        DeltaGlobalCommittableSerializer globals = new DeltaGlobalCommittableSerializer(files());
+        Written.print("delta-sink", args[0], "global", globals.getVersion(),
+                globals.serialize(new DeltaGlobalCommittable(both)), expected);
     }
 
     private static CommitRecoverable recoverable() throws Exception {
