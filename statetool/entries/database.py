@@ -158,6 +158,10 @@ class DatabaseSource:
     def kernels(self) -> tuple[str, ...]:
         return KERNELS
 
+    @property
+    def is_canonical(self) -> bool:
+        return False
+
     def group_sizes(self) -> Mapping[int, int]:
         return dict.fromkeys(self.key_groups, max(1, self.group_bytes))
 

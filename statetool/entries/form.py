@@ -116,6 +116,14 @@ class KeyGroupReader(Protocol):
         """Kernels compiled when reading large amounts, slowest to compile first."""
         ...
 
+    @property
+    def is_canonical(self) -> bool:
+        """Whether batches contain canonical key groups over their bytes, in the order of :meth:`group_sizes`, one after another.
+
+        So each key follows its length and prefix, and is followed by the length of its value and the value.
+        """
+        ...
+
     def group_sizes(self) -> Mapping[int, int]:
         """Return the approximate stored bytes of each key group, in the best reading order."""
         ...

@@ -149,6 +149,10 @@ class TimerSource:
     def kernels(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def is_canonical(self) -> bool:
+        return False
+
     def group_sizes(self) -> Mapping[int, int]:
         return {r.number: r.size_bytes for r in self.ranges}
 

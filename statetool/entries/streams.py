@@ -203,6 +203,10 @@ class StreamSource:
     def kernels(self) -> tuple[str, ...]:
         return ("heap.walk_heap" if self.heap else "walk.walk",)
 
+    @property
+    def is_canonical(self) -> bool:
+        return not self.heap
+
     def group_sizes(self) -> Mapping[int, int]:
         return {r.number: r.size_bytes for r in self.ranges}
 

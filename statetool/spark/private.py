@@ -6,6 +6,7 @@ What each saves, on two cores:
 - :func:`source_writer` registers the data sources in 2 seconds instead of 12, most of which Spark spends on a search for others.
 - :func:`without_zip` and the imports of :mod:`statetool.spark.daemon` save a second in the first task of each worker.
 - The archive of :mod:`statetool.spark.java_classes` saves a third of the start of a session.
+- The folder of :func:`session_folder` lets tasks on one machine pass entries to each other without Spark's shuffle.
 
 The other functions look up what only the JVM knows. All of them return ``None`` where a session or a release lacks a part, and with
 ``STATETOOL_PLAIN=spark``. Callers then use the public API, or do without.
@@ -14,6 +15,7 @@ The other functions look up what only the JVM knows. All of them return ``None``
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from importlib.machinery import PathFinder
@@ -208,6 +210,23 @@ def jvm_process(spark: Any) -> Popen[bytes]:
     """Return the process of a session's JVM, which exits when its standard input is closed."""
     process: Popen[bytes] = spark.sparkContext._gateway.proc
     return process
+
+
+def session_folder(spark: Any) -> str | None:
+    """Return a folder that Spark deletes with the session, on the machine that runs all tasks; ``None`` if tasks run on several machines.
+
+    A cluster may have a single machine, too, but its executors need not share files.
+    """
+    context = None if is_plain("spark") or is_remote(spark) else getattr(spark, "sparkContext", None)
+    if context is None or not is_local_master(context.master):
+        return None
+    folder = getattr(context, "_temp_dir", None)
+    return str(folder) if folder is not None and Path(folder).is_dir() else None
+
+
+def is_local_master(master: str) -> bool:
+    """Return True if tasks run in the JVM of the driver."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 # ---- PySpark --------------------------------------------------------------------------------------------------------

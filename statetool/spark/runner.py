@@ -1,9 +1,10 @@
 """Execution of a write on Spark.
 
 Small inputs that are not DataFrames are written by threads of the driver, because Spark stages would take longer than the work. Otherwise
-tasks convert rows to packed runs of some kilobytes. Spark shuffles these by subtask, one run per row, and a task writes the streams of its
-subtasks from local disk. If the max parallelism stays the same, entries of the base are read by the task that writes their subtask, and only
-their description travels. Otherwise they are shuffled as the rows are. An error in a row also travels as a row, so that the driver raises the
+tasks convert rows to packed runs. Spark shuffles these by subtask, one run of some kilobytes per row, and a task writes the streams of its
+subtasks from local disk. If all tasks run on this machine, runs are stored in files, and only their positions are shuffled. If the max parallelism
+stays the same, entries of the base are read by the task that writes their subtask, and only their description travels. Otherwise they are
+shuffled as the rows are. An error in a row also travels as a row, so that the driver raises the
 original error at once, without retries, which would fail too. Only the default parallelism needs a ``sparkContext``, which Spark Connect does not have.
 """
 
@@ -11,8 +12,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -37,10 +39,12 @@ from statetool.saving.bootstrap.portions import BATCH_ROWS
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.local import LocalRunner, columns_of, copy_portions, services_of, write_empty
 from statetool.saving.publish import StagedFile, Staging
+from statetool.saving.streams.carried import merge_carried
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
 from statetool.saving.streams.output import NewStream, UnshuffledStreams
 from statetool.saving.streams.runs import PackedRun, Spill, cuts, deal_run, order_of_groups, pack_run
 from statetool.spark.frames import local_limit
+from statetool.spark.run_files import RunFile, run_folder
 from statetool.spark.schema import arrow_schema, spark_schema
 from statetool.spark.session import default_parallelism
 from statetool.spark.stages import ItemTask, stages_of_items
@@ -53,8 +57,8 @@ if TYPE_CHECKING:
 
     from statetool.saving.composition import Streams
 
-#: Runs in the shuffle: ``slot`` numbers the subtasks of all jobs, ``place`` orders the runs of a slot. ``kept`` describes entries of the base
-#: that the task of the slot reads (pickled).
+#: Runs in the shuffle: ``slot`` numbers the subtasks of all jobs, ``place`` orders the runs of a slot. A run is ``data``, or stored in ``file``, in
+#: which ``starts`` then are positions. ``kept`` describes entries of the base that the task of the slot reads (pickled).
 _RUNS: Final = pa.schema(
     [
         pa.field("slot", pa.int32()),
@@ -62,6 +66,7 @@ _RUNS: Final = pa.schema(
         pa.field("numbers", pa.binary()),
         pa.field("starts", pa.binary()),
         pa.field("data", pa.binary()),
+        pa.field("file", pa.string()),
         pa.field("kept", pa.binary()),
         pa.field("error", pa.binary()),
     ]
@@ -135,16 +140,18 @@ class SparkRunner:
         streams_by_slot = list(zip(firsts, streams, strict=False))
         written: list[list[NewStream]] = [[] for _ in jobs]
         slots = sum(len(s.subtasks) for s in streams)
-        frames = self._frames_of_runs(jobs, streams_by_slot)
-        if slots and frames:
-            partitions = min(slots, max(_LEAST_PARTITIONS, 4 * self.parallelism))
-            runs = _shuffle(reduce(lambda a, b: a.unionAll(b), frames), partitions)
-            for row in collect_rows(runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT))):
-                result = pickle.loads(row.result)
-                if isinstance(result, StatetoolError):
-                    raise result
-                index, stream = result
-                written[index].append(stream)
+        with run_folder(self.spark) as folder:
+            frames = self._frames_of_runs(jobs, streams_by_slot, folder)
+            if slots and frames:
+                partitions = min(slots, max(_LEAST_PARTITIONS, 4 * self.parallelism))
+                runs = _shuffle(reduce(lambda a, b: a.unionAll(b), frames), partitions)
+                results = runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT))
+                for row in collect_rows(results, large=folder is None):
+                    result = pickle.loads(row.result)
+                    if isinstance(result, StatetoolError):
+                        raise result
+                    index, stream = result
+                    written[index].append(stream)
         for of_job, all_streams in zip(written, streams, strict=True):
             without_entries = sorted(set(all_streams.subtasks) - {stream.subtask for stream in of_job})
             of_job += write_empty(all_streams, without_entries, staging)
@@ -152,25 +159,26 @@ class SparkRunner:
         return written
 
     def _frames_of_runs(
-        self, jobs: Sequence[StreamWriteTask], streams_by_slot: Sequence[tuple[int, Streams]]
+        self, jobs: Sequence[StreamWriteTask], streams_by_slot: Sequence[tuple[int, Streams]], folder: str | None
     ) -> list[Any]:
-        """Return DataFrames of the runs of base entries, and of each table."""
+        """Return DataFrames of the runs of base entries, and of each table; the runs are stored in the folder, if any."""
         frames = []
         tasks = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
         slots = [first + n for first, s in streams_by_slot for n in s.kept_bytes]
         if tasks or slots:
             items = [*map(pickle.dumps, tasks), *([_EMPTY_RUNS] if slots else [])]
-            dealer = _carried_dealer(streams_by_slot, slots)
+            dealer = _carried_dealer(streams_by_slot, slots, folder)
             frames.append(stages_of_items(items, dealer, _RUNS).frame(self.spark))
         tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
         for number, (i, data, recipe) in enumerate(tables, start=1):
             first, streams = streams_by_slot[i]
+            target = RunTarget(streams, first, folder)
             if is_dataset(data):
                 items = [pickle.dumps(part) for part in enumerate(dataset_parts(data, _TASK_BYTES))]
-                deal_part = _part_dealer(streams, recipe, first, number, data.schema, columns_of(data, recipe))
+                deal_part = _part_dealer(target, recipe, number, data.schema, columns_of(data, recipe))
                 frames.append(stages_of_items(items, deal_part, _RUNS).frame(self.spark))
                 continue
-            deal = _table_dealer(streams, recipe, first, number)
+            deal = _table_dealer(target, recipe, number)
             frames.append(map_in_arrow(self._frame(data), deal, spark_schema(_RUNS)))
         return frames
 
@@ -233,9 +241,45 @@ def _shuffle(runs: Any, partitions: int) -> Any:
     return runs.repartition(partitions, "slot")
 
 
-def _table_dealer(
-    streams: Streams, recipe: RowEncoder | ElementEncoder, first: int, number: int
-) -> Callable[[Rows], Rows]:
+@dataclass(frozen=True, slots=True)
+class RunTarget:
+    """Streams that runs belong to, the slot of their first subtask, and the folder in which runs are stored, ``None`` if Spark shuffles them."""
+
+    streams: Streams
+    first: int
+    folder: str | None
+
+    def runs(self, place: int, batches: Iterable[EntryBatch]) -> Rows:
+        """Pack entries into runs, each for one slot."""
+        if self.folder is None:
+            for batch in batches:
+                pieces = [
+                    piece
+                    for run in _small_runs(batch, self.streams)
+                    for piece in run.parts(self.streams.owners(run.numbers), _RUN_BYTES)
+                ]
+                yield self._rows(place, pieces, [piece.data.data for piece in pieces])
+            return
+        with RunFile(self.folder) as file:
+            for batch in batches:
+                run = deal_run(batch, self.streams.prefix)
+                stored = replace(run, data=run.data[:0], starts=run.starts + file.append(run))
+                edges = [0, *(np.flatnonzero(np.diff(self.streams.owners(run.numbers))) + 1).tolist(), len(run.numbers)]
+                pieces = [
+                    replace(stored, numbers=stored.numbers[a:b], starts=stored.starts[a : b + 1])
+                    for a, b in pairwise(edges)
+                ]
+                yield self._rows(place, pieces, [b""] * len(pieces), file.path)
+
+    def _rows(
+        self, place: int, pieces: Sequence[PackedRun], data: Sequence[Any], file: str | None = None
+    ) -> pa.RecordBatch:
+        slots = [self.first + int(self.streams.owners(piece.numbers[:1])[0]) for piece in pieces]
+        columns = [(piece.numbers.data, piece.starts.data, raw) for piece, raw in zip(pieces, data, strict=True)]
+        return _batch_of_runs(slots, place, columns, file)
+
+
+def _table_dealer(target: RunTarget, recipe: RowEncoder | ElementEncoder, number: int) -> Callable[[Rows], Rows]:
     """Return the task function that converts rows of a table to runs."""
 
     def run(batches: Rows) -> Rows:
@@ -244,18 +288,13 @@ def _table_dealer(
         begin_task()
         context = TaskContext.get()
         place = number << 32 | (0 if context is None else context.partitionId())
-        return _or_error(_runs(streams, first, place, (e for batch in batches for e in table_entries(recipe, batch))))
+        return _or_error(target.runs(place, (e for batch in batches for e in table_entries(recipe, batch))))
 
     return run
 
 
 def _part_dealer(
-    streams: Streams,
-    recipe: RowEncoder | ElementEncoder,
-    first: int,
-    number: int,
-    schema: pa.Schema,
-    columns: Sequence[str],
+    target: RunTarget, recipe: RowEncoder | ElementEncoder, number: int, schema: pa.Schema, columns: Sequence[str]
 ) -> ItemTask:
     """Return the task function that reads parts of a dataset and converts their rows to runs."""
 
@@ -263,12 +302,14 @@ def _part_dealer(
         for place, files in map(pickle.loads, items):
             rows = chain.from_iterable(dataset_batches(file, schema, columns, BATCH_ROWS) for file in files)
             entries = (e for batch in rows for e in table_entries(recipe, batch))
-            yield from _or_error(_runs(streams, first, number << 32 | place, entries))
+            yield from _or_error(target.runs(number << 32 | place, entries))
 
     return run
 
 
-def _carried_dealer(streams_by_slot: Sequence[tuple[int, Streams]], slots: Sequence[int]) -> ItemTask:
+def _carried_dealer(
+    streams_by_slot: Sequence[tuple[int, Streams]], slots: Sequence[int], folder: str | None
+) -> ItemTask:
     """Return the task function that describes base entries or converts them to runs; :data:`_EMPTY_RUNS` gives one empty run per slot."""
 
     def run(items: Iterator[bytes]) -> Rows:
@@ -282,7 +323,7 @@ def _carried_dealer(streams_by_slot: Sequence[tuple[int, Streams]], slots: Seque
                         assert isinstance(streams, KeyedStreams)
                         yield from _or_error(_descriptions(streams, first, place, entries))
                     else:
-                        yield from _or_error(_runs(streams, first, place, entries.batches()))
+                        yield from _or_error(RunTarget(streams, first, folder).runs(place, entries.batches()))
 
     return run
 
@@ -295,19 +336,9 @@ def _descriptions(streams: KeyedStreams, first: int, place: int, entries: Carrie
         )
 
 
-def _runs(streams: Streams, first: int, place: int, batches: Iterable[EntryBatch]) -> Rows:
-    """Pack entries into runs, each for one slot."""
-    for batch in batches:
-        pieces = [
-            piece for run in _small_runs(batch, streams) for piece in run.parts(streams.owners(run.numbers), _RUN_BYTES)
-        ]
-        slots = [first + int(streams.owners(piece.numbers[:1])[0]) for piece in pieces]
-        yield _batch_of_runs(
-            slots, place, [(piece.numbers.data, piece.starts.data, piece.data.data) for piece in pieces]
-        )
-
-
-def _batch_of_runs(slots: Sequence[int], place: int, packed_columns: Sequence[tuple[Any, Any, Any]]) -> pa.RecordBatch:
+def _batch_of_runs(
+    slots: Sequence[int], place: int, packed_columns: Sequence[tuple[Any, Any, Any]], file: str | None = None
+) -> pa.RecordBatch:
     n = len(slots)
     numbers, starts, data = (as_binary([columns[i] for columns in packed_columns]) for i in range(3))
     places = as_arrow(np.full(n, place, dtype=np.int64))
@@ -317,6 +348,7 @@ def _batch_of_runs(slots: Sequence[int], place: int, packed_columns: Sequence[tu
         numbers,
         starts,
         data,
+        pa.nulls(n, pa.string()) if file is None else pa.repeat(file, n),
         pa.nulls(n, pa.binary()),
         pa.nulls(n, pa.binary()),
     ]
@@ -349,13 +381,17 @@ def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) 
         begin_task()
         try:
             with Spill() as spill:
-                slots = _spill(batches, spill, streams_by_slot)
+                kept = _spill(batches, spill)
                 segments = spill.segments()
-                for slot in slots:
+                for slot in sorted(kept):
                     index = _job_of(slot, streams_by_slot)
                     first, streams = streams_by_slot[index]
                     of_slot = segments.within(streams.numbers(slot - first), slot * _SLOT_STRIDE)
-                    yield result_batch((index, streams.write(slot - first, [of_slot], staging, _MEMORY_BYTES)))
+                    portions: Iterable[Any] = [of_slot]
+                    if kept[slot]:
+                        assert isinstance(streams, KeyedStreams)
+                        portions = merge_carried(streams, kept[slot], of_slot, _MEMORY_BYTES)
+                    yield result_batch((index, streams.write(slot - first, portions, staging, _MEMORY_BYTES)))
         except StatetoolError as error:
             yield result_batch(error)
 
@@ -367,32 +403,29 @@ def _job_of(slot: int, streams_by_slot: Sequence[tuple[int, Streams]]) -> int:
     return max(i for i, (first, s) in enumerate(streams_by_slot) if first <= slot and len(s.subtasks))
 
 
-def _spill(batches: Rows, spill: Spill, streams_by_slot: Sequence[tuple[int, Streams]]) -> list[int]:
-    """Write runs to local disk, also those of described entries, and return their slots."""
-    slots: set[int] = set()
-    for slot, place, groups, starts, data, kept, error in chain.from_iterable(_values(b) for b in batches):
+def _spill(batches: Rows, spill: Spill) -> dict[int, list[CarriedEntries]]:
+    """Write runs to local disk, except those already stored there. Return the described entries of the base by slot, for all slots."""
+    described: dict[int, list[CarriedEntries]] = {}
+    for slot, place, groups, starts, data, file, kept, error in chain.from_iterable(_values(b) for b in batches):
         if error is not None:
             failed = pickle.loads(error)
             assert isinstance(failed, StatetoolError)
             raise failed
-        slots.add(slot)
+        of_slot = described.setdefault(slot, [])
         if kept is not None:
-            _, streams = streams_by_slot[_job_of(slot, streams_by_slot)]
-            for batch in pickle.loads(kept).batches():
-                spill.add(deal_run(batch, streams.prefix), place, slot * _SLOT_STRIDE)
+            of_slot.append(pickle.loads(kept))
         elif len(groups):
-            run = PackedRun(
-                np.frombuffer(data, dtype=np.uint8),
-                np.frombuffer(groups, dtype=np.int64),
-                np.frombuffer(starts, dtype=np.int64),
-            )
-            spill.add(run, place, slot * _SLOT_STRIDE)
-    return sorted(slots)
+            numbers, edges = np.frombuffer(groups, dtype=np.int64), np.frombuffer(starts, dtype=np.int64)
+            if file is not None:
+                spill.add_stored(file, numbers, edges, place, slot * _SLOT_STRIDE)
+            else:
+                spill.add(PackedRun(np.frombuffer(data, dtype=np.uint8), numbers, edges), place, slot * _SLOT_STRIDE)
+    return described
 
 
 def _values(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     columns = [batch.column(i) for i in range(len(_RUNS))]
     for i in range(batch.num_rows):
-        slot, place, numbers, starts, data, kept, error = (c[i] for c in columns)
+        slot, place, numbers, starts, data, file, kept, error = (c[i] for c in columns)
         buffers = numbers.as_buffer(), starts.as_buffer(), data.as_buffer()
-        yield slot.as_py(), place.as_py(), *buffers, kept.as_py(), error.as_py()
+        yield slot.as_py(), place.as_py(), *buffers, file.as_py(), kept.as_py(), error.as_py()

@@ -126,7 +126,7 @@ def default_parallelism(spark: Any) -> int:
 
 def heap_bytes(spark: Any) -> int:
     """Return the heap of the JVMs that run a session's tasks: executors, or on one machine the driver."""
-    if not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master):
+    if not is_remote(spark) and private.is_local_master(spark.sparkContext.master):
         if (heap := private.jvm_heap_bytes(spark)) is not None:
             return heap
         setting = "spark.driver.memory"

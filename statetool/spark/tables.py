@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 import pyarrow as pa
 
 from statetool.columns.types import is_variant
 from statetool.errors import EncodeError
+from statetool.spark.private import missing_part
 from statetool.spark.schema import spark_schema
 from statetool.spark.session import has_data_sources
 
@@ -18,9 +19,10 @@ _BATCH_ROWS: Final = 65_536
 _TASK_ROWS: Final = 10_000
 _TASK_BYTES: Final = 32 << 20
 #: Session settings for the size of batches that its JVM passes to Python, with the values that :func:`collect_rows` sets.
+_MOST_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": 128,
-    "spark.sql.execution.arrow.maxBytesPerBatch": (1 << 31) - 1,
+    _MOST_BYTES: (1 << 31) - 1,
 }
 _WIDER: Final = {
     pa.uint8(): pa.int16(),
@@ -83,15 +85,32 @@ def map_in_arrow(frame: Any, task: Callable[[Iterator[pa.RecordBatch]], Iterator
     return frame.toDF(*(f"c{i}" for i in range(len(names)))).mapInArrow(run, schema)
 
 
-def collect_rows(frame: Any) -> list[Any]:
+def collect_rows(frame: Any, *, large: bool = True) -> list[Any]:
     """Return the rows of a DataFrame whose tasks receive rows from the JVM, in batches of few rows.
 
     Spark 4.3 limits a batch to 64 MiB, so the JVM measures the batch again after each row, which takes a third of the time per row. Batches
     of so few rows need no such limit. In earlier releases without this limit, they are smaller than Spark's batches of 10,000 rows.
+
+    Parameters
+    ----------
+    large
+        Whether many rows have kilobytes. Other rows come in Spark's batches if it limits their bytes: a batch takes as long as hundreds of
+        small rows.
     """
-    with _small_batches(frame.sparkSession):
+    with nullcontext() if not large and _limits_bytes(frame.sparkSession) else _small_batches(frame.sparkSession):
         rows: list[Any] = frame.collect()
     return rows
+
+
+def _limits_bytes(spark: Any) -> bool:
+    """Return True if the JVM limits the bytes of the batches that it passes to Python."""
+    from pyspark.errors import PySparkException
+
+    try:
+        limit: str = spark.conf.get(_MOST_BYTES)
+    except (PySparkException, *missing_part()):  # this release has no such setting
+        return False
+    return not limit.startswith(("-", "0"))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from statetool.errors import MissingDependencyError, warn
+from statetool.io.glibc import keep_freed_memory
 from statetool.spark.private import worker_python
 
 NEEDED: Final = (
@@ -29,8 +30,13 @@ _PROBE: Final = (
 
 
 def begin_task() -> None:
-    """Exclude existing objects of a worker from garbage collection: Spark runs it after each task, which takes 50 ms with all modules."""
+    """Prepare a worker for a task.
+
+    Existing objects are excluded from garbage collection: Spark runs it after each task, which takes 50 ms with all modules. Memory of freed
+    arrays stays in the process.
+    """
     gc.freeze()
+    keep_freed_memory()
 
 
 def warn_of_workers(spark: Any) -> None:

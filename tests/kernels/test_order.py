@@ -99,7 +99,7 @@ def test_entries_of_runs_are_put_in_order_as_they_are(runs, prefix: int) -> None
         run = spill.segments().load()
     batch = run.entries(prefix)
     order, _ = order_of_keys(batch)
-    copied, put_together = reorder_run(run, batch, order, prefix), pack_run(batch, order, prefix)
+    copied, put_together = reorder_run(batch, order, prefix), pack_run(batch, order, prefix)
     assert bytes(copied.data) == bytes(put_together.data)
     assert copied.numbers.tolist() == put_together.numbers.tolist()
     assert copied.starts.tolist() == put_together.starts.tolist()

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from statetool.spark import tables
 from statetool.spark.tables import collect_rows, map_in_arrow
 
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -35,6 +36,18 @@ def test_the_jvm_hands_over_few_rows_at_a_time(spark: Any, given: dict[str, str]
     frame = session.range(0, 300, 1, 1).mapInArrow(sizes, "rows LONG, sum LONG")
     assert [row.rows for row in collect_rows(frame)] == expected
     assert {name: session.conf.get(name, None) for name in (ROWS, BYTES)} == {ROWS: None, BYTES: None} | given
+
+
+def test_small_rows_come_in_batches_of_spark_if_it_limits_their_bytes(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = spark.newSession()
+    frame = session.range(0, 300, 1, 1).mapInArrow(sizes, "rows LONG, sum LONG")
+    assert [row.rows for row in collect_rows(frame, large=False)] == [300]
+    wide = session.range(0, 100, 1, 1).selectExpr("id", "repeat('x', 2000000) AS text")
+    assert max(row.rows for row in collect_rows(wide.mapInArrow(sizes, "rows LONG, sum LONG"), large=False)) < 50
+    monkeypatch.setattr(tables, "_MOST_BYTES", "spark.sql.unknown")  # as in earlier releases
+    assert [row.rows for row in collect_rows(frame, large=False)] == [128, 128, 44]
 
 
 def test_settings_are_as_before_where_a_task_fails(spark: Any) -> None:

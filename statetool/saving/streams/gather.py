@@ -134,11 +134,22 @@ class Gatherer:
     def in_order(self, run: PackedRun, batch: EntryBatch) -> PackedRun:
         """Return the distinct key groups of a run, sorted; ``batch`` are its entries."""
         order = self.sorted(batch)
-        if (batch.state >= PRESENCE).any() or (self.lists and np.isin(batch.state, self.lists).any()):
+        if self.changes(batch):
             return self.settled(batch, order)[0]
         if (np.diff(run.numbers) > 0).all() and (order == np.arange(len(order))).all():
             return run  # such as a key group that only moves to another subtask
-        return reorder_run(run, batch, order, self.prefix)
+        return reorder_run(batch, order, self.prefix)
+
+    def merge(self, batch: EntryBatch) -> PackedRun:
+        """Return the distinct key groups of entries of canonical key groups in any order, sorted; ``batch`` as in :func:`reorder_run`."""
+        order = self.sorted(batch)
+        if self.changes(batch):
+            return self.settled(batch, order)[0]
+        return reorder_run(batch, order, self.prefix)
+
+    def changes(self, batch: EntryBatch) -> bool:
+        """Return True if some entries are not written as they are."""
+        return bool((batch.state >= PRESENCE).any()) or bool(self.lists and np.isin(batch.state, self.lists).any())
 
     def gather(self, batch: EntryBatch) -> PackedRun:
         """Return the distinct key groups of entries in any order, sorted."""

@@ -106,22 +106,25 @@ def pack_run(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
     return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
 
 
-def reorder_run(run: PackedRun, batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
-    """Pack the entries of a run in another order.
+def reorder_run(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
+    """Pack entries of canonical key groups in another order.
 
     Parameters
     ----------
-    batch, order
-        All entries of the run (:meth:`PackedRun.entries`), and int64[n], their order by key group and state.
+    batch
+        Entries of runs (:meth:`PackedRun.entries`), or of other key groups in the canonical layout, over their bytes. Its key groups and
+        states may differ from those in the bytes, but not the prefix of the keys.
+    order
+        int64[k]: the entries to pack, by key group and state.
     """
     place = (batch.group << 16 | batch.state)[order]
     first = np.flatnonzero(np.diff(place, prepend=-1))
     edges = np.append(first, len(order))
-    out, numbers, starts = np.empty_like(run.data), np.empty_like(first), np.empty_like(edges)
+    out, numbers, starts = np.empty_like(batch.data), np.empty_like(first), np.empty_like(edges)
     head = 4 + prefix  # the key's size and its prefix
     start, size = (batch.key - head)[order], (batch.value_end - batch.key + head)[order]
     places = edges, place[first] >> 16, place[first] & _MOST_STATES
-    written, count = reorder_groups(run.data, start, size, *places, out, numbers, starts)
+    written, count = reorder_groups(batch.data, start, size, *places, out, numbers, starts)
     starts[count] = written
     return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
 
@@ -241,6 +244,8 @@ class Spill:
         self._idle: list[int] = []
         self._added: list[tuple[Int64s, Int64s]] = []
         self._places: list[int] = []
+        #: Numbers of files that others have written, by path.
+        self._others: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -268,9 +273,28 @@ class Spill:
             self._places.append(place)
             self._idle.append(number)
 
+    def add_stored(self, path: str, numbers: Int64s, starts: Int64s, place: int, base: int = 0) -> None:
+        """Append a run that is stored in a file: numbers of its key groups, and ``starts`` in the file, the last of which is the end.
+
+        Parameters
+        ----------
+        place, base
+            As in :meth:`add`.
+        """
+        with self._lock:
+            number = self._others.get(path)
+            if number is None:
+                number = self._others[path] = self._owned(open(path, "rb", buffering=0))  # noqa: SIM115 - as in _opened
+            self._added.append((numbers + base, starts + number * _FILE))
+            self._places.append(place)
+
     def _opened(self) -> int:
+        return self._owned(tempfile.TemporaryFile(prefix="statetool-"))
+
+    def _owned(self, file: Any) -> int:
+        """Add an open file, and return its number."""
         number = len(self._files)
-        self._files.append(tempfile.TemporaryFile(prefix="statetool-"))  # noqa: SIM115 - this object owns the block
+        self._files.append(file)
         self._ends.append(number * _FILE)
         return number
 

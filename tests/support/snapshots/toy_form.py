@@ -97,6 +97,10 @@ class ToySource:
     def kernels(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def is_canonical(self) -> bool:
+        return False
+
     def group_sizes(self) -> Mapping[int, int]:
         return {r.number: r.size_bytes for r in self.ranges}
 
