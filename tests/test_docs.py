@@ -186,7 +186,7 @@ def test_the_table_of_connectors_names_versions_without_bytes(tmp_path: Path) ->
     lines = support_tables.connector_table(tmp_path).splitlines()
     assert {f"`{c.name}`" for c in registry.connectors()} <= {line.split(" | ")[0].strip("| ") for line in lines}
     assert not [line for line in lines if "no bytes" in line]
-    assert "| `fluss-source` | splits 0, enumerators 0 | release 0.7.0 |  |" in lines
+    assert "| `mongodb-source` | splits 0, enumerators 0 | release 1.1.0 |  |" in lines
     missing = {
         line.split("`")[1]: line.split(" | ")[3].rstrip("| ") for line in lines[2:-2] if not line.endswith("|  |")
     }
@@ -195,6 +195,7 @@ def test_the_table_of_connectors_names_versions_without_bytes(tmp_path: Path) ->
         "mysql-cdc-source": "enumerators 4",
         "incremental-cdc-source": "enumerators 7",
         "pulsar-source": "enumerators 1",
+        "fluss-source": "enumerators 1",
         "file-sink": "writers 1, 2, committables 1",
         "delta-sink": "writers 1",
     }

@@ -48,7 +48,7 @@ COORDINATOR_VERSIONS: Final = frozenset({0, 1, 2})
 #: Archives of savepoints of jobs with sources and sinks.
 CONNECTOR_ARCHIVES: Final = tuple(
     HERE / "corpus" / f"{name}.tar.xz"
-    for name in ("connectors", "lakes", "libraries", "sources", "built-jobs", "delta-sink")
+    for name in ("connectors", "fluss", "lakes", "libraries", "sources", "built-jobs", "delta-sink")
 )
 #: Columns by their names in Spark.
 COLUMN_TYPES: Final = {
@@ -76,6 +76,7 @@ LIBRARIES: Final = {
     "com.datasqrl.flinkrunner.stdlib.json": "DataSQRL",
     "org.apache.beam.runners.flink.translation.types": "Beam",
     "org.apache.flinkx.api.serializer": "flink-scala-api",
+    "org.apache.fluss.flink.sink.state": "Fluss",
     "org.apache.flink.statefun.flink.common.protobuf": "Stateful Functions",
     "org.apache.flink.statefun.flink.core.message": "Stateful Functions",
     "org.apache.flink.statefun.flink.core.types.remote": "Stateful Functions",

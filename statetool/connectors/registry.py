@@ -66,6 +66,7 @@ _BUILT_IN: Final = (
     "paimon:PaimonSink",
     "hudi:HudiSink",
     "iceberg_sink:IcebergFilesCommitter",
+    "fluss:FlussSink",
     "two_phase:TwoPhaseCommitSink",
     "two_phase:KafkaProducer",
 )

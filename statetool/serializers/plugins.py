@@ -24,6 +24,7 @@ BUNDLED: Final = {
     "com.datasqrl.flinkrunner.stdlib.json": "statetool.serializers.datasqrl:SNAPSHOTS",
     "org.apache.beam.runners.flink.translation.types": "statetool.serializers.beam.serializer:SNAPSHOTS",
     "org.apache.flinkx.api.serializer": "statetool.serializers.flinkx.serializer:SNAPSHOTS",
+    "org.apache.fluss.flink.sink.state": "statetool.serializers.fluss:SNAPSHOTS",
     "org.apache.flink.statefun.flink.common.protobuf": "statetool.serializers.statefun:MESSAGES",
     "org.apache.flink.statefun.flink.core.message": "statetool.serializers.statefun:ENVELOPES",
     "org.apache.flink.statefun.flink.core.types.remote": "statetool.serializers.statefun:REMOTE_VALUES",

@@ -2,8 +2,8 @@
 
 ``python -m tests.support.connectors.built FOLDER [PROGRAM...]`` takes the sources from clones below the folder (``FOLDER/clickhouse``), compiles
 them with the programs below ``java``, runs these, and packs what they print. Lines of programs that are not named stay as they are. Clones: ``clickhouse`` (ClickHouse/flink-connector-clickhouse), ``delta``
-(delta-io/delta), and of Apache ``elasticsearch`` (flink-connector-elasticsearch), ``aws`` (flink-connector-aws), ``kafka``
-(flink-connector-kafka), ``paimon`` (paimon) and ``rocketmq`` (rocketmq-flink).
+(delta-io/delta), and of Apache ``elasticsearch`` (flink-connector-elasticsearch), ``aws`` (flink-connector-aws), ``fluss``
+(fluss), ``kafka`` (flink-connector-kafka), ``paimon`` (paimon) and ``rocketmq`` (rocketmq-flink).
 """
 
 from __future__ import annotations
@@ -105,6 +105,14 @@ PROGRAMS: Final = (
             "paimon-1.4.2",
         )
         for release, tag in (("1.4.2", "release-1.4.2"), ("2.0.0", "release-2.0.0"), ("2.1-SNAPSHOT", "7a4643b907"))
+    ),
+    Program(
+        "latestflusses", "LatestFluss", "1.0-SNAPSHOT", "fluss", "545c553",
+        # They replace the classes of the jar.
+        "SourceSplitSerializer SourceSplitBase HybridSnapshotLogSplit SnapshotSplit KvBatchSplit"
+        " FlussSourceEnumeratorStateSerializer SourceEnumeratorState LeaseContext LakeSplitSerializer LakeSnapshotSplit"
+        " LakeSnapshotAndFlussLogSplit",
+        "fluss-0.9.1", module="fluss-flink/fluss-flink-common",
     ),
     Program("kerneldeltas", "KernelDelta", "4.4.0", "delta", "v4.4.0", "DeltaCommittable WriterResultContext", "delta trees"),
 )  # fmt: skip

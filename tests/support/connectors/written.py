@@ -36,6 +36,7 @@ PROGRAMS: Final = {
     "debezium": ("Debezium", "debezium"),
     "paimons": ("Paimon", "paimon-0.9.0 paimon-1.3.1"),
     "flusses": ("Fluss", "fluss"),
+    "newflusses": ("NewFluss", "fluss-0.9.1"),
     "cdcsources": (
         "CdcSources",
         "mysql-cdc-2.0.2 mysql-cdc-2.1.1 mysql-cdc-2.2.0 mysql-cdc-2.2.1 mysql-cdc-2.3.0 mysql-cdc-3.3.0"
