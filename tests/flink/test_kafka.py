@@ -108,6 +108,35 @@ def test_a_rewritten_savepoint_goes_on_exactly(kafka_flink: FlinkMachine, broker
     assert outcomes(broker, taken.path, 0) == ["is_committed"] * len(pending)
 
 
+def test_the_records_of_a_forgotten_transaction_are_lost_and_no_others(
+    kafka_flink: FlinkMachine, broker: str, tmp_path: Path
+) -> None:
+    release = kafka_flink.version.replace(".", "-")
+    topic, out, prefix = f"lose-in-{release}", f"lose-out-{release}", f"lose-job-{release}"
+    with closing(KafkaAdminClient(bootstrap_servers=broker)) as admin:
+        admin.create_topics([NewTopic(topic, PARTITIONS, 1), NewTopic(out, 1, 1)])
+    produce(broker, topic, 0)
+    request = {"class": "KafkaJob", "servers": broker, "in": topic, "out": out, "prefix": prefix, "uid": SOURCE}
+    first = kafka_flink.call("class", **request, wanted=PARTITIONS * RECORDS, savepoint=str(tmp_path / "taken"))
+    taken = statetool.load(first["savepoint"])
+    taken = taken if SOURCE in taken else taken.with_uids([SOURCE, "seen", "out", COMMITTER])
+    # Two subtasks read three partitions, so each has a transaction with the records of whole partitions.
+    names = sorted(r.name for r in taken.connector_rows("transactions"))
+    assert len(names) == 2
+    statetool.forget_transactions(taken, str(tmp_path / "forgotten"), COMMITTER, names[:1])
+    assert outcomes(broker, str(tmp_path / "forgotten"), 0) == ["will_commit"]
+    # Nothing else ends it: a client with its transactional id aborts it, so that readers see what follows.
+    with closing(KafkaProducer(bootstrap_servers=broker, transactional_id=names[0])) as producer:
+        producer.init_transactions()
+    produce(broker, topic, RECORDS)
+    kafka_flink.call("class", **request, wanted=PARTITIONS * RECORDS, snapshot=str(tmp_path / "forgotten"))
+    found = committed(broker, out)
+    kept = {p for p in range(PARTITIONS) if f"{p}:0" in found}
+    assert 0 < len(kept) < PARTITIONS
+    expected = [f"{p}:{n}" for p in range(PARTITIONS) for n in range(0 if p in kept else RECORDS, 2 * RECORDS)]
+    assert found == Counter(expected)
+
+
 def rewrite(taken: statetool.Savepoint, tmp_path: Path, topic: str) -> str:
     """Set two positions, change the uid of the source, and give the operators another max parallelism."""
     moved = {f"{topic}:0": RECORDS - 15, f"{topic}:1": RECORDS + 5}
