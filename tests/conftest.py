@@ -38,6 +38,7 @@ GIVEN: Final = {
     "pyflink": "--pyflink",
     "browser": "--browser",
     "buildah": "--buildah",
+    "flinkx_clone": "--flinkx",
     "avro_flink": "--maven",
     "avro_records_flink": "--maven",
     "state_processor": "--maven",
@@ -83,6 +84,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--lakes",
         action="store_true",
         help="write tables of Delta and Iceberg, whose jars Maven fetches; needs PySpark 4.1",
+    )
+    parser.addoption(
+        "--flinkx",
+        metavar="CLONE",
+        help="clone of flink-extended/flink-scala-api, which is compiled with jars that Maven fetches (with --maven)",
     )
     parser.addoption("--pyflink", metavar="PYTHON", help="Python that has apache-flink, for tests/flink/pyflink")
 
@@ -132,6 +138,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",
         "--maven": "run Flink with jars that Maven fetches and were left out: pytest --full --maven",
         "--lakes": "write tables of Delta and Iceberg and were left out: .ci/lakes (needs Maven)",
+        "--flinkx": "restore jobs of flink-scala-api and were left out: pytest --full --maven --flinkx=CLONE",
         "--pyflink": "run PyFlink and were left out: pytest --pyflink=PYTHON",
     }
     left = config.stash.get(LEFT_OUT, Counter[str]())

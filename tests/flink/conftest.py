@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +84,12 @@ def newest_flink(pytestconfig: pytest.Config) -> str:
         flink_jars(DEFAULT_VERSIONS[0])
         java_tool("javac")
     return DEFAULT_VERSIONS[0]
+
+
+@pytest.fixture(scope="session")
+def flinkx_clone(pytestconfig: pytest.Config) -> Path:
+    """Return the clone of flink-scala-api (``--flinkx``)."""
+    return Path(pytestconfig.getoption("--flinkx")).resolve()
 
 
 @pytest.fixture(scope="session")

@@ -1,65 +1,112 @@
-"""Savepoints of a job with flink-scala-api, and restores of what statetool makes of them.
+"""Savepoints of a job with flink-scala-api, and its compilation from a clone, because the jars of flink-scala-api were not available.
 
-``python -m tests.support.flink.flinkx_job FLINK TARGET JAR...`` runs ``flinkx/all/FlinkxJob.scala`` in Flink and writes
-``TARGET/hashmap`` (canonical) and ``TARGET/rocksdb`` (native), each with the ``values.json`` that the job saw. Then the job restores the
-canonical one after ``rescale`` and ``uid``, on both backends, and has to find the same values. The jars are: flink-scala-api with magnolia, Scala's library, and the Scala files of ``flinkx`` compiled with them
-(``newer`` for releases since 2.0, ``scala3`` for Scala 3; for releases before 1.2.7, only ``all``).
+``FlinkxJob.scala`` (``flinkx/all``) is compiled with the sources of flink-scala-api by a compiler of Scala that Maven fetches. Releases since 2.0
+also take ``flinkx/newer``, and Scala 3 ``flinkx/scala3``.
+
+``python -m tests.support.flink.flinkx_job CLONE FOLDER`` takes a canonical savepoint of the heap backend and a native one of RocksDB of each
+build, with the values that the job saw. ``tests/corpus/flinkx.tar.xz`` has them, and two of release 1.1.7.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import statetool
+from tests.support.corpora.archives import HERE
+from tests.support.flink.library_job import KINDS
 from tests.support.flink.machine import FlinkMachine
+from tools.flink_jars import JAVAC_OPTIONS, compiled, flink_jars, java_tool
+from tools.maven import maven_jars
 
-_MAX_PARALLELISM = 300
-
-
-def take(machine: FlinkMachine, target: Path, backend: str, kind: str) -> None:
-    """Run the job and keep a savepoint with the values of its states."""
-    answer = machine.call(
-        "class", **{"class": "FlinkxJob"}, backend=backend, savepoint=str(target / "taken"), format=kind
-    )
-    folder = Path(answer["savepoint"]).rename(target / backend)
-    (folder / "values.json").write_text(json.dumps(answer["values"], indent=0, sort_keys=True))
+PACKED: Final = HERE / "corpus" / "flinkx.tar.xz"
+_JOB: Final = HERE / "support" / "flink" / "flinkx"
+_TAG: Final = "v2.2.4"
+_SOURCES: Final = "modules/flink-common-api/src/main"
 
 
-def rewrite_and_restore(machine: FlinkMachine, target: Path, backend: str) -> int:
-    """Restore a rescaled copy under another uid, and return the number of equal values.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlinkxBuild:
+    """A release of Flink and of Scala, and what a compiler of Scala takes."""
 
-    Raises
-    ------
-    AssertionError
-        The job does not find its values.
-    """
-    source, new = target / "hashmap", target / f"rescaled-{backend}"
-    statetool.rescale(str(source), str(new / "rescaled"), _MAX_PARALLELISM, parallelism=3, uids=["keeper"])
-    statetool.change_uids(str(new / "rescaled"), str(new / "renamed"), {"keeper": "renamed"}, uids=["keeper"])
-    request: dict[str, Any] = {"backend": backend, "snapshot": str(new / "renamed"), "uid": "renamed"}
-    request |= {"parallelism": 3, "max_parallelism": _MAX_PARALLELISM, "savepoint": str(new / "next")}
-    found = machine.call("class", **{"class": "FlinkxJob"}, **request)["values"]
-    assert found == json.loads((source / "values.json").read_text())
-    return sum(map(len, found.values()))
+    flink: str
+    scala: str
+    compiler: str
+    folders: tuple[str, ...]
+    options: tuple[str, ...]
+
+    @property
+    def case(self) -> str:
+        """Folder of its canonical savepoint in the archive."""
+        return f"flink-{self.flink.rpartition('.')[0]}-scala-{self.scala}-release-{_TAG[1:]}"
 
 
-def main(argv: list[str]) -> int:
-    """Take savepoints, rewrite and restore them, and print the number of equal values."""
-    version, target, jars = argv[0], Path(argv[1]), [Path(a) for a in argv[2:]]
-    target.mkdir(parents=True)
-    machine = FlinkMachine(version, target, jars=jars, scala=False)
+BUILDS: Final = (
+    FlinkxBuild(
+        flink="2.3.0", scala="2.13", compiler="scala.tools.nsc.Main", folders=("all", "newer"),
+        options=("-language:higherKinds", "-language:implicitConversions"),
+    ),
+    FlinkxBuild(
+        flink="1.20.5", scala="3", compiler="dotty.tools.dotc.Main", folders=("all", "newer", "scala3"),
+        options=("-Xmax-inlines", "128"),
+    ),
+)  # fmt: skip
+
+
+@contextmanager
+def flinkx_machine(build: FlinkxBuild, clone: Path, work: Path) -> Iterator[FlinkMachine]:
+    """Compile the job, and run Flink with it."""
+    jars = maven_jars(f"scala-{build.scala}")
+    classes = _compile(build, clone, Path(tempfile.mkdtemp(dir=work)), jars)
+    # Flink's own Scala 2.12 would hide the other one.
+    machine = FlinkMachine(build.flink, work, jars=[classes, *jars], scala=False)
     try:
-        take(machine, target, "hashmap", "CANONICAL")
-        take(machine, target, "rocksdb", "NATIVE")
-        for backend in ("hashmap", "rocksdb"):
-            print(f"{backend}: {rewrite_and_restore(machine, target, backend)} equal values")
+        yield machine
     finally:
         machine.close()
-    return 0
+
+
+def _compile(build: FlinkxBuild, clone: Path, work: Path, jars: list[Path]) -> Path:
+    archive = subprocess.run(["git", "-C", clone, "archive", _TAG, _SOURCES], capture_output=True, check=True)
+    subprocess.run(["tar", "x", "-C", work], input=archive.stdout, check=True)
+    own = [work / _SOURCES / name for name in ("scala", f"scala-{build.scala[0]}")]
+    sources = [p for folder in (*own, *(_JOB / f for f in build.folders)) for p in sorted(folder.rglob("*.scala"))]
+    classes = work / "classes"
+    classes.mkdir()
+    harness = compiled(build.flink, HERE / "support" / "flink" / "java")
+    against = [harness, *jars, *(j for j in flink_jars(build.flink) if not j.name.startswith("flink-scala_"))]
+    command = [java_tool("java"), *(o.removeprefix("-J") for o in JAVAC_OPTIONS if o.startswith("-J")), "-Xss8m"]
+    command += ["-cp", os.pathsep.join(map(str, jars)), build.compiler, *build.options, "-nowarn"]
+    command += ["-classpath", os.pathsep.join(map(str, against)), "-d", str(classes), *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"the compiler of Scala {build.scala}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+    return classes
+
+
+def run_job(machine: FlinkMachine, **request: Any) -> dict[str, Any]:
+    """Run the job until it has seen all keys, and return its answer."""
+    return machine.call("class", **{"class": "FlinkxJob"}, **request)
+
+
+def main() -> None:
+    """Take the savepoints."""
+    clone, target = map(Path, sys.argv[1:])
+    target.mkdir(parents=True)
+    for build in BUILDS:
+        with tempfile.TemporaryDirectory() as work, flinkx_machine(build, clone, Path(work)) as machine:
+            for backend, kind in KINDS.items():
+                answer = run_job(machine, backend=backend, savepoint=str(target / "taken"), format=kind)
+                name = build.case if backend == "hashmap" else f"{build.case}-{backend}"
+                folder = Path(answer["savepoint"]).rename(target / name)
+                (folder / "values.json").write_text(json.dumps(answer["values"], indent=0, sort_keys=True))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()
