@@ -92,6 +92,19 @@ def test_commits_are_those_of_the_table(name: str, lake_cases: Path) -> None:
             assert [w["tag_of_identifier"] for _, w in committer.state.writers if "tag_of_identifier" in w] != []
 
 
+@pytest.mark.parametrize("name", ["paimon-0.9.0-compacted", "paimon-1.3.1-compacted"])
+def test_writers_keep_the_buckets_that_wait_for_a_full_compaction(name: str, lake_cases: Path) -> None:
+    case = lake_cases / name
+    written = {str(Path(file).parent) for file in json.loads((case / "case.json").read_text())["files"]}
+    savepoint = statetool.load(str(case / "snapshot"))
+    writers = [r for r in savepoint.connector_rows("sinks") if r.connector == "paimon-sink" and r.role == "writer"]
+    kept = [w for r in writers for w in json.loads(r.writers) if "table" in w]
+    assert {(w["table"], w["key"], w["value_bytes"]) for w in kept} == {("numbers", "paimon_written_buckets", 8)}
+    buckets = {f"d={bytes.fromhex(w['partition'])[12:17].decode()}/bucket-{w['bucket']}" for w in kept}
+    assert buckets
+    assert buckets == {folder for folder in written if "bucket-" in folder}
+
+
 @pytest.mark.parametrize("name", PAIMON)
 def test_the_table_has_all_commits(name: str, lake_cases: Path) -> None:
     case = lake_cases / name

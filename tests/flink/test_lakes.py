@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 import statetool
-from tests.support.connectors.lake_cases import CASES
+from tests.support.connectors.lake_cases import CASES, LakeCase
 from tests.support.corpora.archives import HERE
 from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("connectors_by_maven")]
-CASE = CASES["paimon-1.3.1"]
+#: Appended rows; and rows with a key, whose writers keep state of their own (the buckets that wait for a compaction).
+TABLES = ("paimon-1.3.1", "paimon-1.3.1-compacted")
 
 
 @pytest.fixture(scope="module")
 def paimon_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
-    machine = CASE.machine(tmp_path_factory.mktemp("paimon"), HERE / "support" / "flink" / "paimons")
+    machine = CASES[TABLES[0]].machine(tmp_path_factory.mktemp("paimon"), HERE / "support" / "flink" / "paimons")
     yield machine
     machine.close()
 
@@ -30,14 +31,16 @@ def snapshots(table: Path) -> list[tuple[Path, dict[str, Any]]]:
     return sorted(found, key=lambda s: s[1]["id"])
 
 
-def job_with_commits(paimon_flink: FlinkMachine, work: Path) -> tuple[Path, statetool.Savepoint, dict[int, int]]:
+def job_with_commits(
+    case: LakeCase, paimon_flink: FlinkMachine, work: Path
+) -> tuple[Path, statetool.Savepoint, dict[int, int]]:
     """Run the job until its savepoint has rows to commit: none came in between if a checkpoint was taken just before it.
 
     Returns the warehouse, the rescaled savepoint, and the number of rows by commit identifier.
     """
     for attempt in range(10):
         warehouse = work / f"warehouse-{attempt}"
-        taken = CASE.run(paimon_flink, warehouse, savepoint=str(work / f"savepoints-{attempt}"))["savepoint"]
+        taken = case.run(paimon_flink, warehouse, savepoint=str(work / f"savepoints-{attempt}"))["savepoint"]
         path = str(work / f"rescaled-{attempt}")
         # With a checkpoint id lower than those of the table.
         statetool.rescale(taken, path, 64, checkpoint_id=0)
@@ -54,9 +57,11 @@ def job_with_commits(paimon_flink: FlinkMachine, work: Path) -> tuple[Path, stat
     raise AssertionError("no savepoint of ten has rows to commit")
 
 
-def test_a_restore_commits_what_the_table_lacks_once(paimon_flink: FlinkMachine, tmp_path: Path) -> None:
-    warehouse, rescaled, rows = job_with_commits(paimon_flink, tmp_path)
-    table = warehouse / CASE.table
+@pytest.mark.parametrize("name", TABLES)
+def test_a_restore_commits_what_the_table_lacks_once(name: str, paimon_flink: FlinkMachine, tmp_path: Path) -> None:
+    case = CASES[name]
+    warehouse, rescaled, rows = job_with_commits(case, paimon_flink, tmp_path)
+    table = warehouse / case.table
 
     def outcomes() -> set[str]:
         return {r["outcome"] for r in rescaled.table_commits(paimon=str(table)).to_pylist()}
@@ -75,12 +80,12 @@ def test_a_restore_commits_what_the_table_lacks_once(paimon_flink: FlinkMachine,
     assert outcomes() == {"will_commit"}
     # Paimon ends a job that had something to commit, so that writers start again after these commits.
     with pytest.raises(FlinkRefusedError, match="after committing the restored checkpoints"):
-        CASE.run(paimon_flink, warehouse, snapshot=rescaled.path, wanted=len(rows) + 10)
+        case.run(paimon_flink, warehouse, snapshot=rescaled.path, wanted=len(rows) + 10)
     assert committed() == sorted(rows.items())
     assert outcomes() == {"is_committed"}
     # The table has them: another restore skips them.
     before = {s["id"] for _, s in snapshots(table)}
-    CASE.run(paimon_flink, warehouse, snapshot=rescaled.path)
+    case.run(paimon_flink, warehouse, snapshot=rescaled.path)
     new = [s for _, s in snapshots(table) if s["id"] not in before]
     # Commits of the restored job have lower ids than the table, and all are in it.
     assert [s["commitIdentifier"] for s in new] == [*range(1, len(new) + 1)]

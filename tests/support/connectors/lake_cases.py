@@ -24,6 +24,11 @@ JOB: Final = HERE / "support" / "flink" / "lakes"
 FLINK: Final = "1.20.5"
 _APPENDED: Final = "'bucket'='2', 'bucket-key'='n', 'sink.savepoint.auto-tag'='true'"
 _KEYED: Final = "'bucket'='-1', 'deletion-vectors.enabled'='true', 'num-sorted-run.compaction-trigger'='2'"
+#: Writers keep the buckets that they have written since the last full compaction.
+_COMPACTED: Final = (
+    "'bucket'='2', 'changelog-producer'='full-compaction', 'full-compaction.delta-commits'='1000',"
+    " 'num-sorted-run.compaction-trigger'='100', 'sink.savepoint.auto-tag'='true'"
+)
 _COLUMNS: Final = "n BIGINT, d STRING"
 
 
@@ -64,12 +69,12 @@ class LakeCase:
         return FlinkMachine(FLINK, work, (JOB, *sources), jars=[*maven_jars(self.jar_set), *maven_jars("hadoop")])
 
 
-def _paimon(release: str, *, keyed: bool) -> LakeCase:
+def _paimon(release: str, options: str) -> LakeCase:
     return LakeCase(
         jar_set=f"paimon-{release}",
         catalog="'type'='paimon'",
-        columns=f"{_COLUMNS}, PRIMARY KEY (d, n) NOT ENFORCED" if keyed else _COLUMNS,
-        options=_KEYED if keyed else _APPENDED,
+        columns=_COLUMNS if options == _APPENDED else f"{_COLUMNS}, PRIMARY KEY (d, n) NOT ENFORCED",
+        options=options,
         table="shop.db/numbers",
         commits="snapshot",
         pattern="snapshot-*",
@@ -90,8 +95,9 @@ def _iceberg(*, sink_v2: bool) -> LakeCase:
 
 
 CASES: Final = {
-    **{f"paimon-{r}": _paimon(r, keyed=False) for r in ("0.8.2", "0.9.0", "1.0.1", "1.2.0", "1.3.1")},
-    **{f"paimon-{r}-keyed": _paimon(r, keyed=True) for r in ("1.0.1", "1.3.1")},
+    **{f"paimon-{r}": _paimon(r, _APPENDED) for r in ("0.8.2", "0.9.0", "1.0.1", "1.2.0", "1.3.1")},
+    **{f"paimon-{r}-keyed": _paimon(r, _KEYED) for r in ("1.0.1", "1.3.1")},
+    **{f"paimon-{r}-compacted": _paimon(r, _COMPACTED) for r in ("0.9.0", "1.3.1")},
     "iceberg-1.10.0": _iceberg(sink_v2=False),
     "iceberg-1.10.0-v2": _iceberg(sink_v2=True),
 }
