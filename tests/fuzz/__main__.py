@@ -20,6 +20,7 @@ from typing import Final
 _GUIDING: Final = (
     "statetool.io",
     "statetool.classes",
+    "statetool.connectors",
     "statetool.formats",
     "statetool.serializers",
     "statetool.entries",

@@ -18,7 +18,17 @@ from statetool.classes.class_path import ClassPath
 from statetool.classes.declarations import declare_classes
 from statetool.classes.hash_codes import find_convention
 from statetool.classes.java_serialization import serializable_class
-from statetool.errors import StatetoolError
+from statetool.connectors import registry
+from statetool.connectors.collector import read_collector
+from statetool.connectors.debezium import read_offset
+from statetool.connectors.paimon import read_committable as read_paimon_committable
+from statetool.connectors.pipeline_schemas import read_schemas
+from statetool.connectors.pubsub import read_acknowledge_ids
+from statetool.connectors.rabbitmq import read_messages
+from statetool.connectors.sources import source_of
+from statetool.connectors.starrocks import read_transactions
+from statetool.connectors.wire import read_version
+from statetool.errors import StatetoolError, UnknownNameError
 from statetool.formats.keyed.header import read_keyed_header
 from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.table_file import SortedTable
@@ -28,20 +38,36 @@ from statetool.formats.operator_state import read_operator_header
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import read_java_stream
+from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from statetool.serializers.collections import MapSerializer
+from statetool.serializers.collections import ListSerializer, MapSerializer
 from statetool.serializers.table import snapshot_reader
 from statetool.snapshot.uid_search import uids_in
 from statetool.types.declared import NOTHING_DECLARED
 from tests.support.compile import compile_java, files_of, jar_bytes
+from tests.support.connectors.committers import committer
+from tests.support.connectors.written import written_states
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.corpora.golden import generated
+from tests.support.flink.beam_job import KEEPER as BEAM_KEEPER
+from tests.support.flink.built_job import PACKED as BUILT_JOBS
 from tests.support.flink.delta_job import PACKED as DELTA_JOINS
+from tests.support.flink.library_job import PACKED as LIBRARIES
+from tests.support.flink.protobuf_job import declared
 from tests.support.flink.tree_job import PACKED as TREES
 from tests.support.snapshots.entries import entries_of
 
 _JAVA_MAGIC: Final = b"\xac\xed\x00\x05"
 _OPTIONS: Final[dict[str, Any]] = {"nanos": "always", "decimals": "string"}
+#: Archives of savepoints with serializers of other libraries, and the operator that has them.
+_LIBRARIES: Final = {
+    "beam": BEAM_KEEPER,
+    "flinkx": "keeper",
+    "fluss": "keeper",
+    "libraries": "keeper",
+    "nussknacker": "keeper",
+    "protobufs": "keeper",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,21 +175,125 @@ def _tree(data: bytes) -> None:
 
 @cache
 def _trees() -> list[tuple[Serializer, bytes]]:
-    folder = unpack(TREES, Path(mkdtemp(prefix="fuzz-trees-")))
-    found = []
-    for release in sorted(folder.iterdir()):
-        inventory = statetool.load(str(release), uids=["keeper"])["keeper"].inventory
+    return _values(unpack(TREES, Path(mkdtemp(prefix="fuzz-trees-"))), "keeper")[:256]
+
+
+def _values(folder: Path, uid: str) -> list[tuple[Serializer, bytes]]:
+    """Return the values of an operator, each with its serializer, from all savepoints of a folder that have the operator."""
+    found: list[tuple[Serializer, bytes]] = []
+    for savepoint in sorted(p.parent for p in folder.glob("*/_metadata")):
+        try:
+            inventory = statetool.load(str(savepoint), uids=[uid], declarations=declared())[uid].inventory
+        except UnknownNameError:  # a savepoint of another job
+            continue
         ((header, _), *_) = inventory.keyed_states.values()
-        values = {m.name: m.serializers["VALUE_SERIALIZER"] for m in header.states}
-        # A byte before each value of a map tells whether it is null.
-        entries = [(values[state], raw) for _, state, _, raw in entries_of(inventory)]
-        found += [(s.children()[-1][1], raw[1:]) if isinstance(s, MapSerializer) else (s, raw) for s, raw in entries]
-    return found[:256]
+        values = {m.name: m.serializers["VALUE_SERIALIZER"] for m in header.states if m.backend_type == 0}
+        for _, state, _, raw in entries_of(inventory):
+            serializer = values.get(state)
+            if isinstance(serializer, MapSerializer):
+                # A byte before each value of a map tells whether it is null.
+                found.append((serializer.children()[-1][1], raw[1:]))
+            elif isinstance(serializer, ListSerializer):
+                # Elements of a list are separated by a byte: the first one is read.
+                found.append((serializer.children()[0][1], raw))
+            elif serializer is not None:
+                found.append((serializer, raw))
+    return found
 
 
 def _tree_seeds() -> Iterator[bytes]:
     for i, (_, raw) in enumerate(_trees()):
         yield bytes([i]) + raw
+
+
+def _library(data: bytes) -> None:
+    """The first two bytes select the serializer of a value."""
+    values = _library_values()
+    values[int.from_bytes(data[:2], "big") % len(values)][0].decode(Cursor(data[2:]))
+
+
+@cache
+def _library_values() -> list[tuple[Serializer, bytes]]:
+    """Return the longest value of each serializer of other libraries than Flink."""
+    longest: dict[tuple[str, int], tuple[Serializer, bytes]] = {}
+    for name, uid in _LIBRARIES.items():
+        folder = unpack(HERE / "corpus" / f"{name}.tar.xz", Path(mkdtemp(prefix=f"fuzz-{name}-")))
+        for serializer, raw in _values(folder, uid):
+            key = (name, id(serializer))
+            if key not in longest or len(raw) > len(longest[key][1]):
+                longest[key] = (serializer, raw)
+    return list(longest.values())
+
+
+def _library_seeds() -> Iterator[bytes]:
+    for i, (_, raw) in enumerate(_library_values()):
+        yield i.to_bytes(2, "big") + raw
+
+
+def _library_snapshots() -> Iterator[bytes]:
+    """Yield the snapshots of these serializers."""
+    found = set()
+    for serializer, _ in _library_values():
+        out = Output()
+        serializer.write_snapshot(out)
+        found.add(bytes(out))
+    yield from sorted(found, key=len)
+
+
+def _connector(data: bytes) -> None:
+    """The first two bytes select the connector's reader and the version."""
+    states = _connector_states()
+    states[int.from_bytes(data[:2], "big") % len(states)][0](data[2:])
+
+
+@cache
+def _connector_states() -> list[tuple[Callable[[bytes], Any], bytes]]:
+    """Return the readers of connectors, each with bytes that it reads."""
+    found: list[tuple[Callable[[bytes], Any], bytes]] = []
+    for state in written_states():
+        found += [(read, state["data"]) for read in _readers(state["role"], state["connector"], state["version"])]
+    committed = next(s["data"] for s in written_states() if s["role"] == "committable")
+    found.append((read_collector, committer(committed)[8:]))
+    for archive, case, read in (
+        (LIBRARIES, "rabbitmq", read_messages),
+        (BUILT_JOBS, "pubsub", read_acknowledge_ids),
+    ):
+        folder = unpack(archive, Path(mkdtemp(prefix=f"fuzz-{case}-"))) / case
+        for operator in statetool.load(str(folder)).operators.values():
+            source = source_of(operator.inventory)
+            held = () if source is None else source.state.held
+            found += [(read, h.data[h.data.index(_JAVA_MAGIC) :]) for h in held]
+    return found
+
+
+def _readers(role: str, connector: str, version: int) -> Iterator[Callable[[bytes], Any]]:
+    """Yield the readers of a state of a role in a version."""
+
+    def versioned(read: Callable[[int, Cursor], Any]) -> Callable[[bytes], Any]:
+        return lambda data: read_version(data, version, read, "a state")
+
+    match role:
+        case "split":
+            yield versioned(registry.split_connector(connector).read_split)
+        case "enumerator":
+            yield versioned(registry.split_connector(connector).read_enumerator)
+        case "writer" | "committable":
+            for sink in registry.sink_connectors():
+                if sink.name in connector.split(" or "):
+                    yield versioned(sink.read_writer if role == "writer" else sink.read_committable)
+        case "commit":
+            yield versioned(read_paimon_committable)
+        case "transaction":
+            yield read_transactions
+        case "element":
+            yield read_offset
+        case "schemas":
+            yield read_schemas
+
+
+def _connector_seeds() -> Iterator[bytes]:
+    for i, (_, raw) in enumerate(_connector_states()):
+        yield i.to_bytes(2, "big") + raw
 
 
 def _table(data: bytes) -> None:
@@ -305,6 +435,9 @@ TARGETS: Final[Mapping[str, Target]] = {
     "headers": Target(_headers, _header_seeds),
     "kryo": Target(_kryo, _kryo_seeds),
     "trees": Target(_tree, _tree_seeds),
+    "libraries": Target(_library, _library_seeds),
+    "library-snapshots": Target(_snapshot, _library_snapshots),
+    "connectors": Target(_connector, _connector_seeds),
     "tables": Target(_table, _table_seeds),
     "streams": Target(_STREAM.run, _STREAM.seeds),
     "heap": Target(_HEAP.run, _HEAP.seeds),

@@ -31,11 +31,17 @@ _MOST_BYTES = 64 << 20
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["metadata", "java", "snapshots", "headers", "kryo"])
-def test_no_length_takes_memory_before_it_is_compared_with_what_is_left(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        *((name, 2) for name in ("metadata", "java", "snapshots", "headers", "kryo")),
+        *((name, 60) for name in ("connectors", "libraries", "library-snapshots")),
+    ],
+)
+def test_no_length_takes_memory_before_it_is_compared_with_what_is_left(name: str, most: int) -> None:
     target = TARGETS[name]
-    seeds = [s for s in target.seeds() if len(s) > 8][:2]
-    for seed in seeds:
+    seeds = [s for s in target.seeds() if len(s) > 8]
+    for seed in seeds[:2] if most == 2 else seeds[:: -(-len(seeds) // most)]:
         guarded(target, seed)
         tracemalloc.start()
         try:

@@ -13,7 +13,7 @@ from tests.fuzz.kept import kept
 from tests.fuzz.targets import TARGETS, guarded
 
 #: Targets that only read bytes; the others write a file and read tables, which takes longer.
-QUICK = ("metadata", "java", "snapshots", "headers", "kryo")
+QUICK = ("metadata", "java", "snapshots", "headers", "kryo", "connectors", "libraries", "library-snapshots")
 
 
 def check(names: tuple[str, ...]) -> Counter[str]:
