@@ -281,6 +281,10 @@ def _readers(role: str, connector: str, version: int) -> Iterator[Callable[[byte
             for sink in registry.sink_connectors():
                 if sink.name in connector.split(" or "):
                     yield versioned(sink.read_writer if role == "writer" else sink.read_committable)
+        case "global":
+            for sink in registry.sink_connectors():
+                if sink.name == connector:
+                    yield versioned(sink.split_global)
         case "commit":
             yield versioned(read_paimon_committable)
         case "transaction":
