@@ -99,9 +99,7 @@ class Execution:
             Tables of up to this many bytes on disk are read on the driver; see :func:`statetool.load`.
         """
         if self.spark is None:
-            import pyarrow as pa
-
-            return pa.Table.from_batches(scan.batches(), schema=scan.schema)
+            return scan.to_table()
         from statetool.spark.frames import SparkTable
 
         return SparkTable(self.spark, scan, driver_read_limit).frame()

@@ -15,6 +15,7 @@ from statetool.api.execution import Execution
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
 from statetool.io.cursor import Cursor
+from statetool.io.open_files import keeping_open
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
 from statetool.snapshot.notebook import HtmlMapping
@@ -729,10 +730,8 @@ class Operator(Generic[Writer]):
         FormatError
             The snapshot is damaged in another way.
         """
-        import pyarrow as pa
-
-        scan = self.scan(table, **options)
-        return pa.Table.from_batches(scan.batches(), schema=scan.schema)
+        with keeping_open():
+            return self.scan(table, **options).to_table()
 
     @list_options(ScanOptions)
     def to_pandas(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pd.DataFrame:

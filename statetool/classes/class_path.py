@@ -68,9 +68,9 @@ class _Entry:
     checksum: int
 
 
-@dataclass(slots=True)
+@dataclass
 class _Index:
-    """Classes of one file, as columns, which load fast."""
+    """Classes of one file, as columns, which load fast. Not changed after it is built, since class paths share it."""
 
     names: list[str] = field(default_factory=list)
     #: Superclass and interfaces of each class, separated by ``;``.
@@ -92,7 +92,7 @@ class _Jar:
         self.path = path
         self._data = _open_buffer(path)
         self._nested: dict[int, Buffer] = {}
-        self.index = _cached_index(self, release)
+        self.index = _shared_index(self, release)
 
     @property
     def data(self) -> Buffer:
@@ -504,9 +504,20 @@ def _read_head(data: bytes, label: str) -> tuple[str, ...]:
         return tuple(filter(None, (cls.name, cls.superclass, *cls.interfaces)))
 
 
-def _cached_index(jar: _Jar, release: int) -> _Index:
+#: Indexes in use, by content: one command opens the jars of a job several times.
+_INDEXES: Final[WeakValueDictionary[str, _Index]] = WeakValueDictionary()
+
+
+def _shared_index(jar: _Jar, release: int) -> _Index:
+    key = _content_key(jar.data, release)
+    found = _INDEXES.get(key)
+    if found is None:
+        found = _INDEXES[key] = _cached_index(jar, release, f"{key}.json")
+    return found
+
+
+def _cached_index(jar: _Jar, release: int, name: str) -> _Index:
     data = jar.data
-    name = f"{_content_key(data, release)}.json"
     folders = [folder for folder in cache_folders("classes") if writable(folder)]
     for folder in folders:
         try:

@@ -89,9 +89,11 @@ class StoredDatabase(StoredState):
         for number in self.own_groups:
             yield KeyGroupLocation(key_group=number, offset=None, size_bytes=None)
 
-    @cached_property
+    @property
     def _raw(self) -> bytes:
-        return header_bytes(self.meta, self.meta.size_bytes)
+        if self.raw_header is None:
+            self.raw_header = header_bytes(self.meta, self.meta.size_bytes)
+        return self.raw_header
 
     def head(self) -> tuple[Stream, int]:
         return self.meta, self.meta.size_bytes
@@ -126,6 +128,11 @@ class StoredDatabase(StoredState):
         group_bytes = self.files.size_bytes / max(1, len(self.own_groups))
         for run in cut_evenly(wanted, group_bytes * len(wanted), target_bytes):
             yield replace(source, key_groups=run)
+
+    def source_without_header(self, context: KeyedContext, *, most_bytes: int) -> KeyGroupReader | None:
+        is_needed = self.raw_header is not None or self.meta.inline is not None
+        source = self.source(context)
+        return None if is_needed or not source.key_groups or self.files.size_bytes > most_bytes else source
 
     def source(self, context: KeyedContext) -> DatabaseSource:
         """Return the reader of all key groups."""

@@ -194,6 +194,16 @@ class KeyedHandleRef:
     raw: bool = False
 
 
+class Expect(Protocol):
+    """Looks for files at the same time."""
+
+    def __call__(self, handles: Iterable[StreamHandle], *, opens: bool) -> None: ...
+
+
+def _expect_nothing(handles: Iterable[StreamHandle], *, opens: bool) -> None:
+    """Do not look for files before they are needed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorReadContext:
     """Information about an operator for forms; on the driver.
@@ -209,7 +219,8 @@ class OperatorReadContext:
     managed
         Bytes and offset of one header of managed state, if any: old timers are read with its key type.
     expect
-        Looks for the files of stream handles at the same time, before ``resolve`` looks for one after another.
+        Looks for the files of stream handles at the same time, before ``resolve`` looks for one after another; ``opens`` says whether table
+        files among them will be opened.
     learned
         Headers of keyed state (bytes and offset) of another snapshot of the operator, for POJO subclasses that this one does not describe.
     learned_elements
@@ -223,7 +234,7 @@ class OperatorReadContext:
     metadata_file: str
     given_key: Serializer | None = None
     managed: Callable[[], tuple[bytes, int] | None] = lambda: None
-    expect: Callable[[Iterable[StreamHandle]], None] = lambda _: None
+    expect: Expect = _expect_nothing
     learned: tuple[tuple[bytes, int], ...] = ()
     learned_elements: tuple[tuple[bytes, int], ...] = ()
 
@@ -244,6 +255,8 @@ class StoredState(ABC):
     canonical: bool = False
     #: Whether it is a native database of RocksDB or ForSt; timers may be missing from it in a native savepoint.
     database: bool = False
+    #: Bytes of the stored header if they are known. Otherwise :meth:`head` is where to read them.
+    raw_header: bytes | None = None
 
     def __init__(self, place: KeyedHandleRef, around: OperatorReadContext) -> None:
         self.place = place
@@ -291,6 +304,13 @@ class StoredState(ABC):
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
     ) -> Iterable[KeyGroupReader]:
         """Split the state by key groups into sources of about ``target_bytes``; ``groups`` selects key groups, ``None`` for all."""
+
+    def source_without_header(self, context: KeyedContext, *, most_bytes: int) -> KeyGroupReader | None:
+        """Return one source of all key groups without reading the header.
+
+        Returns ``None`` if the header is needed, if it is known, if there are no entries, or if they have more than ``most_bytes``.
+        """
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

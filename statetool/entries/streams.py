@@ -101,9 +101,11 @@ class StoredStream(StoredState):
         for number, offset in enumerate(self.handle.offsets, self.handle.start):
             yield KeyGroupLocation(key_group=number, offset=offset, size_bytes=sizes.get(number, 0))
 
-    @cached_property
+    @property
     def _raw(self) -> bytes:
-        return header_bytes(self.stream, self.header_size)
+        if self.raw_header is None:
+            self.raw_header = header_bytes(self.stream, self.header_size)
+        return self.raw_header
 
     def head(self) -> tuple[Stream, int]:
         return self.stream, self.header_size
@@ -124,7 +126,7 @@ class StoredStream(StoredState):
         ranges = tuple(self.ranges())
         if ranges and not self.canonical and self._is_heap(ranges):
             return None
-        reader = self._source(context, ranges, heap=False)
+        reader = self._source(context, ranges, self._header_stream, heap=False)
         return KeyGroupBytes(
             handle=self.handle, stream=self.stream, header_size=self.header_size, ranges=ranges, reader=reader
         )
@@ -137,55 +139,81 @@ class StoredStream(StoredState):
             return
         heap = not self.canonical and self._is_heap(ranges)
         for run in even_batches_of(ranges, limit=target_bytes):
-            yield self._source(context, tuple(run), heap=heap)
+            yield self._source(context, tuple(run), self._header_stream, heap=heap)
 
-    def _source(self, context: KeyedContext, ranges: tuple[KeyGroupRange, ...], *, heap: bool) -> StreamSource:
+    def source_without_header(self, context: KeyedContext, *, most_bytes: int) -> KeyGroupReader | None:
+        ranges = tuple(self.ranges())
+        if self.raw_header is not None or not ranges or sum(r.size_bytes for r in ranges) > most_bytes:
+            return None
+        return self._source(context, ranges, self.stream, heap=False if self.canonical else None)
+
+    @property
+    def _header_stream(self) -> Stream:
+        return header_stream(self.stream, self._raw)
+
+    def _source(
+        self, context: KeyedContext, ranges: tuple[KeyGroupRange, ...], header_of: Stream, *, heap: bool | None
+    ) -> StreamSource:
         return StreamSource(
             context=context,
             subtask=self.place.subtask,
             stream=self.stream,
-            header_of=header_stream(self.stream, self._raw),
+            header_of=header_of,
             header_size=self.header_size,
             ranges=ranges,
             heap=heap,
         )
 
     def _is_heap(self, ranges: Sequence[KeyGroupRange]) -> bool:
-        """Return True for the layout of the heap backend, False for the canonical one.
-
-        Raises
-        ------
-        FormatError
-            Neither of the two.
-        """
-        from statetool.formats.keyed.canonical import StreamLayout, read_entries
-
+        """Return True for the layout of the heap backend, False for the canonical one; errors as for :func:`_is_heap_layout`."""
         header = self.header()
-        layout = StreamLayout(
-            prefix=self.around.context.prefix, states=len(header.states), compressed=header.compressed
-        )
         with self.stream.open() as f:
             try:
-                read_entries(f, next(batches_of(ranges, limit=_SAMPLE_BYTES)), layout)
-                return False
+                return _is_heap_layout(f, header, ranges, self.around.context.prefix)
             except FormatError as error:
-                # A few wrong offsets do not change the layout: reading the key groups reports them.
-                heap_groups = sum(
-                    r.size_bytes >= NUMBER_BYTES
-                    and int.from_bytes(f.read_at(r.offset, NUMBER_BYTES), "big") == r.number
-                    for r in ranges
-                )
-                if 2 * heap_groups <= len(ranges):
-                    raise FormatError(
-                        f"keyed state of handle tag {self.handle.tag} in neither the canonical nor the heap layout",
-                        hint="check that it is the file of this snapshot, and not damaged",
-                    ).at(operator=self.around.operator, file=self.stream.file) from error
-        return True
+                raise error.at(operator=self.around.operator, file=self.stream.file) from error.__cause__
+
+
+def _is_heap_layout(f: OpenStream, header: KeyedHeader, ranges: Sequence[KeyGroupRange], prefix: int) -> bool:
+    """Return True for key groups in the layout of the heap backend, False for the canonical one.
+
+    Raises
+    ------
+    FormatError
+        Neither of the two.
+    """
+    from statetool.formats.keyed.canonical import StreamLayout, read_entries
+
+    layout = StreamLayout(prefix=prefix, states=len(header.states), compressed=header.compressed)
+    sample = next(batches_of(ranges, limit=_SAMPLE_BYTES))
+    try:
+        read_entries(f, sample, layout)
+        return False
+    except FormatError as error:
+        # A few wrong offsets do not change the layout: reading the key groups reports them.
+        if not _are_mostly_numbered(f, sample) and not _are_mostly_numbered(f, ranges):
+            raise FormatError(
+                "keyed state in neither the canonical nor the heap layout",
+                hint="check that it is the file of this snapshot, and not damaged",
+            ) from error
+    return True
+
+
+def _are_mostly_numbered(f: OpenStream, ranges: Sequence[KeyGroupRange]) -> bool:
+    """Return True if most key groups start with their number."""
+    numbered = sum(
+        r.size_bytes >= NUMBER_BYTES and int.from_bytes(f.read_at(r.offset, NUMBER_BYTES), "big") == r.number
+        for r in ranges
+    )
+    return 2 * numbered > len(ranges)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSource:
-    """Some key groups of one stream; ``heap``: in the layout of the heap backend. The header is at the start of ``header_of``."""
+    """Some key groups of one stream. The header is at the start of ``header_of``.
+
+    ``heap``: in the layout of the heap backend; ``None`` if reading has to find out.
+    """
 
     context: KeyedContext
     subtask: int
@@ -193,7 +221,7 @@ class StreamSource:
     header_of: Stream
     header_size: int
     ranges: tuple[KeyGroupRange, ...]
-    heap: bool
+    heap: bool | None
 
     @property
     def file(self) -> str:
@@ -230,8 +258,14 @@ class StreamSource:
             own = self.header_of is self.stream
             raw = bytes(f.read_kept(0, self.header_size)) if own else header_bytes(self.header_of, self.header_size)
             header = header_of_task(raw, self.stream.start, self.context)
-            reader = StreamReader(f, header, heap=self.heap, prefix=self.context.prefix, request=request)
+            heap = self._has_heap_layout(f, header)
+            reader = StreamReader(f, header, heap=heap, prefix=self.context.prefix, request=request)
             yield from reader.batches(self.ranges)
+
+    def _has_heap_layout(self, f: OpenStream, header: KeyedHeader) -> bool:
+        if self.heap is not None:
+            return self.heap
+        return _is_heap_layout(f, header, self.ranges, self.context.prefix)
 
     def _open(self, request: EntryRequest) -> OpenStream:
         """Open the stream to read its key groups in their order."""
@@ -247,10 +281,11 @@ class StreamSource:
         """Yield checksum errors of compressed key groups. Flink writes a checksum per 64 KiB and verifies none."""
         from statetool.formats.compression import check_sums
 
-        if not self.header().compressed:
+        header = self.header()
+        if not header.compressed:
             return
-        head = NUMBER_BYTES if self.heap else 0
         with self.stream.open() as f:
+            head = NUMBER_BYTES if self._has_heap_layout(f, header) else 0
             for r in self.ranges:
                 try:
                     check_sums(f, r.offset + head, r.size_bytes - head)

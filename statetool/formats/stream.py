@@ -14,7 +14,6 @@ from statetool.io import small_files
 from statetool.io.deletion import check_deletion, noticing_deletion
 from statetool.io.files import (
     BYTES_READ,
-    InputFile,
     RequestedRange,
     is_busy,
     is_local,
@@ -22,6 +21,7 @@ from statetool.io.files import (
     read_ranges,
     size_of,
 )
+from statetool.io.open_files import close_file, open_file
 from statetool.io.threads import after_fork
 
 #: Bytes that all readers of a process request before they are needed, and bytes of one request. Requests of 4 to 8 MiB cost least.
@@ -29,6 +29,8 @@ AHEAD_BYTES: Final = 64 << 20
 _REQUEST_BYTES: Final = 4 << 20
 #: Requests of a large stream that are made while an earlier one is read.
 _FIRST_REQUESTS: Final = 4
+#: Last bytes of a large remote table file, which usually contain its index.
+_TAIL_BYTES: Final = 128 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,12 @@ def begin(parts: Iterable[Part]) -> bool:
     return small_files.begin(ranges)
 
 
+def tail_range(size_bytes: int) -> tuple[int, int]:
+    """Return offset and length of the last bytes of a table file of this size, which are requested when it is opened."""
+    start = max(0, size_bytes - _TAIL_BYTES)
+    return start, size_bytes - start
+
+
 def whole(streams: Iterable[Stream]) -> Iterator[Part]:
     """Yield the parts that are the whole of small streams."""
     return ((stream, 0, stream.size_bytes) for stream in streams if stream.is_small)
@@ -159,14 +167,14 @@ class OpenStream:
         self.stream = stream
         self._ahead = ahead
         with noticing_deletion(stream.metadata_file):
-            self._file = None if stream.inline is not None or stream.is_far else InputFile(stream.file)
+            self._opened = None if stream.inline is not None or stream.is_far else open_file(stream.file)
 
     def __enter__(self) -> OpenStream:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self._opened is not None:
+            close_file(self._opened)
         if self._ahead is not None:
             self._ahead.close()
 
@@ -191,8 +199,8 @@ class OpenStream:
             BYTES_READ.total += length
             return memoryview(s.inline)[offset : offset + length]
         try:
-            if self._file is not None:
-                return self._file.read_at(s.start + offset, length)
+            if self._opened is not None:
+                return self._opened.file.read_at(s.start + offset, length)
             BYTES_READ.total += length
             return self._far(s.start + offset, length)
         except (FormatError, SnapshotNotFoundError) as error:
@@ -286,15 +294,27 @@ class ReadAhead:
         Maximum number of bytes to request before they are needed. The budget of the process limits them, too.
     reads_on
         Whether the reader is known to read all ranges.
+    tail
+        The last bytes of the stream if they are known: they are not requested.
     """
 
     def __init__(
-        self, stream: Stream, ranges: Iterable[tuple[int, int]], most_bytes: int, *, reads_on: bool = False
+        self,
+        stream: Stream,
+        ranges: Iterable[tuple[int, int]],
+        most_bytes: int,
+        *,
+        reads_on: bool = False,
+        tail: memoryview | None = None,
     ) -> None:
         self._file = stream.file
         self._most = most_bytes
+        self._tail = memoryview(b"") if tail is None else tail
+        #: Where the tail starts in the file.
+        self._end = stream.start + stream.size_bytes - len(self._tail)
         request_bytes = max(1, min(_REQUEST_BYTES, most_bytes))
-        self._planned = deque((stream.start + at, length) for at, length in _requests(ranges, request_bytes))
+        unknown = ((at, min(length, self._end - stream.start - at)) for at, length in ranges)
+        self._planned = deque((stream.start + at, length) for at, length in _requests(unknown, request_bytes))
         self._chunks: deque[_Chunk] = deque()
         self._waiting_bytes = 0
         self._reads_on = reads_on
@@ -315,7 +335,9 @@ class ReadAhead:
         """Request the bytes of the next read, unless they have been requested."""
         if not self._reads_on and not self._chunks:
             self._skip_to(at)
-            self._request(at, length)
+            unknown = min(length, self._end - at)
+            if unknown > 0:
+                self._request(at, unknown)
             self._skip_to(at + length)
         while self._planned and self._planned[0][0] < at + length:
             planned, size = self._planned.popleft()
@@ -345,8 +367,11 @@ class ReadAhead:
             first = max(at, chunk.start)
             parts.append(memoryview(chunk.response.result())[first - chunk.start : end - chunk.start])
             at = min(end, chunk.end)
+        if at < min(end, self._end):
+            parts.append(memoryview(read_range(self._file, at, min(end, self._end) - at)))
+            at = min(end, self._end)
         if at < end:
-            parts.append(memoryview(read_range(self._file, at, end - at)))
+            parts.append(self._tail[at - self._end : end - self._end])
         return parts
 
     def close(self) -> None:

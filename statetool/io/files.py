@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError, StatetoolError, StorageError
 from statetool.io.storage import Storage, storage_error
@@ -41,6 +41,8 @@ NO_FILE: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 _AT_FIRST: Final = 4 << 20
 #: Requests that are in flight at the same time.
 IN_FLIGHT: Final = 64
+#: Device, inode, size and modification time of a local file.
+Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(slots=True)
@@ -421,6 +423,11 @@ class RequestedRange:
         return len(begun.result()) if begun is not None and arrived else None
 
     @property
+    def was_read(self) -> bool:
+        """Whether :meth:`result` has returned the bytes."""
+        return self._data is not None
+
+    @property
     def failed(self) -> bool:
         """Whether the response is an error."""
         begun = self._begun
@@ -469,6 +476,11 @@ def read_ranges(ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:
     return read
 
 
+def stamp_of(status: os.stat_result) -> Stamp:
+    """Return numbers that change if a local file is replaced or changed."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def _without_waiting(path: str, flags: int) -> int:
     """Open a path; if it is a pipe, do not wait for a writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
@@ -484,6 +496,8 @@ class InputFile:
         self.uri = uri
         self._file: Any = None
         self._local = is_local(uri)
+        #: Of a local file, as it was opened.
+        self.stamp: Stamp | None = None
         with reading(uri):
             if self._local:
                 self._file = open(local_path(uri), "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115 - closed by close()
@@ -492,6 +506,7 @@ class InputFile:
                     self._file.close()
                     raise SnapshotNotFoundError(f"{uri} is not a regular file")
                 self.size = status.st_size
+                self.stamp = stamp_of(status)
             else:
                 fs, path = file_system(uri)
                 self._file = fs.open(path, "rb", cache_type="none")

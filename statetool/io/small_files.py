@@ -35,6 +35,8 @@ class _Answers:
 
     answers: OrderedDict[Range, tuple[float, RequestedRange]] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    #: How often the responses were dropped.
+    generation: int = 0
 
     def request(self, wanted: Range) -> RequestedRange:
         """Return the response for a range, which is requested unless it has been."""
@@ -81,6 +83,7 @@ class _Answers:
     def clear(self) -> None:
         with self.lock:
             self.answers.clear()
+            self.generation += 1
 
 
 #: Of the process, not of a snapshot: the checkpoints of a job share files, and so do the tasks of a Spark worker. To compare two incremental
@@ -94,6 +97,11 @@ def forget() -> None:
     _ANSWERS.clear()
 
 
+def generation() -> int:
+    """Return a number that changes with each call of :func:`forget`, for those who keep what they have read."""
+    return _ANSWERS.generation
+
+
 def read_kept(uri: str, offset: int, length: int) -> bytes:
     """Return a range of a file, or less of it if the file ends earlier; the response is kept.
 
@@ -103,10 +111,12 @@ def read_kept(uri: str, offset: int, length: int) -> bytes:
         The file does not exist, or cannot be read for lack of permission.
     """
     answer = _ANSWERS.request((uri, offset, length))
+    was_read = answer.was_read
     try:
         return answer.result()
     finally:
-        _ANSWERS.shrink()
+        if not was_read:
+            _ANSWERS.shrink()
 
 
 def read_start(uri: str) -> bytes:

@@ -88,7 +88,8 @@ class KeyedInventory:
 
     def _prefetch_headers(self) -> None:
         """Fetch headers in object stores concurrently, before they are read one by one."""
-        prefetch((head[0], 0, min(head[1], head[0].size_bytes)) for s in self.managed if (head := s.head()) is not None)
+        unknown = (head for s in self.managed if s.raw_header is None and (head := s.head()) is not None)
+        prefetch((stream, 0, min(size, stream.size_bytes)) for stream, size in unknown)
 
     def headers(self, *, raw: bool = True) -> Iterator[KeyedHeader]:
         """Read each distinct header again. With ``raw``, include the headers of raw timers."""
@@ -173,9 +174,28 @@ class KeyedInventory:
         """The context for reading entries."""
         return replace(self._around.context, descriptions=self.descriptions)
 
-    def expect_files(self, groups: Collection[int] | None = None) -> None:
-        """Look for the files of key groups, or of all, in an object store at the same time, before they are opened one after another."""
-        self._around.expect(handle for stored in self.managed for handle in stored.needed_files(groups))
+    @property
+    def context_without_headers(self) -> KeyedContext:
+        """The context for reading entries as far as it is known without reading headers."""
+        return replace(self._around.context, descriptions=self._around.learned)
+
+    @property
+    def is_described_by_each(self) -> bool:
+        """Whether :attr:`context` has no more than :attr:`context_without_headers`: the header of each subtask describes all of its entries.
+
+        Raises
+        ------
+        FormatError, UnknownSerializerError
+            A header is damaged, or of an unknown serializer.
+        """
+        return self.context == self.context_without_headers
+
+    def expect_files(self, groups: Collection[int] | None = None, *, opens: bool = True) -> None:
+        """Look for the files of key groups, or of all, in an object store at the same time, before they are opened one after another.
+
+        ``opens`` says whether all of their table files will be opened.
+        """
+        self._around.expect((handle for stored in self.managed for handle in stored.needed_files(groups)), opens=opens)
 
     def sources(
         self,

@@ -19,7 +19,7 @@ from statetool.formats.metadata.handles import (
     StreamHandle,
 )
 from statetool.formats.metadata.reader import columns_pay_off, parse_references
-from statetool.formats.stream import Stream
+from statetool.formats.stream import Stream, tail_range
 from statetool.io import files, small_files
 from statetool.io.deletion import check_deletion, check_replacement
 
@@ -105,16 +105,29 @@ class Existence:
                 self._listed[folder] = frozenset()
         return uri in self._listed[folder]
 
-    def expect(self, sizes: Mapping[str, int]) -> None:
-        """Look for remote files, given with their sizes, by a request for each, all at the same time. Small files are read."""
+    def expect(self, sizes: Mapping[str, int], *, opens: bool) -> None:
+        """Look for remote files, given with their sizes, by a request for each, all at the same time.
+
+        Small files are read. If table files will be opened, the ends of large files are read, too. Files that were listed are requested
+        without waiting.
+        """
+        if opens:
+            listed = {u: n for u, n in sizes.items() if u in self._listed.get(files.parent(u), ())}
+            small_files.begin(self._first_read(uri, size) for uri, size in listed.items())
         unknown = {u: n for u, n in sizes.items() if not files.is_local(u) and files.parent(u) not in self._listed}
-        small = [uri for uri, size in unknown.items() if size <= small_files.WHOLE_BYTES]
-        small_files.begin((uri, 0, small_files.WHOLE_BYTES) for uri in small)
-        self._found |= files.existing(uri for uri in unknown if uri not in small)
-        for uri in small:
-            with contextlib.suppress(SnapshotNotFoundError):
-                small_files.read_start(uri)
+        wanted = {u: self._first_read(u, n) for u, n in unknown.items() if opens or n <= small_files.WHOLE_BYTES}
+        small_files.begin(wanted.values())
+        self._found |= files.existing(unknown.keys() - wanted.keys())
+        for uri, place in wanted.items():
+            with contextlib.suppress(StatetoolError):
+                small_files.read_kept(*place)
                 self._found.add(uri)
+
+    @staticmethod
+    def _first_read(uri: str, size_bytes: int) -> small_files.Range:
+        """Return what is read first of a file of a database: all of a small one, the end of a large one."""
+        is_small = size_bytes <= small_files.WHOLE_BYTES
+        return (uri, 0, small_files.WHOLE_BYTES) if is_small else (uri, *tail_range(size_bytes))
 
     def list_folders(self, uris: Iterable[str]) -> None:
         """List the remote directories of several files, all at the same time."""
@@ -162,10 +175,15 @@ class Locator:
                 return self._stream(self.file_of(handle), handle.start, handle.size_bytes)
         raise UnsupportedError(f"a stream handle of kind {type(handle).__name__} inside another one")
 
-    def expect(self, handles: Iterable[StreamHandle]) -> None:
-        """Look for files in object stores at the same time, if no file was moved; :meth:`resolve` looks for one after another.
+    def expect(self, handles: Iterable[StreamHandle], *, opens: bool) -> None:
+        """Look for files of databases in object stores at the same time, if no file was moved; :meth:`resolve` looks for one after another.
 
         Errors are those of :meth:`resolve`.
+
+        Parameters
+        ----------
+        opens
+            Whether the files will be opened.
         """
         if self._moved or not isinstance(self.exists, Existence):
             return
@@ -173,7 +191,8 @@ class Locator:
         few = list(islice(searched, _FEW + 1))
         if len(few) <= _FEW:
             with contextlib.suppress(StatetoolError):
-                self.exists.expect({self._likely(h): h.size_bytes for h in few if isinstance(h, FileHandle)})
+                sizes = {self._likely(h): h.size_bytes for h in few if isinstance(h, FileHandle)}
+                self.exists.expect(sizes, opens=opens)
         elif not all(files.is_local(self._likely(h)) for h in few):
             self.exists.list_folders(map(self._likely, chain(few, searched)))
 

@@ -130,7 +130,7 @@ class _Plan:
         #: Names of states by identity of the header. Most subtasks have the same header.
         self._names: dict[bytes, list[str]] = {}
         try:
-            operator.keyed.expect_files()
+            operator.keyed.expect_files(opens=False)
             for stored in (*operator.keyed.managed, *operator.keyed.raw_timers):
                 database = stored.owned_database()
                 if database is None:

@@ -13,16 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.columns.values import StateLayout, big_endian, split_list
-from statetool.entries.form import ALL_ENTRIES, EntryRequest, KeyGroupReader
+from statetool.entries.form import ALL_ENTRIES, EntryRequest, KeyGroupReader, error_context
+from statetool.entries.headers import header_bytes
 from statetool.entries.keys import SplitKeys
 from statetool.entries.selection import StateSelection
-from statetool.errors import UNREAD, StatetoolError
+from statetool.errors import UNREAD, DecodeError, FormatError, StatetoolError
 from statetool.formats.compression import packed_size
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.naming import named_header
 from statetool.formats.state_meta import StateMetaInfo
+from statetool.formats.stream import Stream
 from statetool.hashing.keys import decode_key
+from statetool.io.open_files import keeping_open
 from statetool.kernels import program as ir
 from statetool.kernels.arrays import Positions
 from statetool.kernels.measures import KEY_BYTES, count_keys, measure_rows, select_largest
@@ -40,7 +43,11 @@ _SIGN: Final = np.int64(-(1 << 63))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureTask:
-    """Measurement of one task; picklable. Rows of keys have ``field_names``, ``most`` of the largest items are kept, and times count from ``now_ms``."""
+    """Measurement of one task; picklable. Rows of keys have ``field_names``, ``most`` of the largest items are kept, and times count from ``now_ms``.
+
+    ``head`` is the stream with the header that is read for the driver, with its size; ``None`` if the driver knows the header. Errors may be
+    returned if headers of other subtasks ``may_help``.
+    """
 
     source: KeyGroupReader
     operator: str
@@ -49,6 +56,8 @@ class MeasureTask:
     ttl_ms: int | None
     sample_bytes: int
     field_names: Columns = ()
+    head: tuple[Stream, int] | None = None
+    may_help: bool = False
 
     def reads(self) -> tuple[KeyGroupReader, EntryRequest]:
         return self.source, ALL_ENTRIES
@@ -76,7 +85,8 @@ class Measured:
     """Measurements of a source: ``counts`` of entries, keys, bytes of keys and bytes of values by state and key group, int64[states, groups, 4].
 
     ``key_counts`` int64[groups] counts distinct keys over all states. ``sizes`` int64[states, 3, 64] counts key bytes, value bytes and
-    lengths by their size. ``snappy`` are bytes of a sample, plain and compressed. ``unread`` is the reason why nothing was read.
+    lengths by their size. ``snappy`` are bytes of a sample, plain and compressed. ``unread`` is the reason why nothing was read. ``header`` is
+    what was read for the driver. With an ``error``, all counts are 0.
     """
 
     states: tuple[str, ...]
@@ -92,6 +102,8 @@ class Measured:
     timers: dict[str, Times] = field(default_factory=dict)
     snappy: tuple[int, int] = (0, 0)
     unread: str = ""
+    header: bytes | None = None
+    error: StatetoolError | None = None
 
     @classmethod
     def of(
@@ -124,17 +136,31 @@ class Measured:
 
 
 def measure(task: MeasureTask) -> Measured:
-    """Measure a source; if statetool cannot read it, all counts are 0, and ``unread`` of the result gives the reason.
+    """Measure a source; if statetool cannot read it, all counts are 0, and ``unread`` of the result gives the reason. Each file is opened once.
 
     Raises
     ------
     FormatError, DecodeError
         Damaged bytes; with operator, file, offset and key group if known.
     """
-    try:
-        return _measure(task)
-    except UNREAD as error:
-        return Measured.of(task.source.subtask, task.source.group_sizes(), unread=str(error.at(operator=task.operator)))
+    with keeping_open():
+        header = None
+        try:
+            if task.head is not None:
+                with error_context(task.source):
+                    header = header_bytes(*task.head)
+            measured = _measure(task)
+        except UNREAD as error:
+            measured = Measured.of(
+                task.source.subtask, task.source.group_sizes(), unread=str(error.at(operator=task.operator))
+            )
+        except (FormatError, DecodeError) as error:
+            if not task.may_help:
+                raise
+            measured = Measured.of(task.source.subtask, task.source.group_sizes())
+            measured.error = error.at(operator=task.operator)
+        measured.header = header
+        return measured
 
 
 def _measure(task: MeasureTask) -> Measured:

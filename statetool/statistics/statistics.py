@@ -7,11 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from statetool.entries.form import TARGET_BYTES, StoredState
+from statetool.entries.form import TARGET_BYTES, KeyedContext, KeyGroupReader, StoredState
 from statetool.errors import UNREAD, OptionError, StatetoolError
 from statetool.formats.key_groups import check_max_parallelism
+from statetool.formats.stream import Stream
+from statetool.io.open_files import keeping_open
 from statetool.io.threads import in_threads
 from statetool.snapshot.metadata_tables import file_rows, operator_row
 from statetool.snapshot.operator import OperatorInventory
@@ -122,11 +125,12 @@ def statistics_of(
     FormatError, DecodeError
         Damaged bytes.
     """
-    plans = [_Plan(operator, request) for operator in operators]
-    tasks = [task for plan in plans for task in plan.tasks]
-    measured: dict[str, list[Measured]] = defaultdict(list)
-    for task, source in zip(tasks, each(measure, tasks), strict=True):
-        measured[task.operator].append(source)
+    with keeping_open():
+        return _tables_of([_Plan(operator, request) for operator in operators], request, each)
+
+
+def _tables_of(plans: Sequence[_Plan], request: StatisticsRequest, each: Each) -> Statistics:
+    measured = _measure(plans, each)
     tables: dict[str, list[Any]] = {name: [] for name in TABLES}
     sizes: list[Callable[[], list[SizeRow]]] = []
     for plan in plans:
@@ -150,14 +154,39 @@ def statistics_of(
     )
 
 
+def _measure(plans: Sequence[_Plan], each: Each) -> dict[str, list[Measured]]:
+    """Return the measurements of each operator. Those whose headers turn out to complete each other are measured again."""
+    measured = _run(plans, each)
+    again = [plan for plan in plans if plan.describe()]
+    if not again:
+        return measured
+    return measured | {plan.operator.label: [] for plan in again} | _run(again, each)
+
+
+def _run(plans: Sequence[_Plan], each: Each) -> dict[str, list[Measured]]:
+    measured: dict[str, list[Measured]] = defaultdict(list)
+    tasks = [(plan, stored, task) for plan in plans for stored, task in plan.tasks]
+    for (plan, stored, task), source in zip(tasks, each(measure, [task for *_, task in tasks]), strict=True):
+        plan.take(stored, source)
+        measured[task.operator].append(source)
+    return measured
+
+
 class _Plan:
-    """Keyed state of one operator: the ``stored`` pieces, the ``tasks`` that measure them, and the ``unread`` ones."""
+    """Keyed state of one operator: the ``stored`` pieces, the ``tasks`` that measure them, and the ``unread`` ones.
+
+    Headers of small pieces are read by the tasks, so that each file is opened once, also on a cluster. Only then is it known whether they
+    have to complete each other: :meth:`describe` plans again if so.
+    """
 
     def __init__(self, operator: OperatorInventory, request: StatisticsRequest) -> None:
         self.operator = operator
+        self.request = request
         self.stored: list[StoredState] = []
-        self.tasks: list[MeasureTask] = []
+        self.tasks: list[tuple[StoredState, MeasureTask]] = []
         self.unread: list[Measured] = []
+        #: Headers that tasks have read.
+        self._headers: dict[bytes, bytes] = {}
         #: Metadata slots with unreadable files.
         self.unread_slots: set[str] = set()
         keyed = operator.keyed
@@ -170,26 +199,73 @@ class _Plan:
                 self.unread_slots.add(slot)
         if "managed keyed" not in self.unread_slots:
             keyed.expect_files()
+        self._unread_slots_only = list(self.unread)
+        context = keyed.context_without_headers
+        without_headers = [(stored, self._without_header(stored, context)) for stored in self.stored]
+        #: Whether the context of the tasks is that of all headers.
+        self.described = all(source is None for _, source in without_headers)
+        if self.described:
+            self._plan(lambda: keyed.context)
+        else:
+            self._plan(lambda: context, dict(without_headers))
+
+    def _without_header(self, stored: StoredState, context: KeyedContext) -> KeyGroupReader | None:
+        try:
+            return stored.source_without_header(context, most_bytes=TARGET_BYTES)
+        except UNREAD:  # also when it is planned with its header, which counts it as unread
+            return None
+
+    def _plan(
+        self,
+        context: Callable[[], KeyedContext],
+        without_headers: Mapping[StoredState, KeyGroupReader | None] = MappingProxyType({}),
+    ) -> None:
         for stored in self.stored:
+            source = without_headers.get(stored)
             try:
-                self.tasks += self._tasks(stored, request)
+                if source is None:
+                    sources = stored.sources(context(), groups=None, target_bytes=TARGET_BYTES)
+                    self.tasks += [(stored, self._task(s)) for s in sources]
+                else:
+                    self.tasks.append((stored, self._task(source, head=stored.head())))
             except UNREAD as error:
                 groups = [g.key_group for g in stored.key_groups()]
                 self.unread.append(self._unread(stored.place.subtask, groups, error))
 
-    def _tasks(self, stored: StoredState, request: StatisticsRequest) -> list[MeasureTask]:
-        return [
-            MeasureTask(
-                source=source,
-                operator=self.operator.label,
-                field_names=column_names(self.operator, ()),
-                most=request.largest,
-                now_ms=request.now_ms,
-                ttl_ms=request.ttl_ms,
-                sample_bytes=SAMPLE_BYTES,
-            )
-            for source in stored.sources(self.operator.keyed.context, groups=None, target_bytes=TARGET_BYTES)
-        ]
+    def _task(self, source: KeyGroupReader, head: tuple[Stream, int] | None = None) -> MeasureTask:
+        return MeasureTask(
+            source=source,
+            operator=self.operator.label,
+            field_names=column_names(self.operator, ()),
+            most=self.request.largest,
+            now_ms=self.request.now_ms,
+            ttl_ms=self.request.ttl_ms,
+            sample_bytes=SAMPLE_BYTES,
+            head=head,
+            may_help=not self.described,
+        )
+
+    def take(self, stored: StoredState, measured: Measured) -> None:
+        """Take the header that a task has read, and raise the error of the task unless headers of other subtasks may help."""
+        if measured.header is not None:
+            stored.raw_header = self._headers.setdefault(measured.header, measured.header)
+        if measured.error is not None and not self._lacks_descriptions():
+            raise measured.error
+
+    def describe(self) -> bool:
+        """Plan again if the headers of all subtasks are needed to read those of each, and return True if so."""
+        if self.described or not self._lacks_descriptions():
+            return False
+        self.described = True
+        self.tasks, self.unread = [], list(self._unread_slots_only)
+        self._plan(lambda: self.operator.keyed.context)
+        return True
+
+    def _lacks_descriptions(self) -> bool:
+        try:
+            return not self.operator.keyed.is_described_by_each
+        except UNREAD:
+            return True
 
     def _unread(self, subtask: int, groups: Iterable[int], error: StatetoolError) -> Measured:
         return Measured.of(subtask, groups, unread=str(error.at(operator=self.operator.label)))

@@ -14,6 +14,7 @@ from statetool.columns.arrays import as_arrow
 from statetool.columns.batches import split_to_limits
 from statetool.errors import FormatError, StatetoolError
 from statetool.io.glibc import keep_freed_memory
+from statetool.io.open_files import keeping_open
 from statetool.kernels.ahead import compile_together
 from statetool.snapshot.views import check_view
 from statetool.tables.elements import element_rows
@@ -45,22 +46,27 @@ def read_split(split: Split, *, reads_on: bool = False) -> Iterator[pa.RecordBat
         Bytes are damaged. The error has the file, offset, operator, state and key group.
     """
     keep_freed_memory()
-    try:
-        match split:
-            case KeyedSplit():
-                yield from _read_keyed(split, reads_on=reads_on)
-            case ElementSplit():
-                for n, columns in element_rows(split):
-                    columns = split.kind.rows(columns, split.spec.options)
-                    extra = [("subtask", np.full(n, split.subtask))] if split.spec.subtask_column else []
-                    yield from _record_batches(n, columns, split.spec, extra)
-            case InFlightSplit():
-                for n, columns in in_flight_rows(split):
-                    yield from _record_batches(n, columns, split.spec, [])
-            case _:
-                assert_never(split)
-    except StatetoolError as error:
-        raise error.at(operator=split.spec.operator, file=split.file) from None
+    with keeping_open():
+        try:
+            yield from _batches(split, reads_on=reads_on)
+        except StatetoolError as error:
+            raise error.at(operator=split.spec.operator, file=split.file) from None
+
+
+def _batches(split: Split, *, reads_on: bool) -> Iterator[pa.RecordBatch]:
+    match split:
+        case KeyedSplit():
+            yield from _read_keyed(split, reads_on=reads_on)
+        case ElementSplit():
+            for n, columns in element_rows(split):
+                columns = split.kind.rows(columns, split.spec.options)
+                extra = [("subtask", np.full(n, split.subtask))] if split.spec.subtask_column else []
+                yield from _record_batches(n, columns, split.spec, extra)
+        case InFlightSplit():
+            for n, columns in in_flight_rows(split):
+                yield from _record_batches(n, columns, split.spec, [])
+        case _:
+            assert_never(split)
 
 
 def _read_keyed(split: KeyedSplit, *, reads_on: bool) -> Iterator[pa.RecordBatch]:

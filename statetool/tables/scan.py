@@ -20,6 +20,7 @@ from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNa
 from statetool.formats.channel_state import Side
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.naming import check_columns, named_header, named_state
+from statetool.io.open_files import keeping_open
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import PYTHON_STATE
@@ -57,9 +58,14 @@ class TableScan:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read all splits in this process, one after another."""
-        for number, split in enumerate(one_after_another(self.splits)):
-            # The reader of the first split may stop after a sample.
-            yield from read_split(split, reads_on=number > 0)
+        with keeping_open():
+            for number, split in enumerate(one_after_another(self.splits)):
+                # The reader of the first split may stop after a sample.
+                yield from read_split(split, reads_on=number > 0)
+
+    def to_table(self) -> pa.Table:
+        """Read all rows into memory."""
+        return pa.Table.from_batches(self.batches(), schema=self.schema)
 
     def reader(self) -> pa.RecordBatchReader:
         """Return a reader of all rows, which can be consumed once. Memory is bounded by that of a few batches."""

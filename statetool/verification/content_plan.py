@@ -105,6 +105,8 @@ class ContentPlanner:
     def keyed(self) -> Iterator[ContentTask]:
         keyed = self.operator.keyed
         managed = self.guarded(lambda: keyed.managed) or ()
+        if managed:
+            keyed.expect_files()
         for stored in (*managed, *(self.guarded(lambda: keyed.raw_timers) or ())):
             for source in self.guarded(lambda s=stored: self.sources(s), stored.place.subtask) or ():  # type: ignore[misc]
                 yield self.task(source, self.formula)

@@ -11,6 +11,7 @@ from statetool.entries.form import EntryRequest, KeyGroupReader, halves
 from statetool.errors import UNREAD, StatetoolError
 from statetool.formats.compression import check_sums
 from statetool.formats.operator_state import read_header_before
+from statetool.io.open_files import keeping_open
 from statetool.tables.elements import element_rows
 from statetool.tables.splits import ElementSplit
 from statetool.verification.entry_check import ContentResult, ContentTask, EntryCheck
@@ -18,7 +19,12 @@ from statetool.verification.problems import Problem, problem_of, severity_of
 
 
 def check_contents(task: ContentTask) -> ContentResult:
-    """Run one task."""
+    """Run one task. Each file is opened once."""
+    with keeping_open():
+        return _check_contents(task)
+
+
+def _check_contents(task: ContentTask) -> ContentResult:
     if isinstance(task.part, ElementSplit):
         return _check_elements(task, task.part)
     check = EntryCheck(task, task.part)

@@ -11,6 +11,7 @@ from statetool.formats.metadata.properties import read_properties, trailing_byte
 from statetool.io import files
 from statetool.io.deletion import check_deletion
 from statetool.io.listing import FileStats, FoundFile
+from statetool.io.open_files import keeping_open
 from statetool.io.threads import in_threads
 from statetool.snapshot.inventory import Inventory
 from statetool.verification.lost_timers import lost_timers
@@ -113,6 +114,11 @@ def verify_inventory(
     CheckpointDeletedError
         The snapshot was deleted during the check, so missing files do not indicate damage.
     """
+    with keeping_open():
+        return _verify(inventory, each, deep=deep, most=most, allow_unread=allow_unread)
+
+
+def _verify(inventory: Inventory, each: Each, *, deep: bool, most: int, allow_unread: bool) -> Verification:
     from statetool.verification.contents import check_contents
 
     plan = _Plan(inventory, deep)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import statetool
+from statetool.entries import ahead
 from statetool.errors import CheckpointDeletedError, FormatError, SnapshotNotFoundError
 from statetool.formats import stream as streams
 from statetool.formats.stream import AHEAD_BYTES, ReadAhead, Stream
@@ -48,9 +51,10 @@ def one_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def requests_of_4_kib(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files longer than 4 KiB are large, and a request reads 4 KiB ahead."""
+    """Files longer than 4 KiB are large, and a request reads 4 KiB ahead, or at the end of a table file."""
     monkeypatch.setattr(small_files, "WHOLE_BYTES", 4 * _KIB)
     monkeypatch.setattr(streams, "_REQUEST_BYTES", 4 * _KIB)
+    monkeypatch.setattr(streams, "_TAIL_BYTES", 4 * _KIB)
 
 
 def bootstrapped(folder: Path, keys: int, parallelism: int) -> Path:
@@ -97,6 +101,39 @@ def test_statistics_and_verification_wait_for_few_requests(world: World, savepoi
     assert statetool.verify(path, deep=True).ok
     assert world.in_flight() >= 16
     assert world.chain() <= 12
+
+
+def test_statistics_request_each_small_file_once(
+    world: World, savepoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Headers of all files are not read before the entries, when too many bytes would have to be kept in between."""
+    largest = max(file.stat().st_size for file in savepoint.iterdir())
+    monkeypatch.setattr(small_files, "_KEPT_BYTES", SUBTASKS // 2 * largest)
+    monkeypatch.setattr(ahead, "_MOST_BYTES", SUBTASKS // 4 * largest)
+    upload(world, savepoint)
+    statetool.load(f"sim://bucket/{savepoint.name}", uids=["op"]).stats(threads=1)
+    gets = Counter(path for kind, path, *_ in world.requests if kind == "GET")
+    assert list(gets.values()) == [1] * (SUBTASKS + 1)
+
+
+@pytest.mark.parametrize("case", ["v2_3_0-hashmap-native", "v2_3_0-hashmap-canonical", "v2_3_0-rocksdb-native"])
+def test_statistics_request_each_byte_of_a_large_file_once(
+    world: World, corpus: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    monkeypatch.setattr(small_files, "WHOLE_BYTES", _KIB)
+    monkeypatch.setattr(streams, "_REQUEST_BYTES", 2 * _KIB)
+    monkeypatch.setattr("statetool.entries.streams._SAMPLE_BYTES", _KIB)
+    folder = corpus / case / "snapshot"
+    upload(world, folder)
+    opened = statetool.load(f"sim://bucket/{folder.name}")
+    keyed = {row.path for row in opened.metadata_rows("files") if row.slot == "managed keyed" and not row.inline}
+    world.ranges.clear()
+    assert opened.stats(now_ms=0).rows("sizes") == statetool.load(str(folder)).stats(now_ms=0).rows("sizes")
+    large = [path for path in world.ranges if f"sim://{path}" in keyed and world.objects[path].size > _KIB]
+    assert len(large) > 1
+    for path in large:
+        ranges = sorted(world.ranges[path])
+        assert all(end <= start for (_, end), (start, _) in pairwise(ranges)), (path, ranges)
 
 
 @pytest.mark.usefixtures("requests_of_4_kib")

@@ -18,10 +18,14 @@ from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.rocksdb import RocksDatabase
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.tables import Prefixes, Tables, TableSlices
-from statetool.formats.stream import AHEAD_BYTES, Stream, prefetch
+from statetool.formats.stream import AHEAD_BYTES, Stream, begin, prefetch
 from statetool.io import files as io_files
+from statetool.io import small_files
+from statetool.io.threads import after_fork
 
 _MOST_OPEN: Final = 2
+#: Maximum number of files of databases that are about to be opened, unless a single one has more.
+_MOST_BEGUN_FILES: Final = 20_000
 _DEFAULT: Final = "default"
 
 
@@ -36,7 +40,7 @@ class Database:
         self._lock = threading.Lock()
         _check_names(files)
         try:
-            self.tables = Tables(files)
+            self.tables = _BEGUN.take(files) or Tables(files)
         except UnsupportedManifestError:
             self._by_rocksdb()
 
@@ -122,14 +126,98 @@ def _listed(names: set[str]) -> str:
 
 
 @dataclass(slots=True)
+class _BegunDatabases:
+    """Table files of remote databases that are about to be opened, by their files: each manifest is parsed once."""
+
+    by_files: OrderedDict[object, Tables] = field(default_factory=OrderedDict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def reset(self) -> None:
+        """Start again in a new process."""
+        self.by_files, self.lock = OrderedDict(), threading.Lock()
+
+    def take(self, files: DatabaseFiles) -> Tables | None:
+        """Return the table files of a database that is opened, and no longer keep them."""
+        with self.lock:
+            return self.by_files.pop(_identity(files), None)
+
+    def tables(self, files: DatabaseFiles) -> Tables:
+        """Return the table files of a database, whose manifest has arrived."""
+        identity = _identity(files)
+        with self.lock:
+            if identity not in self.by_files:
+                self.by_files[identity] = Tables(files)
+                while sum(t.file_count for t in self.by_files.values()) > _MOST_BEGUN_FILES and len(self.by_files) > 1:
+                    self.by_files.popitem(last=False)
+            return self.by_files[identity]
+
+
+_BEGUN: Final = _BegunDatabases()
+after_fork(_BEGUN.reset)
+
+
+def begin_database(files: DatabaseFiles, column_families: Iterable[str], ranges: Sequence[tuple[bytes, bytes]]) -> None:
+    """Make the first requests for ranges of keys to an object store, as far as their answers to earlier calls allow.
+
+    Raises
+    ------
+    FormatError
+        Damaged files, or not a database.
+    """
+    if not begin(files.first_parts):
+        return
+    opened = _OPEN.find(_identity(files))
+    try:
+        tables = _BEGUN.tables(files) if opened is None else opened.tables
+    except UnsupportedManifestError:
+        return
+    if tables is not None:
+        begin(tables.opening_parts((name for name in column_families if name in tables.families), ranges))
+
+
+@dataclass(slots=True)
+class _Slot:
+    """Place of one database, which the first who needs it opens."""
+
+    database: Database | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def opened(self, files: DatabaseFiles) -> Database:
+        with self.lock:
+            if self.database is None:
+                self.database = Database(files)
+            return self.database
+
+
+@dataclass(slots=True)
 class _OpenDatabases:
     """Cache of the most recently used databases, by their files."""
 
-    by_files: OrderedDict[object, Database] = field(default_factory=OrderedDict)
+    by_files: OrderedDict[object, _Slot] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def reset(self) -> None:
+        """Start again in a new process."""
+        self.by_files, self.lock = OrderedDict(), threading.Lock()
+
+    def find(self, identity: object) -> Database | None:
+        """Return a database if it is open."""
+        with self.lock:
+            slot = self.by_files.get(identity)
+            return None if slot is None else slot.database
+
+    def slot(self, identity: object) -> _Slot:
+        """Return the place of a database, most recently used."""
+        with self.lock:
+            slot = self.by_files.pop(identity, None) or _Slot()
+            self.by_files[identity] = slot
+            if len(self.by_files) > _MOST_OPEN:
+                self.by_files.popitem(last=False)
+            return slot
 
 
 _OPEN: Final = _OpenDatabases()
+after_fork(_OPEN.reset)
 
 
 def open_database(files: DatabaseFiles) -> Database:
@@ -139,13 +227,13 @@ def open_database(files: DatabaseFiles) -> Database:
     ------
     FormatError, SnapshotNotFoundError, MissingDependencyError
     """
-    identity = (files, tuple(_stamp(s) for _, s in files.files))
-    with _OPEN.lock:
-        database = _OPEN.by_files.pop(identity, None) or Database(files)
-        _OPEN.by_files[identity] = database
-        if len(_OPEN.by_files) > _MOST_OPEN:
-            _OPEN.by_files.popitem(last=False)
-        return database
+    return _OPEN.slot(_identity(files)).opened(files)
+
+
+def _identity(files: DatabaseFiles) -> object:
+    """Return a value that changes if a local file is replaced, and when snapshots with remote files are opened again."""
+    is_far = any(s.is_far for _, s in files.files)
+    return files, tuple(_stamp(s) for _, s in files.files), small_files.generation() if is_far else 0
 
 
 def _stamp(stream: Stream) -> tuple[int, int] | None:

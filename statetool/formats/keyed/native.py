@@ -16,7 +16,6 @@ Follows ``RocksIncrementalSnapshotStrategy`` and ``RocksDBIncrementalRestoreOper
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -24,13 +23,12 @@ import numpy as np
 
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.complete import complete_keys
-from statetool.formats.keyed.database import family_name, open_database
+from statetool.formats.keyed.database import begin_database, family_name, open_database
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.tables import Prefixes, TableSlices, begin_tables
+from statetool.formats.keyed.tables import Prefixes, TableSlices
 from statetool.formats.stream import AHEAD_BYTES
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import frozen
@@ -135,8 +133,7 @@ def begin_native(
         As for :func:`read_native`.
     """
     names = {family_name(m.name) for m in header.states if m.name in set(states)}
-    with suppress(UnsupportedManifestError):
-        begin_tables(files, sorted(names), list(key_ranges(key_groups, keys, prefix)))
+    begin_database(files, sorted(names), list(key_ranges(key_groups, keys, prefix)))
 
 
 def _begin(tables: Iterable[TableSlices]) -> None:

@@ -23,7 +23,7 @@ from statetool.errors import FormatError
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import UnsupportedManifestError
 from statetool.formats.keyed.stored_blocks import Reader, StoredBlocks, joined_ranges, uncompress
-from statetool.formats.stream import OpenStream, Part, ReadAhead, Stream
+from statetool.formats.stream import OpenStream, Part, ReadAhead, Stream, tail_range
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.blocks import BAD_SHARED, BLOCK_MESSAGES, TRAILER_BYTES, decode_index, read_varint
@@ -37,7 +37,6 @@ FOOTER_BYTES: Final = 53
 PROPERTIES: Final = b"rocksdb.properties"
 INDEX_TYPE: Final = b"rocksdb.block.based.table.index.type"
 _TAG_BYTES: Final = 8
-_TAIL_BYTES: Final = 128 << 10
 #: Bytes up to which a local file is read at once when it is opened. To open it again takes longer.
 _WHOLE_BYTES: Final = 16 << 10
 #: The last bytes of a file; those of format version 0.
@@ -85,8 +84,9 @@ class Blocks:
 
 def tail_of(stream: Stream) -> Part:
     """Return the last bytes of a remote file, which usually contain the index; those of a small file are not needed separately."""
-    start = max(0, stream.size_bytes - _TAIL_BYTES) if stream.is_far and not stream.is_small else stream.size_bytes
-    return stream, start, stream.size_bytes - start
+    if stream.is_far and not stream.is_small:
+        return stream, *tail_range(stream.size_bytes)
+    return stream, stream.size_bytes, 0
 
 
 class _Tail:
@@ -95,13 +95,13 @@ class _Tail:
     def __init__(self, f: OpenStream) -> None:
         self._f = f
         _, self._start, length = tail_of(f.stream)
-        self._bytes = f.read_kept(self._start, length)
+        self.bytes = f.read_kept(self._start, length)
 
     def read_at(self, offset: int, length: int) -> memoryview:
         """Read exactly ``length`` bytes from ``offset`` on."""
         at = offset - self._start
-        if at >= 0 and at + length <= len(self._bytes):
-            return self._bytes[at : at + length]
+        if at >= 0 and at + length <= len(self.bytes):
+            return self.bytes[at : at + length]
         return self._f.read_at(offset, length)
 
 
@@ -122,6 +122,7 @@ class SortedTable:
         self.stream = stream
         with stream.open() as opened:
             f = _Tail(opened)
+            self._tail = f.bytes
             try:
                 self.checksum, self._metaindex, index = self._footer(f)
                 properties = numeric_properties(self._meta(f)[1])
@@ -236,7 +237,7 @@ class SortedTable:
         wanted = slice(self.blocks.first_not_before(low), self.blocks.first_not_before(high) + 1)
         ranges = joined_ranges(self.blocks.offset[wanted], self.blocks.size[wanted] + TRAILER_BYTES)
         table = copy(self)
-        table._ahead = ReadAhead(self.stream, ranges, most_bytes)
+        table._ahead = ReadAhead(self.stream, ranges, most_bytes, tail=self._tail)
         table._opened = self.stream.open(table._ahead)
         return table
 

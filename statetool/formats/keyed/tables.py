@@ -24,7 +24,7 @@ from statetool.formats.keyed.manifest import TableFile, open_manifest, table_str
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.table_file import SortedTable, tail_of
 from statetool.formats.keyed.table_runs import Run, read_runs
-from statetool.formats.stream import Part, begin, prefetch, whole
+from statetool.formats.stream import Part, prefetch, whole
 from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.blocks import BLOCK_MESSAGES
 from statetool.kernels.codes import OK
@@ -83,11 +83,16 @@ class Tables:
         self._tables: OrderedDict[str, SortedTable] = OrderedDict()
         self._lock = threading.Lock()
 
+    @property
+    def file_count(self) -> int:
+        """Number of files of the database."""
+        return len(self._streams)
+
     def _whole(self, name: str) -> bytes:
         if name not in self._streams:
             raise FormatError(f"the database has no {name}").at(file=self.name)
         with self._streams[name].open() as f:
-            return bytes(f.read_at(0, f.stream.size_bytes))
+            return bytes(f.read_kept(0, f.stream.size_bytes))
 
     def _table(self, file: TableFile) -> SortedTable:
         with self._lock:
@@ -137,18 +142,6 @@ class Tables:
                 yield from whole([stream])
             elif file.name not in self._tables:
                 yield tail_of(stream)
-
-
-def begin_tables(files: DatabaseFiles, column_families: Iterable[str], ranges: Sequence[tuple[bytes, bytes]]) -> None:
-    """Make the first requests for ranges of keys to an object store, as far as their answers to earlier calls allow.
-
-    Raises
-    ------
-    FormatError, UnsupportedManifestError
-    """
-    if begin(files.first_parts):
-        tables = Tables(files)
-        begin(tables.opening_parts((name for name in column_families if name in tables.families), ranges))
 
 
 class TableSlices:

@@ -41,12 +41,15 @@ class World:
         Seconds of a request.
     requests
         Kind, path, start and end time of each request since they were last cleared.
+    ranges
+        Start and end of the bytes of each ``GET`` since they were last cleared, by path.
     """
 
     latency: float
     objects: dict[str, SimulatedObject] = field(default_factory=dict)
     folders: dict[str, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
     requests: list[tuple[str, str, float, float]] = field(default_factory=list)
+    ranges: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, path: str, item: SimulatedObject) -> None:
         """Add an object, and its folders."""
@@ -105,7 +108,9 @@ class SimulatedFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if path not in self.world.objects:
             raise FileNotFoundError(path)
         item = self.world.objects[path]
-        return item.read(start or 0, item.size if end is None else min(end, item.size))
+        start, end = start or 0, item.size if end is None else min(end, item.size)
+        self.world.ranges[path].append((start, end))
+        return item.read(start, end)
 
     async def _info(self, path: str, **_: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)

@@ -1,0 +1,147 @@
+"""Local files that stay open during a pass: shared as long as they are the files at their paths, and bounded in number."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from statetool.errors import SnapshotNotFoundError
+from statetool.io import open_files
+from statetool.io.open_files import OpenFile, close_file, keeping_open, open_file
+
+_MOST = 3
+
+
+@pytest.fixture(autouse=True)
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Begin without open files, and end without them."""
+    monkeypatch.setattr(open_files._FILES, "most_idle", _MOST)
+    yield
+    assert open_count(tmp_path) == 0
+    assert not open_files._FILES.shared
+
+
+def open_count(folder: Path) -> int:
+    """Return how often files in a folder are open in this process."""
+    inside = {(status.st_dev, status.st_ino) for status in (file.stat() for file in folder.iterdir())}
+    count = 0
+    for descriptor in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):
+            status = os.fstat(int(descriptor))
+            count += (status.st_dev, status.st_ino) in inside
+    return count
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "file"
+    file.write_bytes(b"first")
+    return file
+
+
+def read(path: Path) -> bytes:
+    opened = open_file(str(path))
+    try:
+        return bytes(opened.file.read_at(0, opened.file.size))
+    finally:
+        close_file(opened)
+
+
+def visit(path: Path) -> OpenFile:
+    """Open and close a file."""
+    opened = open_file(str(path))
+    close_file(opened)
+    return opened
+
+
+def test_a_file_is_shared_in_a_pass_only(path: Path) -> None:
+    assert visit(path) is not visit(path)
+    with keeping_open():
+        first = visit(path)
+        with keeping_open():
+            assert visit(path) is first
+        assert visit(path) is first
+    assert visit(path) is not first
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_file_that_was_replaced_or_changed_is_opened_again(path: Path, *, held: bool, in_place: bool) -> None:
+    with keeping_open():
+        first = open_file(str(path))
+        if not held:
+            close_file(first)
+        new = path if in_place else path.with_name("new")
+        new.write_bytes(b"second")
+        os.replace(new, path)
+        assert read(path) == b"second"
+        assert visit(path) is not first
+        if held:
+            assert bytes(first.file.read_at(0, 5)) == (b"secon" if in_place else b"first")
+            close_file(first)
+        assert read(path) == b"second"
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_file_that_was_deleted(path: Path, *, held: bool) -> None:
+    with keeping_open():
+        first = open_file(str(path))
+        if not held:
+            close_file(first)
+        path.unlink()
+        for _ in range(2):
+            with pytest.raises(SnapshotNotFoundError, match="file does not exist"):
+                open_file(str(path))
+        if held:
+            assert bytes(first.file.read_at(0, 5)) == b"first"
+            close_file(first)
+
+
+def test_the_least_recently_used_files_are_closed(tmp_path: Path) -> None:
+    paths = [tmp_path / str(n) for n in range(2 * _MOST)]
+    for file in paths:
+        file.write_bytes(b"")
+    with keeping_open():
+        held = [open_file(str(file)) for file in paths]
+        assert open_count(tmp_path) == len(paths)
+        for opened in held:
+            close_file(opened)
+        assert open_count(tmp_path) == _MOST
+        # The first ones were closed; each that is opened again takes the place of the next.
+        assert not any(visit(file) is opened for file, opened in zip(paths, held, strict=True))
+        kept = visit(paths[0])
+        for file in paths[1:_MOST]:
+            visit(file)
+            assert visit(paths[0]) is kept
+
+
+def test_a_reader_may_outlive_the_pass(path: Path) -> None:
+    with keeping_open():
+        opened = open_file(str(path))
+    assert bytes(opened.file.read_at(0, 5)) == b"first"
+    close_file(opened)
+
+
+def test_threads_share_files(tmp_path: Path) -> None:
+    paths = [tmp_path / str(n) for n in range(2 * _MOST)]
+    for number, file in enumerate(paths):
+        file.write_bytes(bytes([number]) * 100)
+    with keeping_open(), ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(read, paths * 200))
+    assert found == [bytes([n]) * 100 for n in range(len(paths))] * 200
+
+
+def test_a_process_that_is_forked_in_a_pass_opens_its_own_files(path: Path) -> None:
+    with keeping_open():
+        first = visit(path)
+        child = os.fork()
+        if not child:
+            with keeping_open():
+                os._exit(0 if read(path) == b"first" and visit(path) is not first else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert visit(path) is first
