@@ -16,9 +16,9 @@ from statetool.saving.local import LocalRunner
 from statetool.saving.streams.runs import PackedRun, Spill
 from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
-from tests.saving.test_small_writes import Frame, Tasks
 from tests.support.checks.corpus_check import Case
 from tests.support.snapshots.stored import stream_bytes
+from tests.support.spark.in_process import Frame, Tasks
 
 runner = pytest.importorskip("statetool.spark.runner")
 N = 400
