@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -182,24 +183,44 @@ _WITH_IT = [
 ]
 
 
-@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
-def test_what_kryo_wrote_for_a_class_becomes_a_pojo_of_the_same_fields(
-    flink: FlinkMachine, tmp_path: Path, backend: str
-) -> None:
-    """In the old job a class uses Kryo, in the new job it is a POJO; with the job's release and the previous one."""
+def opened() -> Suite:
+    """Return states of a class for which Kryo is used in the old job, and which is a POJO in the new one."""
     value = State(element=Type("", "evolved.Evolved$Opened", ()), fill="evolved.Evolved$Opened")
     text = Type("STRING", "STRING", ())
     states = (value, replace(value, kind="list"), replace(value, kind="map", map_key=text), replace(value, ttl=True))
     names = ("value", "list", "map", "ttl")
-    suite = Suite(name="opened", pairs=tuple(Pair(n, s, s) for n, s in zip(names, states, strict=True)))
+    return Suite(name="opened", pairs=tuple(Pair(n, s, s) for n, s in zip(names, states, strict=True)))
+
+
+@pytest.fixture(scope="module")
+def old_savepoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return the savepoint that the old job takes in a release."""
+
+    @cache
+    def take(version: str) -> Path:
+        work = tmp_path_factory.mktemp(f"old-{version}")
+        writer = pairs.machine(version, work, before=True)
+        try:
+            pairs.take_old(writer, opened(), work)
+        finally:
+            writer.close()
+        return pairs.old_savepoint(opened(), work, pairs.short(version), work)
+
+    return take
+
+
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_what_kryo_wrote_for_a_class_becomes_a_pojo_of_the_same_fields(
+    flink: FlinkMachine, old_savepoint: Callable[[str], Path], tmp_path: Path, backend: str
+) -> None:
+    """In the old job a class uses Kryo, in the new job it is a POJO; with the job's release and the previous one."""
+    suite = opened()
+    names = tuple(p.name for p in suite.pairs)
     pairs.take_new(flink, suite, tmp_path)
     new_job = statetool.load(str(pairs.new_savepoint(suite, tmp_path, pairs.short(flink.version))), uids=names)
     requests = [state.request(uid) for uid, state in suite.states(new=True).items()]
     for version in pairs.versions_before(flink.version):
-        writer = pairs.machine(version, tmp_path, before=True)
-        pairs.take_old(writer, suite, tmp_path)
-        writer.close()
-        old = pairs.old_savepoint(suite, tmp_path, pairs.short(version), tmp_path)
+        old = old_savepoint(version)
         with pytest.raises(FlinkRefusedError):
             judge.restore(flink, old, requests, backend=backend, parallelism=1)
         snapshot = statetool.load(str(old), uids=names, declarations=_WITH_IT)
