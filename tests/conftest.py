@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import repeated
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.spark.jvm import SHORT_LIVED
@@ -56,6 +57,8 @@ LONGEST: Final = (
     "tests/comparison/test_forms.py", "tests/spark/", "tests/cluster/", "tests/kernels/test_jit.py", "tests/saving/test_sequences.py",
 )  # fmt: skip
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
+#: Ids of all tests in the files of this run.
+COLLECTED: Final = pytest.StashKey[frozenset[str]]()
 
 # By default, Python looks for cycles after every 700 new objects: that took a tenth of the time of many tests.
 gc.set_threshold(100_000, 20, 100)
@@ -90,13 +93,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="CLONE",
         help="clone of flink-extended/flink-scala-api, which is compiled with jars that Maven fetches (with --maven)",
     )
+    parser.addoption(
+        "--without-repeated",
+        choices=repeated.STEPS,
+        help="leave out what this step of .ci/run need not repeat (tests/support/repeated.tsv)",
+    )
+    parser.addoption("--record", metavar="DIR", help="record what each test executes (tests/support/repeated.py)")
     parser.addoption("--pyflink", metavar="PYTHON", help="Python that has apache-flink, for tests/flink/pyflink")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record what each test executes, if asked to."""
+    if (folder := config.getoption("--record")) and config.getoption("dist", "no") == "no":
+        from tests.support.recorder import Recorder
+
+        config.pluginmanager.register(Recorder(Path(folder)))
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests that were not requested; they are counted and named at the end, never skipped silently."""
+    config.stash[COLLECTED] = frozenset(item.nodeid for item in items)
     reasons: dict[pytest.Item, str] = {}
+    step = config.getoption("--without-repeated")
+    # A record is of all tests, to choose again.
+    left_out = repeated.read_repeated(step) if step and not config.getoption("--record") else ()
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or "tests/spark/" in item.nodeid:
             item.add_marker(pytest.mark.spark)
@@ -105,6 +126,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             reasons[item] = needed[0]
         elif item.get_closest_marker("full") and not config.getoption("--full"):
             reasons[item] = "--full"
+        elif item.nodeid in left_out or repeated.function_of(item.nodeid) in left_out:
+            reasons[item] = "--without-repeated"
     # With --no-loadscope-reorder, files are dealt in this order: one of these at the end would leave the other processes idle.
     items.sort(
         key=lambda item: next((i for i, file in enumerate(LONGEST) if item.nodeid.startswith(file)), len(LONGEST))
@@ -133,6 +156,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print how to run the tests left out."""
     said = {
         "--full": "of the full run were left out: pytest --full",
+        "--without-repeated": "execute what other tests do and were left out: tests/support/repeated.tsv",
         "--shared": "read Flink's migration cases and were left out: pytest --shared=DIR",
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
         "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",
@@ -151,6 +175,12 @@ def nothing_stays_frozen() -> Iterator[None]:
     """Undo what tasks do to the garbage collector of their worker (``begin_task``): some tests run tasks in their own process."""
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def collected(pytestconfig: pytest.Config) -> frozenset[str]:
+    """Ids of the tests in the files of this run, also of those left out."""
+    return pytestconfig.stash[COLLECTED]
 
 
 @pytest.fixture(scope="session")

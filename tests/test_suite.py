@@ -10,6 +10,8 @@ from typing import Final
 
 import pytest
 
+from tests.support.repeated import STEPS, Candidate, by_function, choose, function_of, read_repeated
+
 TESTS: Final = Path(__file__).parent
 ROOT: Final = TESTS.parent
 #: Programs that have tests.
@@ -67,3 +69,45 @@ def test_workflows_run_every_step_of_the_check() -> None:
     assert steps - {".ci/packages"} == {
         f".ci/{name}" for name in re.findall(r"(?:\{ step: |run: \.ci/)(\w+)", workflow)
     }
+
+
+def defined_tests(file: Path) -> Iterator[str]:
+    """Yield the ids of the test functions of a file."""
+    name = file.relative_to(ROOT).as_posix()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            yield f"{name}::{node.name}"
+        elif isinstance(node, ast.ClassDef):
+            yield from (f"{name}::{node.name}::{part.name}" for part in node.body if isinstance(part, ast.FunctionDef))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_tests_that_a_step_need_not_repeat_exist(
+    step: str, collected: frozenset[str], pytestconfig: pytest.Config
+) -> None:
+    repeated = read_repeated(step)
+    files = {ROOT / test.partition("::")[0] for test in repeated}
+    functions = {test for file in files if file.exists() for test in defined_tests(file)}
+    # Parameters of the files of this run: all of them in .ci/quick.
+    whole = (
+        set() if any("::" in argument for argument in pytestconfig.args) else {function_of(test) for test in collected}
+    )
+    gone = {
+        test
+        for test in repeated
+        if function_of(test) not in functions or ("[" in test and function_of(test) in whole and test not in collected)
+    }
+    assert not gone, "run python -m tests.support.repeated"
+
+
+def test_of_tests_that_execute_the_same_the_cheapest_run() -> None:
+    slow, quick, part, other = (
+        Candidate("slow", 0b111, 9), Candidate("quick", 0b011, 1), Candidate("part", 0b001, 2), Candidate("other", 0b110, 1.5),
+    )  # fmt: skip
+    assert choose(0, [slow, quick, part, other]) == (["quick", "other"], ["part", "slow"])
+    assert choose(0b011, [slow, quick]) == (["slow"], ["quick"])
+
+
+def test_a_function_is_left_out_by_its_name_if_all_of_its_tests_are() -> None:
+    tests = ["a::f[1]", "a::f[2]", "a::g[1]", "a::g[2]", "a::h"]
+    assert by_function(["a::f[1]", "a::f[2]", "a::g[2]", "a::h"], tests) == ["a::f", "a::g[2]", "a::h"]
