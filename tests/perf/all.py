@@ -3,7 +3,7 @@
 Flink writes the state (kept in ``--folder`` for the next run). Then each benchmark runs several times in a separate process: statetool's,
 and Flink's if it has an equivalent (also the State Processor API, whose jar Maven fetches). Flink reads
 through a buffer of 64 KiB: its local stream has none, which would make statetool look better than it is. ``statetool doctor --warm`` runs
-first. The table also has two limits of the machine and its load. ``--write`` puts the table into ``docs/operations/performance.md``; ``--only WORK``
+first. The table also has two limits of the machine and its load; a busy machine is warned of. ``--write`` puts the table into ``docs/operations/performance.md``; ``--only WORK``
 runs a part.
 """
 
@@ -42,6 +42,10 @@ PROCESSOR_WORKS: Final = {
     "rescale, the command": "rescale",
 }
 _FILE_BYTES: Final = 256 << 20
+#: Reads of Flink's iterator, of which the best counts: the JVM compiles it during the first ones.
+_ITERATOR_TIMES: Final = 7
+#: Load average above which another process is busy.
+_IDLE_LOAD: Final = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +201,8 @@ def _beside(folder: Path, work: str, keys: int, times: int) -> Figure | None:
     kind, _, snapshot = work.partition(", ")
     if kind == "kernels into Arrow":
         mode = FLINK_MODES[snapshot]
-        seconds, _ = read_seconds(mode, "accounts", path_of(folder, snapshot), repeat=times, buffer=BUFFER)
+        repeat = max(times, _ITERATOR_TIMES) if mode == "iterate" else times
+        seconds, _ = read_seconds(mode, "accounts", path_of(folder, snapshot), repeat=repeat, buffer=BUFFER)
         return Figure(work=mode, first=seconds[0], later=min(seconds))
     if work not in PROCESSOR_WORKS:
         return None
@@ -225,6 +230,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Modules stay compiled, as after installation and the first start: compiling all takes each process a third of a second.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     machine = {} if given.stage else limits(folder)
+    if machine and machine["load"] > _IDLE_LOAD:
+        print(
+            f"warning: other processes are busy (load average {machine['load']:.1f}); only ratios will tell something",
+            file=sys.stderr,
+        )
     todo = works(folder, given.keys)
     if given.stage:
         print(json.dumps(asdict(measured(given.stage, todo[given.stage](), given.times))))
