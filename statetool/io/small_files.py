@@ -68,13 +68,17 @@ class _Answers:
         return answer
 
     def shrink(self) -> None:
-        """Drop failures, and the least recently used responses."""
+        """Drop failures, and what exceeds the bytes to keep: first responses that have been read, the least recently used ones first."""
         with self.lock:
-            size = 0
-            for wanted, (_, answer) in reversed(list(self.answers.items())):
-                size += answer.size_bytes or 0
-                if size > _KEPT_BYTES or answer.failed:
-                    del self.answers[wanted]
+            for wanted in [wanted for wanted, (_, answer) in self.answers.items() if answer.failed]:
+                del self.answers[wanted]
+            arrived = [(wanted, a) for wanted, (_, a) in self.answers.items() if a.size_bytes is not None]
+            size = sum(answer.size_bytes or 0 for _, answer in arrived)
+            for wanted, answer in sorted(arrived, key=lambda known: not known[1].was_read):
+                if size <= _KEPT_BYTES:
+                    return
+                del self.answers[wanted]
+                size -= answer.size_bytes or 0
 
     def reset(self) -> None:
         """Start again in a new process."""

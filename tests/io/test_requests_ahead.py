@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -114,6 +115,22 @@ def test_statistics_request_each_small_file_once(
     statetool.load(f"sim://bucket/{savepoint.name}", uids=["op"]).stats(threads=1)
     gets = Counter(path for kind, path, *_ in world.requests if kind == "GET")
     assert list(gets.values()) == [1] * (SUBTASKS + 1)
+
+
+def test_what_was_requested_ahead_outlives_what_was_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_files, "_KEPT_BYTES", 4 * _KIB)
+    names = [f"bucket/{i}" for i in range(8)]
+    for name in names:
+        add_file(world, name, bytes(_KIB))
+    first, *others = [(f"sim://{name}", 0, small_files.WHOLE_BYTES) for name in names]
+    while not small_files.begin([first]):
+        time.sleep(0.001)
+    for other in others:
+        small_files.read_kept(*other)
+    small_files.read_kept(*first)
+    assert Counter(path for _, path, *_ in world.requests) == Counter(names)
+    small_files.read_kept(*others[0])
+    assert len(world.requests) == len(names) + 1
 
 
 @pytest.mark.parametrize("case", ["v2_3_0-hashmap-native", "v2_3_0-hashmap-canonical", "v2_3_0-rocksdb-native"])
