@@ -321,8 +321,10 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
             remove(staged)
             raise
     elif getattr(fs, "async_impl", False):
-        # An interrupt would leave the upload running in fsspec's thread, so a separate thread waits for its end.
+        # An interrupt would leave the upload running in fsspec's thread, so a separate thread waits for its end. It runs before the upload
+        # begins: the pool does not wait for a thread if the interrupt comes while it starts.
         with ThreadPoolExecutor(1) as pool:
+            pool.submit(int).result()
             pool.submit(_upload_new, fs, path, uri, data).result()
     else:
         _upload_new(fs, path, uri, data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import shutil
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -290,9 +291,42 @@ def test_an_interrupt_during_the_last_request_awaits_its_end(bucket: Any, folder
         signal.SIGINT, signal.default_int_handler
     )  # a shell starts background jobs with SIGINT ignored
     try:
-        with pytest.raises(KeyboardInterrupt, match="is complete"):
+        with pytest.raises(KeyboardInterrupt, match=f"the savepoint in {target} is complete"):
             st.copy(str(folder / "files"), target)
     finally:
         bucket.forbid = None
         signal.signal(signal.SIGINT, before)
     check_whole(target)
+
+
+def test_an_interrupt_while_the_thread_of_the_last_request_starts(
+    bucket: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No upload is going on that nobody waits for."""
+    target = "s3://writes/starting"
+    requested = threading.Event()
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        caller = sys._getframe(3)
+        if caller.f_code.co_name == "_put_new" and caller.f_locals["uri"].endswith("_metadata"):
+            requested.wait(1)
+            raise KeyboardInterrupt
+
+    def forbid(method: str, path: str, query: str) -> str:
+        if put_of_metadata(method, path, query):
+            requested.set()
+            time.sleep(0.3)
+        return ""
+
+    bucket.forbid = forbid
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", interrupted)
+            with pytest.raises(KeyboardInterrupt, match="it is unknown whether"):
+                st.copy(str(folder / "files"), target)
+        assert not requested.is_set()
+    finally:
+        bucket.forbid = None
+    assert "_metadata" not in targets.list_sizes(target)
