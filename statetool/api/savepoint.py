@@ -237,28 +237,34 @@ class Savepoint(Generic[Writer]):
         delta: str | None = None,
         kafka: str | None = None,
         kafka_settings: Mapping[str, Any] | None = None,
+        jdbc: str | None = None,
     ) -> DataFrame | pa.Table:
-        """Compare uncommitted transactions with a table or with Kafka: :class:`statetool.connectors.table_commits.TableCommitRow`.
+        """Compare uncommitted transactions with a table, Kafka or a database: :class:`statetool.connectors.table_commits.TableCommitRow`.
+
+        Give one of ``paimon``, ``iceberg``, ``delta``, ``kafka`` and ``jdbc``.
 
         Parameters
         ----------
         paimon, iceberg, delta
             Folder of the table (Iceberg: or its metadata file).
         kafka
-            Brokers of a running Kafka: ``host:port``, separated by commas. Give one of these four.
+            Brokers of a running Kafka: ``host:port``, separated by commas.
         kafka_settings
             More settings of ``kafka-python``'s admin client, such as ``security_protocol``.
+        jdbc
+            URL of the PostgreSQL, MySQL or MariaDB of JDBC's exactly-once sink: ``postgresql://user@host:port/database``, also in the form of
+            the JDBC driver. The password may be in ``PGPASSWORD`` or ``MYSQL_PWD``.
 
         Raises
         ------
         OptionError
-            Several or none are given, the folder is not such a table, or the snapshot has no such committer.
+            Several or none are given, the folder is not such a table, the URL is not valid, or the snapshot has no such committer.
         FormatError
             Metadata of the table is damaged.
         ConnectionFailedError
-            Kafka did not answer in time, or refused.
+            Kafka or the database did not answer in time, or refused.
         MissingDependencyError
-            ``kafka-python`` is not installed.
+            ``kafka-python`` or the driver of the database is not installed.
         """
         from statetool.connectors.commit_checks import commit_check_rows
         from statetool.connectors.table_commits import TableCommitRow
@@ -270,6 +276,7 @@ class Savepoint(Generic[Writer]):
             delta=delta,
             kafka=kafka,
             kafka_settings=kafka_settings,
+            jdbc=jdbc,
         )
         return self.execution.records_to_frame(TableCommitRow, rows)
 

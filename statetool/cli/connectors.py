@@ -458,6 +458,11 @@ def committed(options: CommonOptions, path: str, only: str | None) -> None:
     metavar="NAME=VALUE",
     help="Setting of kafka-python, such as security_protocol=SSL.",
 )
+@click.option(
+    "--jdbc",
+    metavar="URL",
+    help="PostgreSQL, MySQL or MariaDB of JDBC's exactly-once sink (needs the extra statetool[jdbc]).",
+)
 @_read_options
 def check_sinks(
     options: CommonOptions,
@@ -468,19 +473,24 @@ def check_sinks(
     delta: str | None,
     kafka: str | None,
     settings: tuple[str, ...],
+    jdbc: str | None,
 ) -> None:
-    """Compare uncommitted transactions with a table or Kafka.
+    """Compare uncommitted transactions with their target.
 
-    Shows which ones are already committed, which a restore commits, and which it drops.
+    The target is a table, Kafka or a database. Shows which transactions are already committed, which a restore commits,
+    and which it drops.
 
-    Exits 1 if a restore drops a transaction or may commit it twice,
+    Exits 1 if a restore drops a transaction, may commit it twice or leaves it prepared in a database,
     or if this is unknown.
+
+    A password in --jdbc is visible to other users of the machine. PGPASSWORD and MYSQL_PWD are read too.
 
     Examples:
       statetool sinks check savepoint-1a2b --paimon s3://warehouse/shop.db/orders
       statetool sinks check savepoint-1a2b --iceberg s3://warehouse/shop/orders
       statetool sinks check savepoint-1a2b --delta s3://lake/orders
       statetool sinks check savepoint-1a2b --kafka broker-1:9092
+      statetool sinks check savepoint-1a2b --jdbc postgresql://flink@db:5432/shop
     """
     from statetool.connectors.commit_checks import commit_check_rows
 
@@ -492,6 +502,7 @@ def check_sinks(
         delta=delta,
         kafka=kafka,
         kafka_settings=_settings(settings, "--kafka-setting"),
+        jdbc=jdbc,
     )
     label = None if only is None else savepoint[only].name
     rows = [r for r in rows if label in (None, r.operator)]

@@ -1,4 +1,6 @@
-"""Uncommitted transactions of sinks compared with the system that they commit to: a table of Paimon, Iceberg or Delta, or Kafka."""
+"""Uncommitted transactions of sinks compared with the system that they commit to: a table of Paimon, Iceberg or Delta, Kafka, or a
+database.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from statetool.connectors.delta_commits import delta_commit_rows
+from statetool.connectors.jdbc_transactions import jdbc_commit_rows
 from statetool.connectors.kafka_transactions import kafka_commit_rows
 from statetool.connectors.table_commits import TableCommitRow, table_commit_rows
 from statetool.errors import OptionError
@@ -20,6 +23,7 @@ def commit_check_rows(
     delta: str | None = None,
     kafka: str | None = None,
     kafka_settings: Mapping[str, Any] | None = None,
+    jdbc: str | None = None,
 ) -> list[TableCommitRow]:
     """Compare the uncommitted transactions of all sinks of a kind with the one system that is given.
 
@@ -28,16 +32,18 @@ def commit_check_rows(
     OptionError
         Several systems or none are given, or the snapshot has no sink of this kind.
     """
-    given = [name for name in (paimon, iceberg, delta, kafka) if name is not None]
+    given = [name for name in (paimon, iceberg, delta, kafka, jdbc) if name is not None]
     if len(given) != 1:
         raise OptionError(
-            "sinks are compared with one table or with Kafka",
-            hint="pass one of --paimon, --iceberg, --delta, --kafka (in Python: paimon=, iceberg=, delta=, kafka=)",
+            "sinks are compared with one table, with Kafka or with a database",
+            hint="pass one of --paimon, --iceberg, --delta, --kafka, --jdbc (in Python: paimon=, iceberg=, delta=, kafka=, jdbc=)",
         )
     if kafka_settings and kafka is None:
         raise OptionError("settings of Kafka need its brokers", hint="pass --kafka HOST:PORT (in Python: kafka=)")
     if kafka is not None:
         return kafka_commit_rows(operators, kafka, kafka_settings)
+    if jdbc is not None:
+        return jdbc_commit_rows(operators, jdbc)
     if delta is not None:
         return delta_commit_rows(operators, delta)
     return table_commit_rows(operators, given[0], "iceberg" if paimon is None else "paimon")

@@ -31,6 +31,9 @@ _FLINK_XID: Final = 202
 _MOST_XID_BYTES: Final = 64
 _JOB_ID_BYTES: Final = 16
 _LEAST_TRANSACTION_BYTES: Final = 36
+#: Zeros after the fields of a transaction's parts: its parts are whole buffers of ``DataOutputSerializer``.
+_AFTER_GLOBAL_ID: Final = bytes(14)
+_AFTER_BRANCH: Final = bytes(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,12 @@ class Xid:
         """Return the transaction in the form of the connector's logs."""
         return f"{self.format_id}:{self.global_transaction_id.hex()}:{self.branch_qualifier.hex()}"
 
+    @property
+    def job_id(self) -> str | None:
+        """The job that began it, ``None`` if it is not a transaction of this sink."""
+        is_flink = self.format_id == _FLINK_XID and len(self.global_transaction_id) >= _JOB_ID_BYTES
+        return self.global_transaction_id[:_JOB_ID_BYTES].hex() if is_flink else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcTransaction:
@@ -66,6 +75,17 @@ class JdbcTransaction:
     number_of_subtasks: int
     checkpoint_id: int
     attempts: int
+
+    @property
+    def xid(self) -> Xid:
+        """The transaction of the database, with the same bytes as the sink passes to the driver."""
+        subtask, subtasks = (n.to_bytes(4, "big", signed=True) for n in (self.subtask, self.number_of_subtasks))
+        checkpoint = self.checkpoint_id.to_bytes(8, "big", signed=True)
+        return Xid(
+            format_id=_FLINK_XID,
+            global_transaction_id=bytes.fromhex(self.job_id) + subtask + _AFTER_GLOBAL_ID,
+            branch_qualifier=subtasks + checkpoint + _AFTER_BRANCH,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from statetool.io.files import is_dir, join, list_dir, read_whole
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord
 
-Outcome: TypeAlias = Literal["is_committed", "will_commit", "will_drop", "may_double", "unknown"]
+Outcome: TypeAlias = Literal["is_committed", "will_commit", "will_drop", "will_linger", "may_double", "unknown"]
 TableFormat: TypeAlias = Literal["paimon", "iceberg"]
 
 _SNAPSHOT: Final = re.compile(r"snapshot-(\d+)")
@@ -49,12 +49,13 @@ class TableCommitRow(OperatorRecord):
     name
         Name of the transaction.
     highest_committed
-        The highest checkpoint id that the table has of this sink, ``None`` if it has none. Delta stores no checkpoint ids.
+        The highest checkpoint id that the table has of this sink, ``None`` if it has none. Delta, Kafka and databases store no checkpoint ids.
     outcome
         ``is_committed``, ``will_commit`` (a restore commits it), ``will_drop`` (the table lacks it, and a restore does not commit it),
-        ``may_double`` (the table has it, and a restore tries to commit it again), ``unknown``.
+        ``will_linger`` (a database has it prepared, and a restore neither commits it nor rolls it back), ``may_double`` (the table has it, and
+        a restore tries to commit it again), ``unknown``.
     is_problem
-        Whether it will be dropped or committed again, or this is unknown.
+        Whether it will be dropped, stay prepared or be committed again, or this is unknown.
     """
 
     connector: str

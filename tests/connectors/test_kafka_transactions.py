@@ -94,5 +94,5 @@ def test_other_sinks_and_options_are_refused(connector_cases: Path) -> None:
         kafka_commit_rows(savepoint.inventory.operators.values(), "broker:9092")
     with pytest.raises(OptionError, match="settings of Kafka need its brokers"):
         savepoint.table_commits(paimon="table", kafka_settings={"a": 1})
-    with pytest.raises(OptionError, match="compared with one table or with Kafka"):
+    with pytest.raises(OptionError, match="compared with one table, with Kafka or with a database"):
         savepoint.table_commits(paimon="table", kafka="broker:9092")

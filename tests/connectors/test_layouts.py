@@ -16,9 +16,10 @@ from statetool.connectors.iceberg_sink import Manifests, read_manifests
 from statetool.connectors.jdbc import JdbcSink, JdbcWriter
 from statetool.connectors.kafka import KafkaSource, KafkaSplit
 from statetool.connectors.model import HeldSplit, SourceBytes
-from statetool.connectors.wire import read_version, write_versioned
+from statetool.connectors.wire import read_version
 from statetool.errors import FormatError, UnsupportedError
 from tests.support.connectors.layouts import NULL_STREAM, committed, framed, java_object, manifest, packed, recognised
+from tests.support.connectors.xa_states import XA_JOB, transaction, write_jdbc_sink, xid
 
 OFFSET = "org.apache.flink.connector.jdbc.core.datastream.source.split.CheckpointedOffset"
 JOB, OPERATOR = "0" * 31 + "1", "f" * 32
@@ -37,20 +38,6 @@ def test_jdbc() -> None:
     assert connector.place(source.held[1].split).marker == "earliest"
     assert source.enumerator is not None
     assert [(k.split.split_id, k.status) for k in source.enumerator.splits] == [("0000000003", "unassigned")]
-
-
-XA_JOB = bytes(range(16))
-
-
-def xid(subtask: int, checkpoint: int) -> bytes:
-    """Return a transaction in the format of ``XidSerializer``: its parts are complete buffers, with their allocated length."""
-    branch = packed((4, 2), (8, checkpoint)) + bytes(1)
-    return packed((4, 202), (1, 34), XA_JOB, (4, subtask), bytes(14), (1, 13), branch)
-
-
-def transaction(subtask: int, checkpoint: int, attempts: int = 0) -> bytes:
-    """Return a transaction in the format of ``TransactionId`` for the state of a writer."""
-    return packed((1, 68), XA_JOB, (4, subtask), (4, 2), (8, checkpoint), (4, attempts)) + bytes(32)
 
 
 def test_jdbc_transactions_have_the_rest_of_a_buffer_behind_them() -> None:
@@ -76,22 +63,7 @@ def test_jdbc_writers_keep_what_they_began_and_what_they_prepared() -> None:
 
 def test_jdbc_transactions_are_not_forgotten_in_the_committer_alone(tmp_path: Path) -> None:
     """Its committer commits nothing on restore. Its writer does, from a separate list."""
-    request = packed(write_versioned(1, xid(1, 7)), (4, 0), (4, 0))
-    writer = packed((4, 1), packed((4, 0), (4, 1), framed(request)), (4, 1), (4, 0))
-    checkpoint = packed((8, 8), (4, 2), (4, 2), (4, 1), framed(writer))
-    committer = packed(bytes.fromhex("b91f252c"), (4, 1), (4, 1), framed(checkpoint))
-    began = packed((4, 1), transaction(1, 8), (4, 1), transaction(1, 7)) + bytes(9)
-    states = {
-        uid: statetool.bootstrap_list_state(name, pa.table({"value": [write_versioned(2, data)]}), type="BINARY")
-        for uid, name, data in (
-            ("out", "writer_raw_states", began),
-            ("Sink Committer: out", "streaming_committer_raw_states", committer),
-        )
-    }
-    new = statetool.SavepointWriter.new()
-    for uid, state in states.items():
-        new = new.with_operator(uid, state, parallelism=1)
-    base = new.write(str(tmp_path / "base")).with_uids(states)
+    base = write_jdbc_sink(tmp_path / "base", hanging=[(1, 8)], prepared=[(1, 7)], committables=[(1, 7)])
     roles = {r.role: (r.connector, r.pending) for r in base.connector_rows("sinks")}
     assert roles == {"writer": ("jdbc-sink", 0), "committer": ("jdbc-sink", 1)}
     (row,) = base.connector_rows("transactions")

@@ -1,0 +1,140 @@
+"""JDBC's exactly-once sink compared with real databases."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from statetool.cli.main import cli
+from statetool.connectors.xa_databases import prepared_transactions
+from tests.support.connectors.commands import run
+from tests.support.connectors.xa_states import UIDS, write_jdbc_sink, xid_in_database
+from tests.support.servers.databases import PASSWORD, Postgres, XaDatabase, mariadb_server, pgjdbc_name, postgres_server
+
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("connectors_by_maven")]
+SERVERS: dict[str, Callable[[], AbstractContextManager[XaDatabase]]] = {
+    "postgres": postgres_server,
+    "mariadb": mariadb_server,
+}
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def database(request: pytest.FixtureRequest) -> Iterator[XaDatabase]:
+    with SERVERS[request.param]() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+
+
+def test_each_transaction_is_told_right(database: XaDatabase, tmp_path: Path) -> None:
+    prepared = [(0, 5), (1, 5), (0, 6), (1, 6)]
+    path = tmp_path / "savepoint"
+    write_jdbc_sink(path, hanging=[(0, 8), (1, 8)], prepared=prepared, committables=[*prepared, (0, 4), (1, 4)])
+    foreign = xid_in_database(0, 6, job=bytes(range(1, 17)))
+    later = xid_in_database(0, 9)
+    held = [*(xid_in_database(*t) for t in (*prepared, (0, 4), (0, 8))), later, foreign]
+    for number, xid in enumerate(held):
+        database.prepare(xid, number)
+    database.end(xid_in_database(0, 5), "COMMIT")
+    database.end(xid_in_database(1, 5), "ROLLBACK")
+
+    def rows() -> dict[str, Any]:
+        uids = [argument for uid in UIDS for argument in ("--name-uid", uid)]
+        found = run("sinks", "check", path, "--jdbc", database.url, *uids, code=1)
+        assert all(r["is_problem"] == (r["outcome"] != "will_commit") for r in found)
+        return {r["name"]: r for r in found}
+
+    found = rows()
+    assert {name: (r["operator"], r["checkpoint_id"], r["outcome"]) for name, r in found.items()} == {
+        **{str(xid_in_database(*t)): ("out", 8, "unknown") for t in prepared[:2]},
+        **{str(xid_in_database(*t)): ("out", 8, "will_commit") for t in prepared[2:]},
+        str(xid_in_database(0, 8)): ("out", None, "will_linger"),
+        str(later): ("out", None, "will_linger"),
+        str(xid_in_database(0, 4)): ("Sink Committer: out", 8, "will_drop"),
+        str(xid_in_database(1, 4)): ("Sink Committer: out", 8, "unknown"),
+    }
+    # The statement in the message ends one.
+    sql = found[str(later)]["message"].partition("end it: ")[2]
+    assert database.kind in ("postgresql", "mysql")
+    if database.kind == "postgresql":
+        database.execute(sql)
+        assert found[str(xid_in_database(0, 6))]["message"].startswith("prepared at 20")
+    else:
+        database.end(later, "ROLLBACK")
+        data = later.global_transaction_id.hex(), later.branch_qualifier.hex()
+        assert sql == f"XA ROLLBACK X'{data[0]}',X'{data[1]}',202"
+    assert str(later) not in rows()
+    # The comparison itself ended none of them.
+    assert {p.xid for p in prepared_transactions(database.url)} == {*held[2:]} - {later}
+    for xid in {*held[2:]} - {later}:
+        database.end(xid, "ROLLBACK")
+    assert [n for (n,) in database.execute("SELECT n FROM shop.out" if database.kind == "mysql" else "TABLE out")] == [
+        0
+    ]
+
+
+def test_other_names_and_databases_of_a_postgresql(postgres: Postgres, tmp_path: Path) -> None:
+    path = tmp_path / "savepoint"
+    write_jdbc_sink(path, hanging=[], prepared=[(0, 7)], committables=[(0, 7)])
+    names = ["of-a-person", "202_%_=", "202_AAA_AA", "x_AA==_AA==", "202_AA==_AA==_AA=="]
+    for number, name in enumerate(names):
+        postgres.prepare_named(name, number)
+    name = pgjdbc_name(xid_in_database(0, 7))
+    postgres.prepare_named(name, 9, database="other")
+    (row,) = run("sinks", "check", path, "--jdbc", postgres.url, code=1)
+    assert (row["outcome"], row["message"]) == (
+        "unknown",
+        "the database other of the same server has it prepared: compare with that one",
+    )
+    (row,) = run("sinks", "check", path, "--jdbc", f"jdbc:{postgres.url.replace('shop', 'other')}")
+    assert row["outcome"] == "will_commit"
+    with postgres.connect("other") as connection:
+        connection.run(f"ROLLBACK PREPARED '{name}'")
+    for name in names:
+        postgres.execute(f"ROLLBACK PREPARED '{name}'")
+
+
+@pytest.mark.parametrize("place", ["user", "query"])
+def test_a_password_is_used_and_never_shown(
+    place: str, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "savepoint"
+    write_jdbc_sink(path, hanging=[], prepared=[], committables=[])
+    monkeypatch.delenv("PGPASSWORD")
+    address = postgres.url.partition("@")[2]
+
+    def check(password: str) -> tuple[int, str]:
+        quoted = password.replace("/", "%2F")
+        urls = {
+            "user": f"postgresql://flink:{quoted}@{address}",
+            "query": f"jdbc:postgresql://{address}?user=flink&password={quoted}&currentSchema=public",
+        }
+        done = CliRunner().invoke(cli, ["sinks", "check", str(path), "--jdbc", urls[place]])
+        shown = done.output
+        if done.exit_code != 0:
+            debugged = CliRunner().invoke(cli, ["sinks", "check", str(path), "--jdbc", urls[place], "--debug"])
+            assert debugged.exception is not None
+            shown += debugged.output + "".join(traceback.format_exception(debugged.exception))
+        assert password not in shown
+        assert quoted not in shown
+        return done.exit_code, done.stderr
+
+    assert check(PASSWORD)[0] == 0
+    code, words = check("wr0ng/word")
+    assert code == 3
+    assert "password authentication failed" in words
