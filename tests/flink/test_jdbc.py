@@ -1,7 +1,9 @@
-"""JDBC's exactly-once sink compared with real databases, and a rewritten savepoint of a job that writes to PostgreSQL."""
+"""JDBC's exactly-once sink compared with real databases."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -11,14 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import statetool
 from statetool.cli.main import cli
 from statetool.connectors.xa_databases import prepared_transactions
 from tests.support.connectors.commands import run
 from tests.support.connectors.xa_states import UIDS, write_jdbc_sink, xid_in_database
 from tests.support.corpora.archives import HERE
-from tests.support.flink.machine import FlinkMachine
 from tests.support.servers.databases import PASSWORD, Postgres, XaDatabase, mariadb_server, pgjdbc_name, postgres_server
+from tools.flink_jars import compiled, flink_jars, java_tool
 from tools.maven import maven_jars
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("connectors_by_maven")]
@@ -26,7 +27,6 @@ SERVERS: dict[str, Callable[[], AbstractContextManager[XaDatabase]]] = {
     "postgres": postgres_server,
     "mariadb": mariadb_server,
 }
-RELEASES = ["1.20.5", "2.3.0"]
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -145,41 +145,34 @@ def test_a_password_is_used_and_never_shown(
     assert "password authentication failed" in words
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_a_rewritten_savepoint_goes_on_exactly(release: str, postgres: Postgres, tmp_path: Path) -> None:
-    job_folder = HERE / "support" / "flink" / "jdbc_sinks"
-    flink = FlinkMachine(release, tmp_path, (job_folder,), jars=maven_jars(f"jdbc-xa-{release}"))
+@pytest.mark.parametrize("is_pooled", [False, True])
+@pytest.mark.parametrize("release", ["1.20.5", "2.3.0"])
+def test_the_connector_commits_and_leaves_what_is_told(
+    release: str, is_pooled: bool, postgres: Postgres, tmp_path: Path
+) -> None:
+    """The connector's own classes open the state of a writer, as a restore does, and may roll back all other transactions of the job."""
+    path = tmp_path / "savepoint"
+    write_jdbc_sink(path, hanging=[(0, 8)], prepared=[(0, 6), (0, 7)], committables=[(0, 6), (0, 7)])
+    checkpoints = {str(xid_in_database(0, n)): n for n in range(6, 10)}
+    for n in (7, 8, 9):
+        postgres.prepare(xid_in_database(0, n), n)
+
+    def rows() -> dict[int, dict[str, Any]]:
+        found = run("sinks", "check", path, "--jdbc", postgres.url, code=1)
+        return {checkpoints[r["name"]]: r for r in found}
+
+    before = {6: "unknown", 7: "will_commit", 8: "will_linger", 9: "will_linger"}
+    assert {n: r["outcome"] for n, r in rows().items()} == before
+    jars = maven_jars(f"jdbc-xa-{release}")
+    classes = compiled(release, HERE / "support" / "flink" / "jdbc_restores", jars=jars)
+    class_path = os.pathsep.join(map(str, [classes, *flink_jars(release), *jars]))
     url = f"jdbc:postgresql://{postgres.url.partition('@')[2]}?user=flink"
+    java = [java_tool("java"), "-XX:TieredStopAtLevel=1", "-cp", class_path, "harness.JdbcRestore"]
+    subprocess.run([*java, url, PASSWORD, str(is_pooled).lower()], check=True, capture_output=True)
+    left = rows()
+    assert {n: r["outcome"] for n, r in left.items()} == {**before, 7: "unknown"}
+    for n in (8, 9):
+        postgres.execute(left[n]["message"].partition("end it: ")[2])
+    assert {n: r["outcome"] for n, r in rows().items()} == {6: "unknown", 7: "unknown"}
+    assert postgres.execute("TABLE out") == [[7]]
     postgres.execute("TRUNCATE out")
-
-    def job(uid: str, **more: Any) -> dict[str, Any]:
-        return flink.call("class", **{"class": "JdbcJob"}, url=url, password=PASSWORD, uid=uid, **more)
-
-    def rows(path: str, code: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = run("sinks", "check", path, "--jdbc", url, code=code)
-        return sorted(found, key=lambda r: r["outcome"])
-
-    try:
-        # The second savepoint prepares what the first one has open. Neither commits anything.
-        first, second = job("out", savepoints=[str(tmp_path / "first"), str(tmp_path / "second")])["savepoints"]
-        assert postgres.execute("TABLE out") == []
-        assert [r["outcome"] for r in rows(second, 0)] == ["will_commit"] * 4
-        expected = ["will_commit"] * 2 + ["will_linger"] * 2
-        assert [r["outcome"] for r in rows(first, 1)] == expected
-        rescaled, renamed = str(tmp_path / "rescaled"), str(tmp_path / "renamed")
-        uids = ["sequence", "slow", *UIDS]
-        statetool.rescale(statetool.load(first).with_uids(uids), rescaled, 64)
-        statetool.change_uids(rescaled, renamed, {"out": "to", UIDS[1]: "Sink Committer: to"}, uids=uids)
-        assert [r["outcome"] for r in rows(renamed, 1)] == expected
-        job("to", snapshot=renamed, checkpoints=2, prepared=2)
-        # The restored sink has committed those of its state, and left the others.
-        left = rows(first, 1)
-        assert [r["outcome"] for r in left] == ["unknown"] * 2 + ["will_linger"] * 2
-    finally:
-        flink.close()
-    for row in left[2:]:
-        postgres.execute(row["message"].partition("end it: ")[2])
-    assert [r["outcome"] for r in rows(first, 1)] == ["unknown"] * 2
-    numbers = [n for (n,) in postgres.execute("SELECT n FROM out ORDER BY n")]
-    assert numbers == [*range(len(numbers))]
-    assert len(numbers) > 200
