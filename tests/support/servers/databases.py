@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tarfile
 import tempfile
 import time
 import zipfile
@@ -21,6 +20,7 @@ import pymysql
 
 from statetool.connectors.jdbc import Xid
 from tests.support.servers.ports import free_ports
+from tools.archives import unpack
 from tools.maven import maven_jars
 
 PASSWORD: Final = "s3cret/word"
@@ -127,8 +127,7 @@ def postgres_server() -> Iterator[Postgres]:
     with _folder() as folder:
         _unpack("postgres", folder, ())
         (archive,) = folder.glob("*.txz")
-        with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter="data")
+        unpack(archive, folder)
         data, secret = folder / "data", folder / "password"
         secret.write_text(PASSWORD)
         # PostgreSQL refuses to run as root.
