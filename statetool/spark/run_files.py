@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def run_folder(spark: Any) -> Iterator[str | None]:
-    """Provide a folder for runs inside the block; ``None`` if tasks may run on several machines."""
+    """Provide a folder for runs inside the block; ``None`` if tasks may run on several machines.
+
+    Also ``None`` if each task has a worker of its own: each would write a file, and a task that reads runs has the files of all workers open.
+    """
     parent = session_folder(spark)
-    if parent is None:
+    if parent is None or spark.sparkContext.getConf().get("spark.python.worker.reuse", "true") != "true":
         yield None
         return
     # After an error, other tasks may still be writing. Spark deletes the folder above with the session.

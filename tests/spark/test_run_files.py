@@ -99,3 +99,13 @@ def test_executors_of_a_cluster_need_not_share_files(master: str, local: bool) -
 
 def test_a_session_without_a_context_shuffles() -> None:
     assert session_folder(object()) is None
+
+
+@pytest.mark.parametrize("reuse", ["true", "false"])
+def test_workers_of_a_single_task_shuffle(spark: Any, monkeypatch: pytest.MonkeyPatch, reuse: str) -> None:
+    """Otherwise there would be as many open files as tasks."""
+    context = spark.sparkContext
+    conf = context.getConf().set("spark.python.worker.reuse", reuse)
+    monkeypatch.setattr(context, "getConf", lambda: conf)
+    with run_files.run_folder(spark) as folder:
+        assert (folder is None) == (reuse == "false")
