@@ -6,6 +6,7 @@ import base64
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -190,8 +191,10 @@ def mariadb_server() -> Iterator[MariaDb]:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """Yield a temporary folder that another user can enter, which pytest's folders do not allow."""
-    with tempfile.TemporaryDirectory(prefix="database-") as name:
+    """Yield a temporary folder that another user can enter, which pytest's folders and a private ``TMPDIR`` do not allow."""
+    places = (Path(place).resolve() for place in (tempfile.gettempdir(), "/tmp", "/var/tmp"))
+    open_place = next(p for p in places if all(each.stat().st_mode & stat.S_IXOTH for each in (p, *p.parents)))
+    with tempfile.TemporaryDirectory(prefix="database-", dir=open_place) as name:
         folder = Path(name)
         folder.chmod(0o755)
         yield folder
