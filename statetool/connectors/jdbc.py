@@ -30,6 +30,8 @@ _OFFSET: Final = "org.apache.flink.connector.jdbc.core.datastream.source.split.C
 _FLINK_XID: Final = 202
 _MOST_XID_BYTES: Final = 64
 _JOB_ID_BYTES: Final = 16
+_SUBTASKS_BYTES: Final = 4
+_BRANCH_BYTES: Final = 12
 _LEAST_TRANSACTION_BYTES: Final = 36
 #: Zeros after the fields of a transaction's parts: its parts are whole buffers of ``DataOutputSerializer``.
 _AFTER_GLOBAL_ID: Final = bytes(14)
@@ -64,6 +66,16 @@ class Xid:
         """The job that began it, ``None`` if it is not a transaction of this sink."""
         is_flink = self.format_id == _FLINK_XID and len(self.global_transaction_id) >= _JOB_ID_BYTES
         return self.global_transaction_id[:_JOB_ID_BYTES].hex() if is_flink else None
+
+    @property
+    def writer(self) -> tuple[bytes, bytes]:
+        """The bytes that tell which subtask of which job began a transaction of this sink."""
+        return self.global_transaction_id, self.branch_qualifier[:_SUBTASKS_BYTES]
+
+    @property
+    def checkpoint_id(self) -> int:
+        """The checkpoint after which a transaction of this sink began."""
+        return int.from_bytes(self.branch_qualifier[_SUBTASKS_BYTES:_BRANCH_BYTES], "big", signed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,10 @@ A restored writer commits the prepared transactions of its state, and skips thos
 The committer's state commits nothing (``JdbcCommitter`` has transactions of the running job only). A database forgets a transaction when it
 ends, so it does not tell whether it was committed.
 
+The writer commits earlier than the committer: when it takes the snapshot (``JdbcWriter.snapshotState``). Its state only has prepared
+transactions that the database could not commit at that time. So a committable that its writer does not have is committed, if the open
+transaction of the writer shows that it went on. Only if the database still has it prepared, the two disagree.
+
 A writer's state also has the transaction that was open at the snapshot. If the job went on, this one and later ones may be prepared. A
 restored sink writes their rows again. It tries to roll them back, but never does: to end an open transaction fails where it is prepared, and
 ``TransactionId.belongsTo`` is false of the ids that a driver returns. So they keep their locks (releases 3.2 to 4.1).
@@ -23,6 +27,7 @@ from statetool.connectors.xa_databases import Prepared, prepared_transactions
 from statetool.errors import OptionError
 from statetool.snapshot.operator import OperatorInventory
 
+_COMMITTED: Final = "its writer has committed it"
 _ENDED: Final = "the database does not have it prepared: it was committed or rolled back, or this is another database"
 
 
@@ -55,6 +60,7 @@ def jdbc_commit_rows(operators: Iterable[OperatorInventory], url: str) -> list[T
         found={p.xid: p for p in prepared_transactions(url)},
         pending={p.fields: p.checkpoint_id for s in ours for p in s.state.pending if isinstance(p.fields, Xid)},
         in_writers=frozenset(t.xid for s in ours for w in _writers(s) for t in w.prepared),
+        reached=_reached(ours),
         job_ids=frozenset(_job_ids(ours)),
         all_read=all(s.is_read for s in sinks),
     )
@@ -71,6 +77,15 @@ def _writers(sink: Sink) -> list[JdbcWriter]:
     return [w for _, w in sink.state.writers if isinstance(w, JdbcWriter)]
 
 
+def _reached(sinks: Iterable[Sink]) -> dict[tuple[bytes, bytes], int]:
+    """Return the checkpoint of the last open transaction by writer."""
+    reached: dict[tuple[bytes, bytes], int] = {}
+    for transaction in (t for sink in sinks for w in _writers(sink) for t in w.hanging):
+        writer = transaction.xid.writer
+        reached[writer] = max(transaction.checkpoint_id, reached.get(writer, transaction.checkpoint_id))
+    return reached
+
+
 def _job_ids(sinks: Iterable[Sink]) -> Iterator[str]:
     """Yield the jobs that the transactions of a snapshot began in: the last one, and earlier ones whose commits failed."""
     for sink in sinks:
@@ -85,13 +100,14 @@ def _job_ids(sinks: Iterable[Sink]) -> Iterator[str]:
 class _Comparison:
     """Transactions that a database has prepared, beside those of a snapshot.
 
-    ``pending`` has the checkpoints of committables, ``in_writers`` the transactions that a restore commits. ``all_read`` is false if a writer
-    may have more of them.
+    ``pending`` has the checkpoints of committables, ``in_writers`` the transactions that a restore commits, and ``reached`` the checkpoint of
+    each writer's open transaction. ``all_read`` is false if a writer may have more of them.
     """
 
     found: Mapping[Xid, Prepared]
     pending: Mapping[Xid, int | None]
     in_writers: frozenset[Xid]
+    reached: Mapping[tuple[bytes, bytes], int]
     job_ids: frozenset[str]
     all_read: bool
 
@@ -128,6 +144,9 @@ class _Comparison:
         return "will_commit", f"prepared at {prepared.time} UTC" if prepared.time else ""
 
     def _in_committer(self, xid: Xid) -> tuple[Outcome, str]:
+        has_gone_on = xid.checkpoint_id < self.reached.get(xid.writer, xid.checkpoint_id)
+        if has_gone_on and self.all_read and xid not in self.found:
+            return "is_committed", _COMMITTED
         outcome, message = self._in_writer(xid)
         if outcome == "unknown":
             return outcome, message
@@ -151,6 +170,6 @@ def _row(sink: Sink, name: str, checkpoint_id: int | None, outcome: Outcome, mes
         checkpoint_id=checkpoint_id,
         highest_committed=None,
         outcome=outcome,
-        is_problem=outcome != "will_commit",
+        is_problem=outcome not in ("is_committed", "will_commit"),
         message=message,
     )

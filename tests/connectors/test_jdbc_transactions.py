@@ -105,7 +105,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *found: Xid) -> None:
 
 def outcomes(savepoint: statetool.Savepoint) -> dict[str, tuple[str, str]]:
     rows = savepoint.table_commits(jdbc="postgresql://db/x").to_pylist()
-    assert {r["outcome"] for r in rows if not r["is_problem"]} <= {"will_commit"}
+    assert {r["outcome"] for r in rows if not r["is_problem"]} <= {"is_committed", "will_commit"}
     return {r["name"]: (r["operator"], r["outcome"]) for r in rows}
 
 
@@ -122,19 +122,33 @@ def test_a_restore_commits_what_writers_have(monkeypatch: pytest.MonkeyPatch, tm
         str(xids[7]): (writer, "will_commit"),
         str(xids[9]): (writer, "will_linger"),
         str(xids[5]): (committer, "will_drop"),
-        str(xids[4]): (committer, "unknown"),
+        str(xids[4]): (committer, "is_committed"),
     }
     asked(monkeypatch, xids[8])
     assert outcomes(savepoint)[str(xids[8])] == (writer, "will_linger")
 
 
+def test_only_a_writer_that_went_on_has_committed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    committer = UIDS[1]
+    savepoint = write_jdbc_sink(
+        tmp_path / "s", hanging=[(0, 8)], prepared=[], committables=[(0, 7), (0, 8), (0, 9), (1, 7)]
+    )
+    asked(monkeypatch)
+    assert outcomes(savepoint) == {
+        str(xid_in_database(0, 7)): (committer, "is_committed"),
+        # The open transaction itself and a later one contradict the writer, and the state of the other subtask is missing.
+        **{str(xid_in_database(*begun)): (committer, "unknown") for begun in ((0, 8), (0, 9), (1, 7))},
+    }
+
+
 def test_without_its_writer_a_sink_commits_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     writer, committer = UIDS
-    savepoint = write_jdbc_sink(tmp_path / "s", hanging=[(0, 8)], prepared=[(0, 7)], committables=[(0, 7)])
+    savepoint = write_jdbc_sink(tmp_path / "s", hanging=[(0, 8)], prepared=[(0, 7)], committables=[(0, 6), (0, 7)])
     statetool.drop(savepoint, str(tmp_path / "dropped"), operators=[writer])
     dropped = statetool.load(str(tmp_path / "dropped")).with_uids([committer])
     asked(monkeypatch, xid_in_database(0, 7), xid_in_database(0, 8))
     assert outcomes(dropped) == {
+        str(xid_in_database(0, 6)): (committer, "unknown"),
         str(xid_in_database(0, 7)): (committer, "will_drop"),
         str(xid_in_database(0, 8)): (committer, "will_linger"),
     }

@@ -1,4 +1,4 @@
-"""JDBC's exactly-once sink compared with real databases."""
+"""JDBC's exactly-once sink compared with real databases, and jobs that write to PostgreSQL, restored from rewritten savepoints."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import statetool
 from statetool.cli.main import cli
 from statetool.connectors.xa_databases import prepared_transactions
 from tests.support.connectors.commands import run
 from tests.support.connectors.xa_states import UIDS, write_jdbc_sink, xid_in_database
 from tests.support.corpora.archives import HERE
+from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
 from tests.support.servers.databases import PASSWORD, Postgres, XaDatabase, mariadb_server, pgjdbc_name, postgres_server
 from tools.flink_jars import compiled, flink_jars, java_tool
 from tools.maven import maven_jars
@@ -27,6 +29,7 @@ SERVERS: dict[str, Callable[[], AbstractContextManager[XaDatabase]]] = {
     "postgres": postgres_server,
     "mariadb": mariadb_server,
 }
+RELEASES = ["1.20.5", "2.3.0"]
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -39,6 +42,14 @@ def database(request: pytest.FixtureRequest) -> Iterator[XaDatabase]:
 def postgres() -> Iterator[Postgres]:
     with postgres_server() as server:
         yield server
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def jdbc_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+    job, jars = HERE / "support" / "flink" / "jdbc_jobs", maven_jars(f"jdbc-xa-{request.param}")
+    machine = FlinkMachine(request.param, tmp_path_factory.mktemp("jdbc"), (job,), jars=jars)
+    yield machine
+    machine.close()
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +72,7 @@ def test_each_transaction_is_told_right(database: XaDatabase, tmp_path: Path) ->
     def rows() -> dict[str, Any]:
         uids = [argument for uid in UIDS for argument in ("--name-uid", uid)]
         found = run("sinks", "check", path, "--jdbc", database.url, *uids, code=1)
-        assert all(r["is_problem"] == (r["outcome"] != "will_commit") for r in found)
+        assert all(r["is_problem"] == (r["outcome"] not in ("is_committed", "will_commit")) for r in found)
         return {r["name"]: r for r in found}
 
     found = rows()
@@ -71,7 +82,7 @@ def test_each_transaction_is_told_right(database: XaDatabase, tmp_path: Path) ->
         str(xid_in_database(0, 8)): ("out", None, "will_linger"),
         str(later): ("out", None, "will_linger"),
         str(xid_in_database(0, 4)): ("Sink Committer: out", 8, "will_drop"),
-        str(xid_in_database(1, 4)): ("Sink Committer: out", 8, "unknown"),
+        str(xid_in_database(1, 4)): ("Sink Committer: out", 8, "is_committed"),
     }
     # The statement in the message ends one.
     sql = found[str(later)]["message"].partition("end it: ")[2]
@@ -146,7 +157,7 @@ def test_a_password_is_used_and_never_shown(
 
 
 @pytest.mark.parametrize("is_pooled", [False, True])
-@pytest.mark.parametrize("release", ["1.20.5", "2.3.0"])
+@pytest.mark.parametrize("release", RELEASES)
 def test_the_connector_commits_and_leaves_what_is_told(
     release: str, is_pooled: bool, postgres: Postgres, tmp_path: Path
 ) -> None:
@@ -176,3 +187,98 @@ def test_the_connector_commits_and_leaves_what_is_told(
     assert {n: r["outcome"] for n, r in rows().items()} == {6: "unknown", 7: "unknown"}
     assert postgres.execute("TABLE out") == [[7]]
     postgres.execute("TRUNCATE out")
+
+
+class NumbersJob:
+    """A job that writes the numbers from 0 to the table ``out``."""
+
+    def __init__(self, flink: FlinkMachine, postgres: Postgres, work: Path) -> None:
+        self.flink = flink
+        self.postgres = postgres
+        self.work = work
+        self.url = f"jdbc:postgresql://{postgres.url.partition('@')[2]}?user=flink"
+        # Transactions that a failed test has left hold locks.
+        for (name,) in postgres.execute("SELECT gid FROM pg_prepared_xacts"):
+            postgres.execute(f"ROLLBACK PREPARED '{name}'")
+        postgres.execute("TRUNCATE out")
+
+    def run(self, uid: str, *savepoints: str, **more: Any) -> list[str]:
+        """Run it, cancel it after its savepoints, and return their paths."""
+        folders = [str(self.work / name) for name in savepoints]
+        request = {"url": self.url, "password": PASSWORD, "uid": uid, "savepoints": folders, **more}
+        paths: list[str] = self.flink.call("class", **{"class": "JdbcJob"}, **request)["savepoints"]
+        return paths
+
+    def rewrite(self, snapshot: str, before: str, after: str) -> str:
+        """Give all operators another max parallelism, and the sink another uid."""
+        uids = [before, f"Sink Committer: {before}"]
+        rescaled, renamed = str(self.work / f"{after}-rescaled"), str(self.work / f"{after}-renamed")
+        statetool.rescale(statetool.load(snapshot).with_uids(uids), rescaled, 64)
+        statetool.change_uids(
+            rescaled, renamed, dict(zip(uids, [after, f"Sink Committer: {after}"], strict=True)), uids=uids
+        )
+        return renamed
+
+    def check(self, snapshot: str, code: int) -> list[tuple[str, str]]:
+        """Compare a snapshot with the database, and return outcomes and messages."""
+        found = run("sinks", "check", snapshot, "--jdbc", self.url, code=code)
+        return sorted((r["outcome"], r["message"]) for r in found)
+
+    def outcomes(self, snapshot: str, code: int = 0) -> list[str]:
+        return [outcome for outcome, _ in self.check(snapshot, code)]
+
+    def numbers(self) -> list[int]:
+        return sorted(n for (n,) in self.postgres.execute("TABLE out"))
+
+
+def test_a_job_goes_on_after_its_writers_have_committed(
+    jdbc_flink: FlinkMachine, postgres: Postgres, tmp_path: Path
+) -> None:
+    job = NumbersJob(jdbc_flink, postgres, tmp_path)
+    (taken,) = job.run("out", "taken", checkpoints=1)
+    # Flink tells no task that a savepoint is complete, and yet its rows are in the table.
+    before = job.numbers()
+    assert before == [*range(len(before))]
+    assert len(before) > 100
+    # The committer's state may also have transactions of the checkpoint before, if Flink has not told it yet.
+    assert {*job.outcomes(taken)} == {"is_committed"}
+    renamed = job.rewrite(taken, "out", "to")
+    assert job.outcomes(renamed) == job.outcomes(taken)
+    (last,) = job.run("to", "last", snapshot=renamed, parallelism=3, checkpoints=1)
+    uids = ["to", "Sink Committer: to"]
+    assert [statetool.load(last).with_uids(uids)[uid].max_parallelism for uid in uids] == [64, 64]
+    assert {*job.outcomes(last)} == {"is_committed"}
+    after = job.numbers()
+    assert after == [*range(len(after))]
+    assert len(after) > len(before) + 100
+
+
+def test_a_restored_job_commits_what_the_database_refused(
+    jdbc_flink: FlinkMachine, postgres: Postgres, tmp_path: Path
+) -> None:
+    job = NumbersJob(jdbc_flink, postgres, tmp_path)
+    first, second = job.run("out", "first", "second", refuses=True)
+    assert job.numbers() == []
+    # Flink 2.3 takes a checkpoint when a job starts.
+    prepared = len(job.outcomes(second))
+    assert prepared in (4, 6)
+    assert job.outcomes(second) == ["will_commit"] * prepared
+    expected = ["will_commit"] * (prepared - 2) + ["will_linger"] * 2
+    assert job.outcomes(first, 1) == expected
+    renamed = job.rewrite(first, "out", "to")
+    assert job.outcomes(renamed, 1) == expected
+    with pytest.raises(FlinkRefusedError, match="more than one state to recover"):
+        job.run("to", snapshot=renamed, parallelism=1)
+    assert job.outcomes(renamed, 1) == expected
+    (last,) = job.run("to", "last", snapshot=renamed, parallelism=3, checkpoints=1)
+    assert {*job.outcomes(last)} == {"is_committed"}
+    # The restored sink has committed those of its state, and has left the others, whose rows it has written again.
+    left = job.check(first, 1)
+    assert [outcome for outcome, _ in left] == ["unknown"] * (prepared - 2) + ["will_linger"] * 2
+    for _, message in left[-2:]:
+        postgres.execute(message.partition("end it: ")[2])
+    assert job.outcomes(first, 1) == ["unknown"] * (prepared - 2)
+    numbers = job.numbers()
+    assert numbers == [*range(len(numbers))]
+    assert len(numbers) > 150
+    assert postgres.execute("TABLE pg_prepared_xacts") == []
