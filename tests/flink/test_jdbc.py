@@ -267,8 +267,9 @@ def test_a_restored_job_commits_what_the_database_refused(
     assert job.outcomes(first, 1) == expected
     renamed = job.rewrite(first, "out", "to")
     assert job.outcomes(renamed, 1) == expected
-    with pytest.raises(FlinkRefusedError, match="more than one state to recover"):
-        job.run("to", snapshot=renamed, parallelism=1)
+    for uid, snapshot in (("out", first), ("to", renamed)):
+        with pytest.raises(FlinkRefusedError, match="more than one state to recover"):
+            job.run(uid, snapshot=snapshot, parallelism=1)
     assert job.outcomes(renamed, 1) == expected
     (last,) = job.run("to", "last", snapshot=renamed, parallelism=3, checkpoints=1)
     assert {*job.outcomes(last)} == {"is_committed"}
