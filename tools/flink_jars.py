@@ -21,10 +21,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 DEFAULT_VERSIONS: Final = ("2.3.0", "1.20.5")
-#: Options of ``javac`` for few sources. Without the JVM's second compiler, it takes half the time.
-JAVAC_OPTIONS: Final = (
-    "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-nowarn", "-encoding", "UTF-8", "-proc:none",
-)  # fmt: skip
+#: Options of a JVM that ends soon. The second compiler would take as long as the work, and threads of a collector would take cores away from
+#: tests. Each time the classes outgrow a limit, the JVM collects everything.
+SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m", "-Xshare:auto")
+#: Options of ``javac`` for few sources.
+JAVAC_OPTIONS: Final = (*(f"-J{option}" for option in SHORT_LIVED), "-nowarn", "-encoding", "UTF-8", "-proc:none")
 PACKAGE: Final = "apache-flink-libraries"
 
 
@@ -71,8 +72,10 @@ def flink_jars(version: str) -> list[Path]:
     return jars
 
 
-def compiled(version: str, *folders: Path, jars: Sequence[Path] = ()) -> Path:
+def compiled(version: str, *folders: Path, jars: Sequence[Path] = (), classes: Sequence[Path] = ()) -> Path:
     """Compile all ``.java`` files below ``folders`` against a release and more ``jars``; cached by the hash of the sources.
+
+    ``classes`` are results of this function that the sources need.
 
     Returns
     -------
@@ -90,18 +93,20 @@ def compiled(version: str, *folders: Path, jars: Sequence[Path] = ()) -> Path:
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    against = [*flink_jars(version), *jars]
+    for needed in classes:
+        digest.update(needed.name.encode())
+    against = [*classes, *flink_jars(version), *jars]
     target = cache_folder() / version / f"classes-{digest.hexdigest()[:16]}"
     with locked(version):
         if target.exists():
             return target
         with tempfile.TemporaryDirectory(dir=target.parent) as work:
-            classes = Path(work) / "classes"
-            command = [java_tool("javac"), *JAVAC_OPTIONS, "-d", str(classes)]
+            new = Path(work) / "classes"
+            command = [java_tool("javac"), *JAVAC_OPTIONS, "-d", str(new)]
             command += ["-cp", os.pathsep.join(map(str, against)), *map(str, sources)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, f"javac against Flink {version}:\n{done.stderr}"
-            classes.rename(target)
+            new.rename(target)
     return target
 
 

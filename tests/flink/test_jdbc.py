@@ -21,7 +21,7 @@ from tests.support.connectors.xa_states import UIDS, write_jdbc_sink, xid_in_dat
 from tests.support.corpora.archives import HERE
 from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
 from tests.support.servers.databases import PASSWORD, Postgres, XaDatabase, mariadb_server, pgjdbc_name, postgres_server
-from tools.flink_jars import compiled, flink_jars, java_tool
+from tools.flink_jars import SHORT_LIVED, compiled, flink_jars, java_tool
 from tools.maven import maven_jars
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("connectors_by_maven")]
@@ -178,7 +178,7 @@ def test_the_connector_commits_and_leaves_what_is_told(
     classes = compiled(release, HERE / "support" / "flink" / "jdbc_restores", jars=jars)
     class_path = os.pathsep.join(map(str, [classes, *flink_jars(release), *jars]))
     url = f"jdbc:postgresql://{postgres.url.partition('@')[2]}?user=flink"
-    java = [java_tool("java"), "-XX:TieredStopAtLevel=1", "-cp", class_path, "harness.JdbcRestore"]
+    java = [java_tool("java"), *SHORT_LIVED, "-cp", class_path, "harness.JdbcRestore"]
     subprocess.run([*java, url, PASSWORD, str(is_pooled).lower()], check=True, capture_output=True)
     left = rows()
     assert {n: r["outcome"] for n, r in left.items()} == {**before, 7: "unknown"}

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tests.support.connectors.written import BUILT
-from tools.flink_jars import compiled, flink_jars, java_tool
+from tools.flink_jars import SHORT_LIVED, compiled, flink_jars, java_tool
 from tools.maven import maven_jars
 
 _JAVA: Final = Path(__file__).parent / "java"
@@ -125,7 +125,7 @@ def run_program(program: Program, clones: Path) -> list[str]:
         extract_sources(clones / program.clone, program.tag, program.classes, Path(work), program.module)
         classes = compiled(program.flink, _JAVA / "written", _JAVA / program.folder, Path(work), jars=jars)
     path = os.pathsep.join(map(str, [classes, *jars, *flink_jars(program.flink)]))
-    command = [java_tool("java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", path]
+    command = [java_tool("java"), *SHORT_LIVED, "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", path]
     command += [f"writing.{program.name}", f"{program.release}, built from its sources"]
     return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.splitlines()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.corpora.archives import HERE
-from tools.flink_jars import compiled, flink_jars, java_tool
+from tools.flink_jars import SHORT_LIVED, compiled, flink_jars, java_tool
 from tools.maven import maven_jars
 
 PACKED: Final = HERE / "corpus" / "connector-states.jsonl.xz"
@@ -65,7 +65,7 @@ def _run(folder: str, program: str, jar_set: str) -> list[str]:
     jars = maven_jars(jar_set)
     classes = compiled(_FLINK, _JAVA / "written", _JAVA / folder, jars=jars)
     path = os.pathsep.join(map(str, [classes, *jars, *flink_jars(_OLDER_FLINK.get(jar_set, _FLINK))]))
-    command = [java_tool("java"), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", path]
+    command = [java_tool("java"), *SHORT_LIVED, "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", path]
     command += [f"writing.{program}", jar_set]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ from typing import Any, Final
 from tests.support.corpora.archives import HERE
 from tests.support.flink.library_job import KINDS
 from tests.support.flink.machine import FlinkMachine
-from tools.flink_jars import JAVAC_OPTIONS, compiled, flink_jars, java_tool
+from tools.flink_jars import SHORT_LIVED, compiled, flink_jars, java_tool
 from tools.maven import maven_jars
 
 PACKED: Final = HERE / "corpus" / "flinkx.tar.xz"
@@ -82,7 +82,7 @@ def _compile(build: FlinkxBuild, clone: Path, work: Path, jars: list[Path]) -> P
     classes.mkdir()
     harness = compiled(build.flink, HERE / "support" / "flink" / "java")
     against = [harness, *jars, *(j for j in flink_jars(build.flink) if not j.name.startswith("flink-scala_"))]
-    command = [java_tool("java"), *(o.removeprefix("-J") for o in JAVAC_OPTIONS if o.startswith("-J")), "-Xss8m"]
+    command = [java_tool("java"), *SHORT_LIVED, "-Xss8m"]
     command += ["-cp", os.pathsep.join(map(str, jars)), build.compiler, *build.options, "-nowarn"]
     command += ["-classpath", os.pathsep.join(map(str, against)), "-d", str(classes), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

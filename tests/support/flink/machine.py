@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tools.flink_jars import compiled, flink_jars, java_tool
+from tools.flink_jars import SHORT_LIVED, compiled, flink_jars, java_tool
 
 #: Sources of the programs that run in Flink.
 JAVA: Final = Path(__file__).parent / "java"
@@ -52,7 +52,7 @@ class FlinkMachine:
     work
         Folder for its files.
     sources
-        Folders with more jobs, compiled together with the harness.
+        Folders with more jobs, compiled against the harness.
     jars
         More jars of user code.
     before
@@ -78,15 +78,13 @@ class FlinkMachine:
     ) -> None:
         self.version = version
         self.work = Path(tempfile.mkdtemp(dir=work))
-        classes = [*([compiled(version, before)] if before else []), compiled(version, JAVA, *sources, jars=jars)]
+        harness = compiled(version, JAVA)
+        classes = [*([compiled(version, before)] if before else []), harness]
+        classes += [compiled(version, *sources, jars=jars, classes=[harness])] if sources else []
         logging = self.work / "log4j2.properties"
         logging.write_text(_LOGGING)
         self._log = (self.work / "log.txt").open("w+b")
-        command = [java_tool("java"), *OPENS]
-        # Short jobs on few cores: the second compiler and the collector's threads would only cost time.
-        command += ["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
-        # Each time the classes outgrow a limit, the JVM collects everything.
-        command += ["-XX:MetaspaceSize=256m"]
+        command = [java_tool("java"), *OPENS, "-Xmx1g", *SHORT_LIVED]
         # By default, Flink's actors look a hundred times per second what is due, also while no job runs.
         command += [f"-D{actors}.scheduler.tick-duration=50ms" for actors in ("akka", "pekko")]
         command += ["-Duser.timezone=UTC", f"-Dlog4j.configurationFile={logging}", f"-Djava.io.tmpdir={self.work}"]

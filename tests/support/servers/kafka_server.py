@@ -14,7 +14,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from tests.support.servers.ports import free_ports
-from tools.flink_jars import java_tool
+from tools.flink_jars import SHORT_LIVED, java_tool
 from tools.maven import maven_jars
 
 _CLUSTER: Final = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -44,7 +44,7 @@ def kafka_server(folder: Path) -> Iterator[str]:
     settings = folder / "server.properties"
     settings.write_text(_SETTINGS.format(broker=broker, controller=controller, folder=folder))
     path = os.pathsep.join(map(str, maven_jars("kafka-broker")))
-    java = [java_tool("java"), "-Xmx300m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path]
+    java = [java_tool("java"), "-Xmx300m", *SHORT_LIVED, "-cp", path]
     formatted = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)]
     subprocess.run(formatted, check=True, capture_output=True)
     log = folder / "log.txt"

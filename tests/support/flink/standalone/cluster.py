@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tests.support.flink.machine import OPENS
 from tests.support.servers.ports import free_ports
-from tools.flink_jars import compiled, flink_jars, java_tool
+from tools.flink_jars import SHORT_LIVED, compiled, flink_jars, java_tool
 
 _JOBS: Final = Path(__file__).parent / "jobs"
 _SECONDS: Final = 120
@@ -115,7 +115,7 @@ class StandaloneCluster:
         (self.work / "log4j2.properties").write_text(_LOGGING)
 
     def _start(self, main: str) -> subprocess.Popen[bytes]:
-        command = [java_tool("java"), *OPENS, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
+        command = [java_tool("java"), *OPENS, "-Xmx512m", *SHORT_LIVED]
         command += [f"-Dlog4j.configurationFile={self.work / 'log4j2.properties'}", f"-Djava.io.tmpdir={self.work}"]
         command += [
             "-cp",
