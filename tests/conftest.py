@@ -15,13 +15,14 @@ from hypothesis import HealthCheck, settings
 from tests.support import repeated
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE, unpack
-from tests.support.spark.jvm import SHORT_LIVED
+from tests.support.spark.jvm import SHORT_LIVED, with_archive
 from tests.support.spark.lakes import submit_options
 
 # Tests read little data, but must exercise the code used for large data (for the other way see .ci/uncompiled, tests/kernels/test_jit.py).
 os.environ.setdefault("STATETOOL_JIT", "1")
 # All JVMs that tests start by Spark, also in other processes, such as those of examples and notebooks.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
+os.environ.setdefault("SPARK_SUBMIT_OPTS", with_archive(SHORT_LIVED))
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", SHORT_LIVED)  # of the JVM that assembles the command of the other one
 
 # Kernels compile at their first call and machines are busy, so the duration of an example is not meaningful.
 SLOW: Final = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)

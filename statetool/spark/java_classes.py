@@ -21,7 +21,7 @@ from statetool.io.switches import is_plain
 #: Variable with options with which ``spark-submit`` starts its JVM, besides those of the session and of the user, which stay unchanged.
 _OPTIONS: Final = "SPARK_SUBMIT_OPTS"
 #: Suppresses JVM messages about archives that do not match and classes that cannot be archived.
-_QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
+QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def java_program() -> str | None:
@@ -61,9 +61,9 @@ def java_options(options: str, *, keep_classes: bool) -> Iterator[None]:
     if file is None:
         classes = ""
     elif is_whole(file):
-        classes = f'"-XX:SharedArchiveFile={file}" {_QUIET}'
+        classes = f'"-XX:SharedArchiveFile={file}" {QUIET}'
     else:
-        classes = f'"-XX:ArchiveClassesAtExit={file}" {_QUIET}' if keep_classes else ""
+        classes = f'"-XX:ArchiveClassesAtExit={file}" {QUIET}' if keep_classes else ""
     previous = os.environ.get(_OPTIONS)
     os.environ[_OPTIONS] = " ".join(filter(None, (previous, options, classes)))
     try:

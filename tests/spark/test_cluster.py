@@ -16,7 +16,7 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.jobs.package import package as packed
-from tests.support.servers.cluster import SETTINGS, cluster, submit
+from tests.support.servers.cluster import cluster, submit, with_archives
 from tools.packages import build_zip, environment, pack_environment
 
 pytestmark = pytest.mark.full
@@ -43,7 +43,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 def export(master: str, package: Path | None, folder: Path, archives: str | None = None, **python: str) -> None:
     """Run the documented command in tasks, whatever the size of the table; every value must arrive."""
     target = folder / "rows"
-    in_tasks = SETTINGS | {"spark.statetool.localBytes": "0"}
+    in_tasks = with_archives() | {"spark.statetool.localBytes": "0"}
     process = submit(
         master, package, folder, SAVEPOINT, "--operator", "collections-by-string", "--table", "keyed_state",
         "--states", ",".join(STATES), "--format", "parquet", "--output", str(target),

@@ -18,23 +18,32 @@ import pytest
 
 import statetool as st
 from statetool.errors import SnapshotNotFoundError
+from tests.support.servers.cluster import with_archives
 
 pytestmark = pytest.mark.full
 
 ROWS = 30_000
 DRIVER_ROWS = 300_000
 DRIVER_KILLS = 18
+#: Each write, asked for by a line, has a process of its own. Only the first process loads the package and the kernels.
 _WRITE = """
-import sys
+import os, signal, sys
 import pyarrow as pa, statetool as st
 n = {rows}
 table = pa.table({{"id": range(n), "v": range(n), "name": ["user-%d" % i for i in range(n)]}})
 bootstrap = st.bootstrap_keyed_state(table, key="id")
 writer = st.SavepointWriter.new().with_operator("op", bootstrap, parallelism=8)
 writer.write(sys.argv[1] + "-warm", inline_bytes=0)
-print("ready", flush=True)
-writer.write(sys.argv[1], inline_bytes=0)
-print("written", flush=True)
+for how in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        print(os.getpid(), flush=True)
+        writer.write(sys.argv[1], inline_bytes=0)
+        print("written", flush=True)
+        if how == "to be killed\\n":
+            signal.pause()
+        os._exit(0)
+    print("ended", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """
 
 SPARK_DRIVER_KILLS = 3
@@ -42,8 +51,7 @@ _SPARK_WRITE = """
 import sys
 from pyspark.sql import SparkSession
 import statetool as st
-settings = {{"spark.ui.enabled": "false", "spark.executor.memory": "1g", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}}
-spark = SparkSession.builder.master("local-cluster[2,1,1024]").config(map=settings).getOrCreate()
+spark = SparkSession.builder.master("local-cluster[2,1,1024]").config(map={settings}).getOrCreate()
 def write(target):
     frame = spark.range(0, {rows}, 1, 6).selectExpr("id", "id * 2 AS v")
     bootstrap = st.bootstrap_keyed_state(frame, key="id")
@@ -80,26 +88,30 @@ def test_a_killed_driver_leaves_all_or_no_metadata(tmp_path: Path) -> None:
     target = tmp_path / "sp"
     took = 0.0
     complete = 0
-    # The first process may compile kernels; the second measures the duration of a write.
-    for i in range(-2, DRIVER_KILLS):
-        code = _WRITE.format(rows=DRIVER_ROWS)
-        with subprocess.Popen([sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
+    command = [sys.executable, "-c", _WRITE.format(rows=DRIVER_ROWS), str(target)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # The second one measures the duration of a write.
+        for i in range(-2, DRIVER_KILLS):
+            process.stdin.write(b"to be killed\n" if i >= 0 else b"to its end\n")
+            process.stdin.flush()
+            pid = int(process.stdout.readline())
             start = time.monotonic()
             if i < 0:
                 assert process.stdout.readline() == b"written\n"
                 took = time.monotonic() - start
-                assert process.wait() == 0
+                assert process.stdout.readline() == b"ended 0\n"
             else:
                 time.sleep(took * i / DRIVER_KILLS)
-                process.send_signal(signal.SIGKILL)
-        for path in (tmp_path / "sp-warm").iterdir():
-            path.unlink()
-        if check(target, DRIVER_ROWS):
-            complete += i >= 0
-            for path in target.iterdir():
-                path.unlink()
+                os.kill(pid, signal.SIGKILL)
+                said = [process.stdout.readline()]
+                said += [process.stdout.readline()] if said == [b"written\n"] else []
+                assert said[-1] == b"ended -9\n"
+            if check(target, DRIVER_ROWS):
+                complete += i >= 0
+                for path in target.iterdir():
+                    path.unlink()
     assert complete < DRIVER_KILLS
     table = pa.table({"id": range(ROWS), "v": range(ROWS)})
     write(target, table)
@@ -160,7 +172,7 @@ def cluster_write(target: Path) -> Iterator[subprocess.Popen[bytes]]:
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     environment.pop("PYSPARK_SUBMIT_ARGS", None)
-    command = [sys.executable, "-c", _SPARK_WRITE.format(rows=ROWS), str(target)]
+    command = [sys.executable, "-c", _SPARK_WRITE.format(rows=ROWS, settings=with_archives()), str(target)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         try:
             assert process.stdout is not None

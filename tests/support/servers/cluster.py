@@ -13,15 +13,23 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.support.spark.jvm import SHORT_LIVED, with_archive
 from tools.packages import ROOT, SPARK, environment
 
 HERE: Final = (str(SPARK / "bin" / "spark-class"),)
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.executor.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
+    "spark.executor.extraJavaOptions": SHORT_LIVED,
 }
+
+
+def with_archives(settings: Mapping[str, str] = SETTINGS) -> dict[str, str]:
+    """Return settings with which the JVMs of a driver and of executors on this machine map the archive of Spark's classes."""
+    return {
+        name: with_archive(value) if name.endswith(".extraJavaOptions") else value for name, value in settings.items()
+    }
 
 
 def submit(
@@ -30,7 +38,7 @@ def submit(
     folder: Path,
     *arguments: str,
     job: str | Path = "export.py",
-    settings: Mapping[str, str] = SETTINGS,
+    settings: Mapping[str, str] | None = None,
     archives: str | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
@@ -39,7 +47,7 @@ def submit(
     command = [str(SPARK / "bin" / "spark-submit"), "--master", master]
     command += [] if package is None else ["--py-files", str(package)]
     command += [] if archives is None else ["--archives", archives]
-    for name, value in settings.items():
+    for name, value in (with_archives() if settings is None else settings).items():
         command += ["--conf", f"{name}={value}"]
     return subprocess.run(
         [*command, str(file), *arguments],
@@ -76,13 +84,15 @@ def cluster(folder: Path, *, workers: int, cores: int, launcher: Sequence[str] =
     deploy = "org.apache.spark.deploy"
     host = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     work = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(folder / "work"))
+    here = {"SPARK_DAEMON_JAVA_OPTS": with_archive(SHORT_LIVED), **more}
     with ExitStack() as running:
         url = r"spark://127\.0\.0\.1:\d+"
-        master = running.enter_context(daemon(folder, "master", url, f"{deploy}.master.Master", *host, **more))
+        master = running.enter_context(daemon(folder, "master", url, f"{deploy}.master.Master", *host, **here))
         command = (f"{deploy}.worker.Worker", *host, *work, master)
         for number in range(workers):
             name, pattern = f"worker-{number}", "Successfully registered"
-            running.enter_context(daemon(folder, name, pattern, *command, launcher=launcher, **more))
+            variables = here if launcher == HERE else more
+            running.enter_context(daemon(folder, name, pattern, *command, launcher=launcher, **variables))
         yield master
 
 
@@ -91,7 +101,7 @@ def connect_server(folder: Path) -> Iterator[str]:
     """Run PySpark's Spark Connect server, whose workers have statetool; yield its URL."""
     main = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]")
     command = ["org.apache.spark.deploy.SparkSubmit", *main]
-    for name, value in {**SETTINGS, "spark.connect.grpc.binding.port": "0"}.items():
+    for name, value in {**with_archives(), "spark.connect.grpc.binding.port": "0"}.items():
         command += ["--conf", f"{name}={value}"]
     pattern = r"Connect server started at: \S*:\d+"
     with daemon(folder, "connect", pattern, *command, "spark-internal", PYTHONPATH=str(ROOT)) as line:
