@@ -20,8 +20,10 @@ def test_generated_states_are_what_both_sides_read(tmp_path: Path) -> None:
     bench.run_java("perf.PerfGen", ["make", "accounts", "rocksdb", str(_KEYS), str(tmp_path), "small"], heap="1g")
     for kind, mode in (("canonical", "hashmap1"), ("native", "rocksdb1")):
         snapshot = tmp_path / f"small-{kind}" / "sp"
-        _, rows = bench.read_seconds(mode, "accounts", str(snapshot), repeat=1)
+        (run,), rows = bench.read_runs(mode, "accounts", str(snapshot), repeat=1)
         assert rows == _KEYS
+        assert run.seconds > 0
+        assert run.cpu > 0
         table = statetool.load(str(snapshot))["accounts"].to_arrow().sort_by("key")
         assert table["key"].to_pylist() == list(range(_KEYS))
         assert table["count"].to_pylist() == [7 * k + 3 for k in range(_KEYS)]
@@ -45,9 +47,9 @@ def assert_accounts(savepoint: Path, max_parallelism: int) -> None:
 @pytest.mark.usefixtures("state_processor")
 def test_the_state_processor_reads_what_statetool_writes_and_the_reverse(tmp_path: Path) -> None:
     written = tmp_path / "written"
-    assert len(bench.state_processor_seconds("bootstrap", _PROCESSED, written, repeat=1, heap="1g")) == 1
+    assert len(bench.state_processor_runs("bootstrap", _PROCESSED, written, repeat=1, heap="1g")) == 1
     assert_accounts(Path(f"{written}-0"), 128)
     rescaled = tmp_path / "rescaled"
     statetool.rescale(f"{written}-0", str(rescaled), 200)
-    bench.state_processor_seconds("rescale", _PROCESSED, rescaled, repeat=1, heap="1g")
+    bench.state_processor_runs("rescale", _PROCESSED, rescaled, repeat=1, heap="1g")
     assert_accounts(Path(f"{rescaled}-rescaled-0"), 300)

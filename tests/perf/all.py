@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from tests.perf.flink.bench import read_seconds, run_java, state_processor_seconds
+from tests.perf.flink.bench import JavaRun, read_runs, run_java, state_processor_runs
 from tests.perf.works import Run, path_of, snapshots, works
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "operations" / "performance.md"
@@ -163,16 +163,18 @@ def table(figures: Sequence[Figure], flink: Mapping[str, Figure], machine: Mappi
         f"{machine['cached read']:.1f} GB/s. {machine['load']:.1f} processes ran or waited for a core already before the run (load average): "
         "more than a few tenths make the seconds those of a busy machine, and only ratios tell something.",
         "",
-        "| work | seconds | CPU | most of one worker | Flink's own classes | ours / Flink's, later |",
-        "|---|---|---|---|---|---|",
+        "| work | seconds | CPU | most of one worker | Flink's own classes | their CPU | ours / Flink's, later | CPU |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for f in figures:
         beside = flink.get(f.work)
-        other = "" if beside is None else f"{beside.work}: {beside.first:.2f} / {beside.later:.2f}"
-        ratio = "" if beside is None else f"{f.later / beside.later:.2f}"
-        lines.append(
-            f"| {f.work} | {f.first:.2f} / {f.later:.2f} | {f.cpu:.2f} | {f.worker_mb:,.0f} MB | {other} | {ratio} |"
-        )
+        cells = [f.work, f"{f.first:.2f} / {f.later:.2f}", f"{f.cpu:.2f}", f"{f.worker_mb:,.0f} MB"]
+        if beside is None:
+            cells += [""] * 4
+        else:
+            cells += [f"{beside.work}: {beside.first:.2f} / {beside.later:.2f}", f"{beside.cpu:.2f}"]
+            cells += [f"{f.later / beside.later:.2f}", f"{f.cpu / beside.cpu:.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, *_ratios({f.work: f for f in figures}, flink)])
 
 
@@ -182,7 +184,10 @@ def _ratios(figures: Mapping[str, Figure], flink: Mapping[str, Figure]) -> list[
     iterator, scan = (flink.get("kernels into Arrow, canonical"), figures.get("bare rocksdict scan, RocksDB native"))
     texts = []
     if iterator:
-        times = (f"{work.partition(', ')[2]} {f.later / iterator.later:.2f}" for work, f in reads.items())
+        times = (
+            f"{work.partition(', ')[2]} {f.later / iterator.later:.2f} (CPU {f.cpu / iterator.cpu:.2f})"
+            for work, f in reads.items()
+        )
         texts.append(f"in times of Flink's iterator over the canonical savepoint: {', '.join(times)}")
     if scan and (native := reads.get("kernels into Arrow, RocksDB native")):
         texts.append(f"in times of a bare scan: RocksDB native {native.later / scan.later:.2f}")
@@ -202,17 +207,23 @@ def _beside(folder: Path, work: str, keys: int, times: int) -> Figure | None:
     if kind == "kernels into Arrow":
         mode = FLINK_MODES[snapshot]
         repeat = max(times, _ITERATOR_TIMES) if mode == "iterate" else times
-        seconds, _ = read_seconds(mode, "accounts", path_of(folder, snapshot), repeat=repeat, buffer=BUFFER)
-        return Figure(work=mode, first=seconds[0], later=min(seconds))
+        runs, _ = read_runs(mode, "accounts", path_of(folder, snapshot), repeat=repeat, buffer=BUFFER)
+        return _of_java(mode, runs)
     if work not in PROCESSOR_WORKS:
         return None
     mode = PROCESSOR_WORKS[work]
     with tempfile.TemporaryDirectory(prefix="statetool-bench-") as made:
         written = Path(made) / "accounts"
-        seconds = state_processor_seconds("bootstrap", keys, written, repeat=times if mode == "bootstrap" else 1)
+        runs = state_processor_runs("bootstrap", keys, written, repeat=times if mode == "bootstrap" else 1)
         if mode != "bootstrap":
-            seconds = state_processor_seconds(mode, keys, Path(f"{written}-0"), repeat=times)
-    return Figure(work=f"State Processor API, {mode}", first=seconds[0], later=min(seconds))
+            runs = state_processor_runs(mode, keys, Path(f"{written}-0"), repeat=times)
+    return _of_java(f"State Processor API, {mode}", runs)
+
+
+def _of_java(work: str, runs: Sequence[JavaRun]) -> Figure:
+    """Return the figure of runs in one JVM."""
+    seconds = [run.seconds for run in runs]
+    return Figure(work=work, first=seconds[0], later=min(seconds), cpu=min(run.cpu for run in runs))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

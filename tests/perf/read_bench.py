@@ -20,7 +20,7 @@ from typing import Any
 
 import statetool
 from statetool.snapshot.metadata_tables import key_group_rows
-from tests.perf.flink.bench import MODES, read_seconds
+from tests.perf.flink.bench import MODES, read_runs
 
 STAGES = ("kernels", "to_arrow", "spark", "lookup")
 
@@ -92,9 +92,11 @@ def main() -> None:
     rows = 0
     flink: list[float] = []
     if given.flink:
-        flink, rows = read_seconds(given.flink, given.data, given.path)
+        runs, rows = read_runs(given.flink, given.data, given.path)
+        flink = [run.seconds for run in runs]
         shown = " ".join(f"{s:6.3f}" for s in flink)
-        print(f"{'Flink':10} seconds (first, second, third) {shown} {rows / min(flink):12,.0f} rows/s", flush=True)
+        cpu = f" CPU {min(run.cpu for run in runs):.3f}"
+        print(f"{'Flink':10} seconds (first, second, third) {shown}{cpu} {rows / min(flink):12,.0f} rows/s", flush=True)
     for stage in STAGES:
         command = [sys.executable, "-m", "tests.perf.read_bench", given.path, "--operator", given.operator]
         done = subprocess.run([*command, "--stage", stage], capture_output=True, text=True, check=False)

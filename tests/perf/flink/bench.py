@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -71,10 +72,18 @@ def run_java(
     return done.stdout
 
 
-def read_seconds(
+@dataclass(frozen=True)
+class JavaRun:
+    """Seconds of a run in a JVM, and CPU seconds of the whole process meanwhile, with its compiler and garbage collector."""
+
+    seconds: float
+    cpu: float
+
+
+def read_runs(
     mode: str, data: str, snapshot: str, *, threads: int = 2, repeat: int = 3, buffer: int = 0
-) -> tuple[list[float], int]:
-    """Let Flink read a snapshot several times in one process; return the seconds of each time, and the rows. ``buffer``: :func:`run_java`.
+) -> tuple[list[JavaRun], int]:
+    """Let Flink read a snapshot several times in one process; return the runs, and the rows. ``buffer``: :func:`run_java`.
 
     Raises
     ------
@@ -82,14 +91,14 @@ def read_seconds(
         Flink failed, or the checksum of its result differs from that of the data.
     """
     text = run_java("perf.PerfRead", [mode, data, snapshot, str(threads), str(repeat)], buffer=buffer)
-    found = re.findall(r"rows=(\d+) .* total=([\d.]+) s .* ok=(\S+)", text)
-    if len(found) != repeat or any(ok == "false" for _, _, ok in found):
+    found = re.findall(r"rows=(\d+) .* total=([\d.]+) s cpu=([\d.]+) s .* ok=(\S+)", text)
+    if len(found) != repeat or any(ok == "false" for *_, ok in found):
         raise RuntimeError(f"Flink did not read all of it: {text}")
-    return [float(seconds) for _, seconds, _ in found], int(found[0][0])
+    return [JavaRun(float(seconds), float(cpu)) for _, seconds, cpu, _ in found], int(found[0][0])
 
 
-def state_processor_seconds(work: str, keys: int, savepoint: Path, *, repeat: int, heap: str = "6g") -> list[float]:
-    """Run the State Processor API several times in one process; return the seconds of each time.
+def state_processor_runs(work: str, keys: int, savepoint: Path, *, repeat: int, heap: str = "6g") -> list[JavaRun]:
+    """Run the State Processor API several times in one process.
 
     Parameters
     ----------
@@ -110,7 +119,8 @@ def state_processor_seconds(work: str, keys: int, savepoint: Path, *, repeat: in
         sources=STATE_PROCESSOR,
         jars=maven_jars(f"state-processor-{VERSION}"),
     )
-    return [float(found) for found in re.findall(r"total=([\d.]+) s", text)]
+    found = re.findall(r"total=([\d.]+) s cpu=([\d.]+) s", text)
+    return [JavaRun(float(seconds), float(cpu)) for seconds, cpu in found]
 
 
 def main() -> None:
@@ -136,8 +146,12 @@ def main() -> None:
             run_java("perf.PerfGen", ["make", given.data, given.backend, str(given.keys), str(folder), name])
         )
         return
-    seconds, rows = read_seconds(given.mode, given.data, given.snapshot, threads=given.threads, repeat=given.repeat)
-    print(f"{given.mode} seconds {' '.join(f'{s:.2f}' for s in seconds)}  {rows / min(seconds):,.0f} rows/s")
+    runs, rows = read_runs(given.mode, given.data, given.snapshot, threads=given.threads, repeat=given.repeat)
+    seconds = [run.seconds for run in runs]
+    print(
+        f"{given.mode} seconds {' '.join(f'{s:.2f}' for s in seconds)}  CPU {min(run.cpu for run in runs):.2f}  "
+        f"{rows / min(seconds):,.0f} rows/s"
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 package perf;
 
+import java.lang.management.ManagementFactory;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.flink.api.common.RuntimeExecutionMode;
@@ -120,8 +121,10 @@ public final class StateProcessor {
     public static void main(String[] args) throws Exception {
         long n = Long.parseLong(args[1]);
         int times = Integer.parseInt(args[3]);
+        var process = (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         for (int i = 0; i < times; i++) {
             long start = System.nanoTime();
+            long before = process.getProcessCpuTime();
             Configuration conf = new Configuration();
             conf.setString("rest.port", "0");
             conf.setString("io.tmp.dirs", System.getProperty("java.io.tmpdir"));
@@ -140,7 +143,8 @@ public final class StateProcessor {
                 }
             }
             env.execute();
-            System.out.printf("total=%.3f s%n", (System.nanoTime() - start) / 1e9);
+            double seconds = (System.nanoTime() - start) / 1e9;
+            System.out.printf("total=%.3f s cpu=%.3f s%n", seconds, (process.getProcessCpuTime() - before) / 1e9);
         }
     }
 
