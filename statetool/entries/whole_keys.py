@@ -10,8 +10,7 @@ large they are.
 from __future__ import annotations
 
 import tempfile
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,20 +19,24 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from statetool.entries.keys import SplitKeys, split_keys
 from statetool.entries.selection import StateSelection
-from statetool.errors import FormatError
-from statetool.formats.keyed.canonical import LargeKeyGroup, StreamLayout, read_entries
-from statetool.formats.keyed.complete import complete_keys
-from statetool.formats.keyed.entries import EntryBatch, Int64s, drain
+from statetool.errors import DecodeError, FormatError
+from statetool.formats.keyed.canonical import LargeKeyGroup, Section, StreamLayout, read_entries
+from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
 from statetool.kernels.deal import LOOKED_UP, pack_groups
+from statetool.kernels.skip_program import compile_skip
 from statetool.kernels.walk import count_below, descent
 
 Hashes = Callable[[EntryBatch], "npt.NDArray[np.uint64]"]
 _MOST_FILES: Final = 64
 _LEVELS: Final = 5
 _LEVEL_BITS: Final = 6
+#: How much larger the windows of states after the first one are.
+_SURPLUS: Final = 1 / 16
 # Two lengths, and the state id that may precede them.
 _ENTRY_FRAME: Final = 10
 
@@ -41,90 +44,141 @@ _ENTRY_FRAME: Final = 10
 def merge_by_key(group: LargeKeyGroup, selection: StateSelection, *, memory_bytes: int) -> Iterator[EntryBatch] | None:
     """Return batches with all entries of a key together, keys in ascending order; ``None`` if keys do not ascend.
 
+    Timers are ordered by their times. The whole composite key of each counts as its key.
+
     Raises
     ------
-    FormatError
+    FormatError, DecodeError
         Damaged.
     """
     sections = [s for s in group.sections() if s.state in selection.metas]
     if not all(s.ordered for s in sections) or len({s.state for s in sections}) < len(sections):
         return None
-    window = max(1, memory_bytes // (2 * max(1, len(sections))))
-    runs = [_Run(group.windows(window, section=s), selection, s.state) for s in sections]
-    return map(drain, complete_keys(runs))
+    return _Merge(group, sections, selection, memory_bytes // 2).batches()
 
 
 @dataclass(slots=True)
-class _Window:
-    """Entries of one state that were read, with start and end of the key of each; those before ``at`` have been taken."""
+class _Run:
+    """The entries of a state that have not been taken; ``window`` is the number of them to read at a time.
 
-    batch: EntryBatch
-    key: Int64s
-    key_end: Int64s
+    If ``ends_itself``, the end of a key can be found without the bytes after it. Then no key is the beginning of another, and composite keys
+    have the order of their keys.
+    """
+
+    section: Section
+    meta: StateMetaInfo
+    window: int
+    ends_itself: bool
     at: int = 0
 
-    def count_below(self, bound: bytes | None) -> int:
-        """Return the number of entries whose keys are less than ``bound``; of all entries if it is ``None``."""
-        if bound is None:
-            return len(self.batch)
-        wanted: npt.NDArray[np.uint8] = np.frombuffer(bound, dtype=np.uint8)
-        return int(count_below(self.batch.data, self.key, self.key_end, wanted))
+    @property
+    def left(self) -> int:
+        return self.section.entries - self.at
+
+    @property
+    def is_timers(self) -> bool:
+        return self.meta.kind == "timers"
 
 
-class _Run:
-    """A :class:`~statetool.formats.keyed.complete.Run` of windows: a key may have many, and is taken without a copy of its windows."""
+class _Merge:
+    """Merge of sorted states. A batch has the entries of all states up to a key, read into one buffer.
 
-    def __init__(self, windows: Iterator[EntryBatch], selection: StateSelection, state: int) -> None:
-        self._windows = windows
-        self._selection = selection
-        self._state = state
-        self.ended = False
-        #: What was read but not yet taken.
-        self._waiting: deque[_Window] = deque()
-        self._append(next(windows))
+    The last key read of each state is known. Keys below the smallest of these are complete. Entries after them are read again for the
+    next batch: states whose windows are in proportion to their sizes mostly end at nearly the same key. Windows of all states but the first
+    are a little larger, so that it is mostly the first one that ends before the others.
+    """
 
-    def _append(self, batch: EntryBatch) -> None:
-        entries, keys = self._selection.split(batch, self._state)
+    def __init__(
+        self, group: LargeKeyGroup, sections: Sequence[Section], selection: StateSelection, batch_bytes: int
+    ) -> None:
+        self._group = group
+        self._key = key = selection.header.key
+        ends_itself = not key.needs_frame and compile_skip(key.program()) is not None
+        share = batch_bytes / max(1, sum(s.size_bytes for s in sections))
+        self._runs: list[_Run] = []
+        for section in sections:
+            meta = selection.metas[section.state]
+            surplus = 1 + _SURPLUS if self._runs else 1.0
+            window = max(1, int(section.entries * share * surplus))
+            self._runs.append(_Run(section, meta, window, ends_itself or meta.kind == "timers"))
+
+    def batches(self) -> Iterator[EntryBatch]:
+        while runs := [run for run in self._runs if run.left]:
+            counts = [min(run.window, run.left) for run in runs]
+            batch, cuts, bound = self._read(runs, counts)
+            if not any(cuts):
+                # This key has more entries than a window. They are counted first, so that no more than these are in memory.
+                del batch
+                counts = [self._count_key(run, bound) for run in runs]
+                pairs = [(run, n) for run, n in zip(runs, counts, strict=True) if n]
+                batch, _ = self._group.entries([(run.section, run.at, run.at + n) for run, n in pairs])
+                cuts = counts
+            yield batch
+            for run, n in zip(runs, cuts, strict=True):
+                run.at += n
+
+    def _read(self, runs: Sequence[_Run], counts: Sequence[int]) -> tuple[EntryBatch, list[int], bytes]:
+        """Read ``counts`` entries of each run. Return those with complete keys, their number in each run, and the key that is not complete."""
+        batch, ends = self._group.entries([(r.section, r.at, r.at + n) for r, n in zip(runs, counts, strict=True)])
+        starts = [0, *ends[:-1]]
+        keys = [self._keys(run, batch, a, b) for run, a, b in zip(runs, starts, ends, strict=True)]
+        unfinished = [i for i, run in enumerate(runs) if counts[i] < run.left]
+        if not unfinished:
+            return batch, list(counts), b""
+        bound = min(self._last_key(runs[i], batch, keys[i], ends[i]) for i in unfinished)
+        cuts = [_count_below(batch, *own, bound) for own in keys]
+        if any(cuts):
+            batch = batch.pack([(a, a + n) for a, n in zip(starts, cuts, strict=True)])
+        return batch, cuts, bound
+
+    def _keys(self, run: _Run, batch: EntryBatch, first: int, stop: int) -> tuple[Int64s, Int64s]:
+        """Return start and end of what entries ``first .. stop`` are ordered by."""
+        if run.ends_itself:
+            return batch.key[first:stop], batch.key_end[first:stop]
+        keys = self._split(run, batch, first, stop)
         # Ordered sections have ordered entries, whose keys may not be if one is the beginning of another.
-        descending = descent(entries.data, keys.key, keys.key_end)
-        key = bytes(entries.data[keys.key[0] : keys.key_end[0]])
-        if descending or (self._waiting and key < self.last):
-            raise entries.locate(
-                FormatError("the keys of a state are not in order").at(
-                    offset=int(keys.key[descending]), state=self._selection.metas[self._state].name
-                )
-            )
-        self._waiting.append(_Window(batch, keys.key, keys.key_end))
+        if descending := descent(batch.data, keys.key, keys.key_end):
+            error = FormatError("the keys of a state are not in order").at(state=run.meta.name)
+            raise batch.locate(error.at(offset=int(keys.key[descending])))
+        return keys.key, keys.key_end
 
-    @property
-    def empty(self) -> bool:
-        return not self._waiting
+    def _last_key(self, run: _Run, batch: EntryBatch, keys: tuple[Int64s, Int64s], stop: int) -> bytes:
+        start, end = int(keys[0][-1]), int(keys[1][-1])
+        if run.ends_itself and not run.is_timers:
+            end = int(self._split(run, batch, stop - 1, stop).key_end[0])
+        return bytes(batch.data[start:end])
 
-    @property
-    def last(self) -> bytes:
-        window = self._waiting[-1]
-        return bytes(window.batch.data[window.key[-1] : window.key_end[-1]])
+    def _split(self, run: _Run, batch: EntryBatch, first: int, stop: int) -> SplitKeys:
+        try:
+            return split_keys(batch.take(slice(first, stop)), self._key, run.meta)
+        except DecodeError as error:
+            raise batch.locate(error).at(state=run.meta.name) from None
 
-    def below(self, bound: bytes | None) -> list[EntryBatch]:
-        taken: list[EntryBatch] = []
-        while self._waiting:
-            window = self._waiting[0]
-            first, stop = window.at, window.count_below(bound)
-            whole = stop == len(window.batch)
-            if stop > first:
-                taken.append(window.batch if whole and not first else window.batch.view(first, stop))
-                window.at = stop
-            if not whole:
+    def _count_key(self, run: _Run, key: bytes) -> int:
+        """Return the number of entries of a key, which are the next ones of a run if there are any."""
+        after = _following(key) if run.ends_itself and not run.is_timers else key + b"\0"
+        at = run.at
+        while at < run.section.entries:
+            stop = min(at + run.window, run.section.entries)
+            batch, _ = self._group.entries([(run.section, at, stop)])
+            n = _count_below(batch, *self._keys(run, batch, 0, stop - at), after)
+            at += n
+            if at < stop:
                 break
-            self._waiting.popleft()
-        return taken
+        return at - run.at
 
-    def grow(self) -> None:
-        following = next(self._windows, None)
-        if following is None:
-            self.ended = True
-        else:
-            self._append(following)
+
+def _count_below(batch: EntryBatch, key: Int64s, key_end: Int64s, bound: bytes | None) -> int:
+    """Return the number of ascending keys that are less than ``bound``; of all if it is ``None``."""
+    if bound is None:
+        return len(key)
+    return int(count_below(batch.data, key, key_end, np.frombuffer(bound, dtype=np.uint8)))
+
+
+def _following(prefix: bytes) -> bytes | None:
+    """Return the first bytes after all that begin with ``prefix``, ``None`` if there are none."""
+    short = prefix.rstrip(b"\xff")
+    return short[:-1] + bytes([short[-1] + 1]) if short else None
 
 
 @dataclass(slots=True)

@@ -207,6 +207,18 @@ class OpenStream:
             check_deletion(s.metadata_file, error)
             raise
 
+    def read_into(self, offset: int, target: memoryview) -> None:
+        """Read the bytes from ``offset`` on that fill ``target``; errors as for :meth:`read_at`."""
+        s = self.stream
+        if self._opened is None or offset < 0 or offset + len(target) > s.size_bytes:
+            target[:] = self.read_at(offset, len(target))
+            return
+        try:
+            self._opened.file.read_into(s.start + offset, target)
+        except (FormatError, SnapshotNotFoundError) as error:
+            check_deletion(s.metadata_file, error)
+            raise
+
     def read_kept(self, offset: int, length: int) -> memoryview:
         """Read like :meth:`read_at`. Bytes of a remote stream are kept for the duration of a query, as headers and indexes should be."""
         s = self.stream

@@ -539,10 +539,29 @@ class InputFile:
         with reading(self.uri):
             data = self._read(offset, length)
         if len(data) != length:
-            raise FormatError(
-                f"expected {length} bytes, found {len(data)}", hint="the file was truncated while it was read"
-            ).at(file=self.uri, offset=offset)
+            raise self._truncated(offset, length, len(data))
         return memoryview(data)
+
+    def read_into(self, offset: int, target: memoryview) -> None:
+        """Read the bytes from ``offset`` on that fill ``target``; errors as for :meth:`read_at`."""
+        length = len(target)
+        if not self._local or not hasattr(os, "preadv"):
+            target[:] = self.read_at(offset, length)
+            return
+        if offset < 0 or offset + length > self.size:
+            self.read_at(offset, length)
+        BYTES_READ.total += length
+        done = 0
+        with reading(self.uri):
+            while done < length and (n := os.preadv(self._file.fileno(), [target[done:]], offset + done)):
+                done += n
+        if done != length:
+            raise self._truncated(offset, length, done)
+
+    def _truncated(self, offset: int, length: int, found: int) -> FormatError:
+        return FormatError(
+            f"expected {length} bytes, found {found}", hint="the file was truncated while it was read"
+        ).at(file=self.uri, offset=offset)
 
     def _read(self, offset: int, length: int) -> bytes:
         """Read up to ``length`` bytes; fewer if the file ends before."""

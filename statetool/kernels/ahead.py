@@ -15,9 +15,9 @@ from statetool.kernels import kept, numba_private
 from statetool.kernels.graph_program import Layout
 from statetool.kernels.heap import StatePrograms
 from statetool.kernels.jit import BEFORE_COMPILING, NOTHING, Kernel, allowance
-from statetool.kernels.walk import KeyGroups, Rows
+from statetool.kernels.walk import KeyGroups, Rows, StateRuns
 
-_TUPLES: Final = {t.__name__: t for t in (KeyGroups, Layout, Rows, StatePrograms)}
+_TUPLES: Final = {t.__name__: t for t in (KeyGroups, Layout, Rows, StatePrograms, StateRuns)}
 _WORDS: Final = re.compile(r"\w+\([^)]*\)|\S+")
 
 #: Each line is a kernel and its argument types. An array is written as the NumPy name of its element type, then ``:2`` if it has two
@@ -138,7 +138,9 @@ walk.count_below u1r i8 i8 u1r
 walk.deal_rows i8 Rows(i8 i8 i8 i8 i8 i8) i8 i8 Rows(i8 i8 i8 i8 i8 i8)
 walk.descent u1 i8 i8
 walk.descent u1r i8 i8
+walk.index_entries u1r int KeyGroups(i8 i8 i8) int int i8 i8 StateRuns(i8 i8 i8 i8 i8 i8 i8)
 walk.match_range u1r i8 i8 u1r u1
+walk.rows_at u1 i8 int int int int int int int Rows(i8 i8 i8 i8 i8 i8)
 walk.skip_length_markers u1r i8 i8 i8 i8
 walk.walk u1 int KeyGroups(i8 i8 i8) int int i8 Rows(i8 i8 i8 i8 i8 i8)
 walk.walk u1r int KeyGroups(i8 i8 i8) int int i8 Rows(i8 i8 i8 i8 i8 i8)

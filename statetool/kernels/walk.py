@@ -57,10 +57,11 @@ class Rows(NamedTuple):
 
 
 class StateRuns(NamedTuple):
-    """Entries of the same state that follow each other: int64[m] each, state id, 1 if the keys ascend, and the first and the last key."""
+    """Entries of the same state that follow each other: int64[m] each, state id, 1 if the keys ascend, number, the first and the last key."""
 
     state: Positions
     ordered: Positions
+    entries: Positions
     first: Positions
     first_end: Positions
     last: Positions
@@ -93,39 +94,39 @@ def _open_group(data, limit, groups, states, cursor):  # type: ignore[no-untyped
 
 
 @inlined
-def _read_entry(data, p, limit, end, wanted, prefix, state, rows, n):  # type: ignore[no-untyped-def]
-    """Read the entry at ``p`` of a key group with number ``wanted`` that ends at ``end``.
+def _measure_entry(data, p, limit, end, wanted, prefix):  # type: ignore[no-untyped-def]
+    """Find the end of the entry at ``p`` of a key group with number ``wanted`` that ends at ``end``.
 
     Returns
     -------
-    code, position, last
-        Position after the entry, or of the error; whether the entry is the last one of its state.
+    code, position, key_end, last
+        Position after the entry, or of the error; the end of its key; whether the entry is the last one of its state.
     """
+    none = np.int64(-1)
     if p + 4 > end:
-        return np.int64(TRUNCATED), p, False
+        return np.int64(TRUNCATED), p, none, False
     if p + 4 > limit:
-        return np.int64(FULL), p, False
+        return np.int64(FULL), p, none, False
     key_size = read_i4(data, np.uint64(p))
     if key_size < prefix or p + 8 + key_size > end:
-        return np.int64(BAD_LENGTH), p, False
+        return np.int64(BAD_LENGTH), p, none, False
     if p + 8 + key_size > limit:
-        return np.int64(FULL), p, False
+        return np.int64(FULL), p, none, False
     q = p + 4 + key_size
     value_size = read_i4(data, np.uint64(q))
     if value_size < 0 or q + 4 + value_size > end:
-        return np.int64(BAD_LENGTH), q, False
+        return np.int64(BAD_LENGTH), q, none, False
     stop = q + 4 + value_size
     first = data[p + 4]
     last = first >= 0x80
     if stop + (2 if last else 0) > limit:
-        return np.int64(FULL if end > limit else TRUNCATED), p, last
+        return np.int64(FULL if end > limit else TRUNCATED), p, none, last
     number = np.int64(first & 0x7F)
     if prefix == 2:
         number = number << 8 | np.int64(data[p + 5])
     if number != wanted:
-        return np.int64(BAD_PREFIX), p + 4, last
-    put_row(rows, n, state, number, p + 4 + prefix, q, q + 4, stop)
-    return np.int64(OK), stop, last
+        return np.int64(BAD_PREFIX), p + 4, none, last
+    return np.int64(OK), stop, q, last
 
 
 @inlined
@@ -184,10 +185,11 @@ def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-
         while not last:
             if n == rows.state.shape[0]:
                 return np.int64(FULL), n, p
-            code, p, last = _read_entry(data, p, limit, end, number, prefix, state, rows, n)
+            start = p + 4 + prefix
+            code, p, key_end, last = _measure_entry(data, p, limit, end, number, prefix)
             if code != OK:
                 return code, n, p
-            n += 1
+            n = put_row(rows, n, state, number, start, key_end, key_end + 4, p)
             cursor[POSITION] = p
         code, p = _close_state(data, groups, states, cursor)
         if code != OK:
@@ -196,15 +198,15 @@ def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-
 
 
 @jit
-def walk_states(data, limit, groups, prefix, states, cursor, entries, runs):  # type: ignore[no-untyped-def]
-    """Find where the states of key groups begin, and whether their keys ascend: as :func:`walk`, without a row for each entry.
+def index_entries(data, limit, groups, prefix, states, cursor, starts, runs):  # type: ignore[no-untyped-def]
+    """Find where entries begin, and whether the keys of each state ascend: as :func:`walk`, without rows.
 
     Parameters
     ----------
     data, limit, groups, prefix, states, cursor
         As in :func:`walk`.
-    entries
-        :class:`Rows` of two entries, scratch.
+    starts
+        int64[n], out: the start of each entry. n is at least the number of entries that fit before ``limit``.
     runs
         :class:`StateRuns`, out; keys start after the prefix.
 
@@ -213,39 +215,108 @@ def walk_states(data, limit, groups, prefix, states, cursor, entries, runs):  # 
     code, count, position
         As :func:`walk`; the count is that of ``runs``.
     """
-    n = 0
+    n = m = 0
     while cursor[GROUP] < groups.starts.shape[0]:
         if cursor[POSITION] < 0:
             code, p = _open_group(data, limit, groups, states, cursor)
             if code != OK:
                 return code, n, p
-        end, number, state = groups.ends[cursor[GROUP]], groups.numbers[cursor[GROUP]], cursor[STATE]
+        end, number = groups.ends[cursor[GROUP]], groups.numbers[cursor[GROUP]]
         p, last = cursor[POSITION], False
         if n == runs.state.shape[0]:
             return np.int64(FULL), n, p
-        runs.state[n] = state
-        runs.ordered[n] = 1
-        read = 0
+        first, key, key_end, ordered = m, p, p, 1
+        code = np.int64(OK)
         while not last:
-            code, p, last = _read_entry(data, p, limit, end, number, prefix, state, entries, read & 1)
+            at = p
+            code, p, stop, last = _measure_entry(data, at, limit, end, number, prefix)
             if code != OK:
-                return code, n + min(read, 1), p
-            this, previous = read & 1, 1 - (read & 1)
-            start, stop = entries.key[this], entries.key_end[this]
-            if read == 0:
-                runs.first[n] = start
-                runs.first_end[n] = stop
-            elif compare(data, entries.key[previous], entries.key_end[previous], data, start, stop) > 0:
-                runs.ordered[n] = 0
-            runs.last[n] = start
-            runs.last_end[n] = stop
-            read += 1
+                break
+            start = at + 4 + prefix
+            if m > first and compare(data, key, key_end, data, start, stop) > 0:
+                ordered = 0
+            starts[m] = at
+            m += 1
+            key, key_end = start, stop
             cursor[POSITION] = p
-        n += 1
+        if m > first:
+            runs.state[n] = cursor[STATE]
+            runs.ordered[n] = ordered
+            runs.entries[n] = m - first
+            runs.first[n] = starts[first] + 4 + prefix
+            runs.first_end[n] = runs.first[n] - prefix + read_i4(data, np.uint64(starts[first]))
+            runs.last[n] = key
+            runs.last_end[n] = key_end
+            n += 1
+        if code != OK:
+            return code, n, p
         code, p = _close_state(data, groups, states, cursor)
         if code != OK:
             return code, n, p
     return np.int64(OK), n, np.int64(0)
+
+
+@inlined
+def _known_entry(data, p, stop, wanted, prefix):  # type: ignore[no-untyped-def]
+    """Return the end of the key of an entry whose end is known, -1 if it does not end there."""
+    key_end = np.int64(-1)
+    key_size = read_i4(data, np.uint64(p))
+    if prefix <= key_size <= stop - p - 8:
+        number = np.int64(data[np.uint64(p + 4)] & 0x7F)
+        if prefix == 2:
+            number = number << 8 | np.int64(data[np.uint64(p + 5)])
+        q = p + 4 + key_size
+        if number == wanted and read_i4(data, np.uint64(q)) == stop - q - 4:
+            key_end = q
+    return key_end
+
+
+@jit
+def rows_at(data, starts, shift, stride, skipped, end, wanted, prefix, state, rows):  # type: ignore[no-untyped-def]
+    """Read entries of one state whose places are known.
+
+    Parameters
+    ----------
+    data
+        uint8[:].
+    starts
+        int64[m]: every ``stride``-th entry, which begins at ``starts[i] + shift`` of ``data``.
+    skipped
+        Number of entries to leave out at the beginning, less than ``stride``.
+    end
+        The end of the last entry that may be read; four more bytes are in ``data``.
+    wanted
+        The number of the key group.
+    prefix, state
+        As in :func:`walk`; the id of the state.
+    rows
+        :class:`Rows`, out. All are filled.
+
+    Returns
+    -------
+    1 if the entries are at these places, otherwise 0
+    """
+    n = -skipped
+    for i in range(starts.shape[0]):
+        p, known = starts[i] + shift, end
+        if i + 1 < starts.shape[0]:
+            known = starts[i + 1] + shift
+        for k in range(stride):
+            if p == known or n == rows.state.shape[0]:
+                break
+            stop = known
+            if k + 1 < stride:  # the ends of the last of these entries only are known
+                code, stop, _, _ = _measure_entry(data, p, known + 2, known + 2, wanted, prefix)
+                if code != OK or stop > known:
+                    return 0
+            q = _known_entry(data, p, stop, wanted, prefix)
+            if q < 0:
+                return 0
+            if n >= 0:
+                put_row(rows, np.uint64(n), state, wanted, p + 4 + prefix, q, q + 4, stop)
+            n += 1
+            p = stop
+    return 1 if n == rows.state.shape[0] else 0
 
 
 @inlined

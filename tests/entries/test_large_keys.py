@@ -1,4 +1,4 @@
-"""Keys with more entries than a window: each window is split and copied once."""
+"""Key groups and keys with more entries than a window: of each window only one key is split, and entries are not copied."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 import statetool
+from statetool.entries import whole_keys
 from statetool.entries.form import EntryRequest, KeyGroupReader
-from statetool.entries.keys import SplitKeys
-from statetool.entries.selection import StateSelection
+from statetool.entries.keys import SplitKeys, split_keys
 from statetool.formats.keyed import entries
 from statetool.formats.keyed.entries import EntryBatch, concat, drain
+from statetool.formats.state_meta import StateMetaInfo
+from statetool.serializers.base import Serializer
 from tests.support.snapshots import canonical
 from tests.support.snapshots.build import LONG, STRING, map_of
 
@@ -51,24 +53,75 @@ def contents(batches: list[EntryBatch]) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def test_each_window_is_split_once(source: KeyGroupReader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_key_of_each_window_is_split(source: KeyGroupReader, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = contents(list(source.batches()))
     assert len(expected) == sum(ENTRIES.values())
-    split_entries = 0
+    split_entries: list[int] = []
 
-    def counted(self: StateSelection, batch: EntryBatch, state: int) -> tuple[EntryBatch, SplitKeys]:
-        nonlocal split_entries
-        split_entries += len(batch)
-        return split(self, batch, state)
+    def counted(batch: EntryBatch, key: Serializer, meta: StateMetaInfo) -> SplitKeys:
+        split_entries.append(len(batch))
+        return split_keys(batch, key, meta)
 
-    split = StateSelection.split
-    monkeypatch.setattr(StateSelection, "split", counted)
+    monkeypatch.setattr(whole_keys, "split_keys", counted)
     batches = list(source.batches(EntryRequest(whole_keys=True, memory_bytes=MEMORY_BYTES)))
     assert contents(batches) == expected
-    assert split_entries == len(expected)
+    assert set(split_entries) == {1}
+    assert len(split_entries) <= 2 * len(batches)
     keys = [{entry[:8] for entry, _ in contents([batch])} for batch in batches]
     assert sum(map(len, keys)) == len(set[bytes]().union(*keys)) == len(ENTRIES)
     assert len(batches) > 2
+
+
+@pytest.mark.parametrize("large", [2, -1])
+def test_a_large_key_of_several_states_is_whole(tmp_path: Path, large: int) -> None:
+    """The bytes of -1 are all FF, so that no key follows it."""
+    key = canonical.serializer(LONG)
+    composite = {k: canonical.composite_key(canonical.encoded(key, k)) for k in (1, 2, 3, -1)}
+    of_map = [(k, i) for k in (1, 2, 3, -1) for i in range(5_000 if k == large else 2)]
+    stored = [("a", 0, composite[k], b"\0" * 8) for k in (1, 2, -1)]
+    stored += [("m", 0, composite[k] + i.to_bytes(8, "big"), b"\0\5" + b"%04d" % i) for k, i in of_map]
+    stored += [("z", 0, composite[k], b"\0" * 8) for k in (2, 3, -1)]
+    states = [
+        canonical.keyed("a", "value", LONG),
+        canonical.keyed("m", "map", map_of(LONG, STRING)),
+        canonical.keyed("z", "value", LONG),
+    ]
+    canonical.savepoint(tmp_path, [canonical.Subtask(key=LONG, states=states, entries=stored)], max_parallelism=1)
+    (operator,) = statetool.load(str(tmp_path)).operators.values()
+    (source,) = operator._operator.keyed.sources()
+    batches = list(source.batches(EntryRequest(whole_keys=True, memory_bytes=1 << 12)))
+    assert sorted(contents(batches)) == sorted((c, v) for _, _, c, v in stored)
+    keys = [{entry[:8] for entry, _ in contents([batch])} for batch in batches]
+    assert sum(map(len, keys)) == 4
+    (own,) = [batch for batch, found in zip(batches, keys, strict=True) if composite[large][:8] in found]
+    assert len(own.data) < 5_100 * 40
+
+
+@pytest.mark.parametrize("memory_bytes", [64, 4096])
+@pytest.mark.parametrize("case", ["v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-canonical-compressed"])
+def test_states_of_all_kinds_are_merged(corpus: Path, case: str, memory_bytes: int) -> None:
+    """Also timers, which do not begin with their keys."""
+    savepoint = statetool.load(str(corpus / case / "snapshot"))
+    kinds = set()
+    for operator in savepoint.operators.values():
+        for source in operator._operator.keyed.sources():
+            header = source.header()
+            kinds |= {meta.kind for meta in header.states}
+            request = EntryRequest(whole_keys=True, memory_bytes=memory_bytes)
+            batches = list(source.batches(request))
+            assert sorted(contents(batches)) == sorted(contents(list(source.batches())))
+            keys: list[set[tuple[int, bytes]]] = []
+            for batch in batches:
+                found = set()
+                for state, meta in enumerate(header.states):
+                    if meta.kind != "timers":
+                        of_state = batch.of_state(state)
+                        split = split_keys(of_state, header.key, meta)
+                        bounds = zip(of_state.group.tolist(), split.key.tolist(), split.key_end.tolist(), strict=True)
+                        found |= {(group, bytes(of_state.data[low:high])) for group, low, high in bounds}
+                keys.append(found)
+            assert sum(map(len, keys)) == len(set[tuple[int, bytes]]().union(*keys))
+    assert {"value", "list", "map", "timers"} <= kinds
 
 
 @pytest.mark.parametrize("ordered", [True, False])

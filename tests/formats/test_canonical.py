@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -70,12 +71,22 @@ def test_every_way_to_walk_finds_the_same_entries(
             own = [w for w in wanted if w[0] == r.number]
             with open_large(f, r, layout) as group:
                 assert rows_of(*group.windows(window)) == own
-                sections = group.sections(window)
-                for section in sections:
-                    of_state = [w for w in own if w[1] == section.state]
-                    assert rows_of(*group.windows(window, section=section)) == of_state
-                    assert section.ordered == ([w[2] for w in of_state] == sorted(w[2] for w in of_state))
-                assert [s.state for s in sections] == sorted({w[1] for w in own})
+                for most in (1 << 22, 1):
+                    sections = group.sections(window, most=most)
+                    assert [s.state for s in sections] == sorted({w[1] for w in own})
+                    for section in sections:
+                        of_state = [w for w in own if w[1] == section.state]
+                        assert section.entries == len(of_state)
+                        assert len(section.starts) == (1 if most == 1 else section.entries)
+                        assert section.size_bytes == sum(prefix + 8 + len(k) + len(v) for _, _, k, v in of_state)
+                        assert section.ordered == ([w[2] for w in of_state] == sorted(w[2] for w in of_state))
+                        for first, stop in combinations(range(section.entries + 1), 2):
+                            batch, ends = group.entries([(section, first, stop)])
+                            assert ends == [stop - first]
+                            assert rows_of(batch) == of_state[first:stop]
+                    together, ends = group.entries([(s, 0, s.entries) for s in sections])
+                    assert rows_of(together) == own
+                    assert ends[-1] == len(own)
         if len(ranges) > 2:
             assert rows_of(read_entries(f, [ranges[0], ranges[2]], layout)) == [
                 w for w in wanted if w[0] in (numbers[0], numbers[2])
@@ -109,6 +120,35 @@ def test_damage_is_named_with_its_place(at: int, new: bytes, message: str, offse
 @pytest.mark.parametrize("size", range(1, len(one_group())))
 def test_every_truncation_is_noticed(size: int, way: str) -> None:
     check_refused(one_group()[:size], "ends inside an entry|does not fit", None, way=way)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("at", [2, 3, 4, 5, 6, 10, 11, 12, 13])
+def test_a_key_group_that_changes_while_it_is_read_is_noticed(tmp_path: Path, at: int, stride: int) -> None:
+    """Bytes of the first entry: the length of its key, the number of the key group, and the length of its value."""
+    file = tmp_path / "f"
+    file.write_bytes(one_group())
+    stream = Stream(file=str(file), start=0, size_bytes=len(one_group()))
+    with (
+        stream.open() as f,
+        open_large(
+            f, KeyGroupRange(5, 0, len(one_group())), StreamLayout(prefix=1, states=2, compressed=False)
+        ) as group,
+    ):
+        first, second = group.sections(most=3 // stride)
+        assert first.stride == stride
+        batch, _ = group.entries([(first, 0, 2), (second, 0, 1)])
+        assert rows_of(batch) == [(5, 0, b"key", b"value"), (5, 0, b"k2", b""), (5, 1, b"x", b"yz")]
+        raw = bytearray(one_group())
+        raw[at] ^= 1
+        file.write_bytes(raw)
+        with pytest.raises(FormatError, match="changed while it was read") as caught:
+            group.entries([(first, 0, 2), (second, 0, 1)])
+        assert caught.value.where.key_group == 5
+        file.write_bytes(raw[:20])
+        with pytest.raises(FormatError, match="truncated while it was read") as truncated:
+            group.entries([(first, 0, 2), (second, 0, 1)])
+    assert truncated.value.where.file == str(file)
 
 
 @pytest.mark.parametrize("way", WAYS)

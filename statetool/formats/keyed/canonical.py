@@ -22,13 +22,28 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.heap_walk import NUMBER_BYTES, read_heap
 from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
 from statetool.formats.stream import OpenStream, Stream
-from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, StateRuns, walk, walk_states
+from statetool.kernels.arrays import frozen
+from statetool.kernels.walk import (
+    FULL,
+    WALK_MESSAGES,
+    KeyGroups,
+    Rows,
+    StateRuns,
+    index_entries,
+    rows_at,
+    walk,
+)
 
 WINDOW_BYTES: Final = 32 << 20
+#: Bytes of a window of which only the places of entries are needed: small enough to stay in the processor's cache.
+_SCAN_BYTES: Final = 512 << 10
+#: Maximum number of entries of a key group whose places are kept in memory.
+_MOST_STARTS: Final = 1 << 22
 # Snappy's densest element makes 64 bytes from 3.
 MOST_COMPRESSED: Final = 22
 _SMALLEST_ENTRY: Final = 9
 _LENGTH_BYTES: Final = 4
+_ID_BYTES: Final = 2
 _MOST_RUNS: Final = 1 << 16
 
 
@@ -131,14 +146,69 @@ def _walk_whole(raw: Any, regions: tuple[Region, ...], layout: StreamLayout, str
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Entries of one state in a key group.
+    """Entries of one state in a key group. Positions count from the start of the (uncompressed) key group.
 
-    ``offset`` of the first entry counts from the start of the (uncompressed) key group; ``ordered`` is True if the keys ascend.
+    Attributes
+    ----------
+    ordered
+        Whether the keys ascend.
+    entries
+        Number of entries.
+    starts
+        int64[m]: the start of every ``stride``-th entry.
+    end
+        The end of the last entry.
     """
 
     state: int
-    offset: int
     ordered: bool
+    entries: int
+    starts: Int64s
+    stride: int
+    end: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the entries."""
+        return self.end - int(self.starts[0])
+
+    def bounds(self, first: int, stop: int) -> tuple[int, int]:
+        """Return the start and end of the bytes to read for entries ``first .. stop``, of which there is at least one."""
+        following = -(-stop // self.stride)
+        end = self.end if following >= len(self.starts) else int(self.starts[following])
+        return int(self.starts[first // self.stride]), end
+
+
+class _EntryIndex:
+    """Collector of the sections of a key group. It keeps the starts of all entries, or of fewer if there are too many."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.stride = 1
+        self.kept = 0
+        #: State, whether its keys ascend, number of entries, and their starts.
+        self.found: list[tuple[int, bool, int, list[Int64s]]] = []
+
+    def add(self, state: int, *, follows: bool, ordered: bool, starts: Int64s) -> None:
+        """Add entries, which follow the earlier ones of their state or are the first ones of a state."""
+        state, before, entries, parts = self.found.pop() if follows else (state, True, 0, [])
+        parts.append(starts[-entries % self.stride :: self.stride])
+        self.kept += len(parts[-1])
+        self.found.append((state, before and ordered, entries + len(starts), parts))
+        while self.kept > max(self.most, len(self.found)):
+            self.stride *= 2
+            self.found = [(s, o, n, [np.concatenate(p)[::2].copy()]) for s, o, n, p in self.found]
+            self.kept = sum(len(p[0]) for *_, p in self.found)
+
+    def sections(self, size_bytes: int) -> list[Section]:
+        """Return the sections of a key group with ``size_bytes``."""
+        starts = [np.concatenate(parts) for *_, parts in self.found]
+        # Two bytes follow the last entry of a state: the id of the next one.
+        ends = [*(int(s[0]) for s in starts[1:]), size_bytes]
+        return [
+            Section(state, ordered, entries, own, self.stride, end - _ID_BYTES)
+            for (state, ordered, entries, _), own, end in zip(self.found, starts, ends, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,46 +228,77 @@ class LargeKeyGroup:
         assert self.region.key_group is not None
         return self.region.key_group
 
-    def windows(self, window: int = WINDOW_BYTES, *, section: Section | None = None) -> Iterator[EntryBatch]:
-        """Yield all entries, or those of one section, in batches made from about ``window`` bytes each.
+    def windows(self, window: int = WINDOW_BYTES) -> Iterator[EntryBatch]:
+        """Yield all entries in batches made from about ``window`` bytes each.
 
         Raises
         ------
         FormatError
             Damaged; with file, offset and key group.
         """
-        for at, data, columns in self._walk(window, section, _Walker.step):
-            batch = _batch(data, columns, (self.region.moved(0, at),), self.file)
-            if section is None or batch.state[-1] == section.state:
-                yield batch
-                continue
-            batch = batch.of_state(section.state)
-            if len(batch):
-                yield batch
-            return
+        for at, data, columns in self._walk(window, _Walker.step):
+            yield _batch(data, columns, (self.region.moved(0, at),), self.file)
 
-    def sections(self, window: int = WINDOW_BYTES) -> list[Section]:
-        """Find the start of each state, and whether its keys ascend."""
-        sections: list[Section] = []
+    def sections(self, window: int = _SCAN_BYTES, *, most: int = _MOST_STARTS) -> list[Section]:
+        """Find the entries of each state, and whether their keys ascend.
+
+        Parameters
+        ----------
+        most
+            Maximum number of starts to keep.
+
+        Raises
+        ------
+        FormatError
+            Damaged; with file, offset and key group.
+        """
+        index = _EntryIndex(most)
         last_key = b""
-        for at, data, columns in self._walk(window, None, _Walker.step_states):
-            for state, ordered, first, first_end, last, last_end in np.stack(columns, axis=1).tolist():
-                if sections and sections[-1].state == state:
-                    ascending = sections[-1].ordered and bool(ordered) and last_key <= bytes(data[first:first_end])
-                    sections[-1] = Section(state, sections[-1].offset, ascending)
-                else:
-                    sections.append(Section(state, at + first - self.layout.prefix - _LENGTH_BYTES, bool(ordered)))
+        for at, data, (starts, *runs) in self._walk(window, _Walker.step_index):
+            done = 0
+            for state, ordered, entries, first, first_end, last, last_end in np.stack(runs, axis=1).tolist():
+                follows = bool(index.found) and index.found[-1][0] == state
+                ascending = bool(ordered) and not (follows and bytes(data[first:first_end]) < last_key)
+                index.add(state, follows=follows, ordered=ascending, starts=starts[done : done + entries] + at)
+                done += entries
                 last_key = bytes(data[last:last_end])
-        return sections
+        return index.sections(self.size_bytes)
+
+    def entries(self, spans: Sequence[tuple[Section, int, int]]) -> tuple[EntryBatch, list[int]]:
+        """Read entries ``first .. stop`` of sections, over one buffer, and return them with the end of each section.
+
+        Raises
+        ------
+        FormatError
+            The file has changed.
+        """
+        places = [section.bounds(first, stop) for section, first, stop in spans]
+        data = np.empty(sum(end - start for start, end in places) + _LENGTH_BYTES, dtype=np.uint8)
+        ends = np.cumsum([stop - first for _, first, stop in spans]).tolist()
+        columns = Rows(*(np.empty(ends[-1], dtype=np.int64) for _ in Rows._fields))
+        regions: list[Region] = []
+        at = row = 0
+        for (section, first, stop), (start, end), last in zip(spans, places, ends, strict=True):
+            self.plain.read_into(self.offset + start, data[at : at + end - start].data)
+            regions.append(self.region.moved(at, start))
+            stride = section.stride
+            starts = section.starts[first // stride : -(-stop // stride)]
+            rows = Rows(*(column[row:last] for column in columns))
+            if not rows_at(
+                data, starts, at - start, stride, first % stride, at + end - start,
+                self.number, self.layout.prefix, section.state, rows,
+            ):  # fmt: skip
+                raise FormatError("the key group changed while it was read").at(
+                    file=self.file, key_group=self.region.key_group
+                )
+            at, row = at + end - start, last
+        return _batch(frozen(data), list(columns), tuple(regions), self.file), ends
 
     def _walk(
-        self,
-        window: int,
-        section: Section | None,
-        step: Callable[[_Walker, int, tuple[Region, ...], str], list[Int64s]],
+        self, window: int, step: Callable[[_Walker, int, tuple[Region, ...], str], list[Int64s]]
     ) -> Iterator[tuple[int, npt.NDArray[np.uint8], list[Int64s]]]:
         """Yield the bytes of windows and what ``step`` finds in them, each with the offset of the bytes in the key group."""
-        at, resume, state = (0, -1, 0) if section is None else (section.offset, 0, section.state)
+        at, resume, state = 0, -1, 0
         region, size = self.region, self.size_bytes
         while at < size or resume == -1:
             length = min(window, size - at)
@@ -254,14 +355,14 @@ class _Walker:
         found = walk(self.data, limit, self._groups, self.layout.prefix, self.layout.states, self.cursor, rows)
         return [column[: self._count(found, regions, file)] for column in rows]
 
-    def step_states(self, limit: int, regions: tuple[Region, ...], file: str) -> list[Int64s]:
-        """Find where states begin: the columns of :class:`~statetool.kernels.walk.StateRuns`."""
-        most = min(limit // _SMALLEST_ENTRY + 16, _MOST_RUNS)
-        two = Rows(*(np.empty(2, dtype=np.int64) for _ in Rows._fields))
-        runs = StateRuns(*(np.empty(most, dtype=np.int64) for _ in StateRuns._fields))
+    def step_index(self, limit: int, regions: tuple[Region, ...], file: str) -> list[Int64s]:
+        """Find where entries begin, and then the columns of :class:`~statetool.kernels.walk.StateRuns`."""
+        starts = np.empty(limit // _SMALLEST_ENTRY + 1, dtype=np.int64)
+        runs = StateRuns(*(np.empty(min(len(starts), _MOST_RUNS), dtype=np.int64) for _ in StateRuns._fields))
         layout = self.layout
-        found = walk_states(self.data, limit, self._groups, layout.prefix, layout.states, self.cursor, two, runs)
-        return [column[: self._count(found, regions, file)] for column in runs]
+        found = index_entries(self.data, limit, self._groups, layout.prefix, layout.states, self.cursor, starts, runs)
+        columns = [column[: self._count(found, regions, file)] for column in runs]
+        return [starts, *columns] if len(columns[0]) else [starts[:0], *columns]
 
     def _count(self, found: tuple[int, int, int], regions: tuple[Region, ...], file: str) -> int:
         """Return how many were found."""

@@ -133,6 +133,16 @@ class EntryBatch:
             file=self.file,
         )
 
+    def pack(self, spans: Sequence[tuple[int, int]]) -> EntryBatch:
+        """Move the entries of ascending spans together inside the columns, and return them. This batch cannot be used any more."""
+        rows, at = self.rows(), 0
+        for first, stop in spans:
+            if first > at:
+                for column in rows:
+                    column[at : at + stop - first] = column[first:stop]
+            at += stop - first
+        return self._with([column[:at] for column in rows])
+
     def span(self, first: int, stop: int) -> EntryBatch:
         """Return entries ``first .. stop`` over a copy of their bytes."""
         view = self.view(first, stop)
