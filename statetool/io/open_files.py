@@ -45,22 +45,33 @@ class OpenFile:
     readers: int = 1
 
 
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """Lock of the threads that open one file, with their number."""
+
+    threads: int = 0
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
 @dataclass(slots=True)
 class _OpenFiles:
     """Shared files of the process by URI. Those without readers are ``idle``, the least recently used first.
 
-    Readers may be closed by Python's garbage collector, in the middle of any other call of the same thread.
+    The lock guards only these collections. Files are opened, examined and closed without it, because each takes a round trip on a slow mount.
+    Threads that open the same file take turns, so that it is opened once. Readers may be closed by Python's garbage collector, in the middle
+    of any other call of the same thread.
     """
 
     most_idle: int = field(default_factory=_most_idle)
     passes: int = 0
     shared: dict[str, OpenFile] = field(default_factory=dict)
     idle: OrderedDict[str, OpenFile] = field(default_factory=OrderedDict)
+    turns: dict[str, _Turn] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def reset(self) -> None:
         """Start again in a new process."""
-        self.passes, self.shared, self.idle, self.lock = 0, {}, OrderedDict(), threading.RLock()
+        self.passes, self.shared, self.idle, self.turns, self.lock = 0, {}, OrderedDict(), {}, threading.RLock()
 
     def begin_pass(self) -> None:
         with self.lock:
@@ -69,22 +80,56 @@ class _OpenFiles:
     def end_pass(self) -> None:
         with self.lock:
             self.passes = max(0, self.passes - 1)  # the pass may have begun before this process was forked
-            self._shrink()
+            unneeded = self._shrink()
+        _close_all(unneeded)
 
     def open(self, uri: str) -> OpenFile:
+        known = self._share(uri)
+        if known is not None:
+            return known
+        if not self.passes or not _SHAREABLE:
+            return OpenFile(InputFile(uri))
+        with self._turn(uri):
+            known = self._share(uri)  # another thread may have opened it
+            if known is not None:
+                return known
+            opened = OpenFile(InputFile(uri))
+            with self.lock:
+                if self.passes:
+                    self.shared[uri] = opened
+            return opened
+
+    def _share(self, uri: str) -> OpenFile | None:
+        """Return an open file for one more reader, ``None`` if the file is not open, or is not the one at its path any more."""
         with self.lock:
             known = self.shared.get(uri)
-            if known is not None:
-                known.readers += 1
-                self.idle.pop(uri, None)
-                if self.shared.get(uri) is known and self._is_current(known):
-                    return known
-                self.shared.pop(uri, None)
-                self._release(known)
-            opened = OpenFile(InputFile(uri))
-            if self.passes and _SHAREABLE:
-                self.shared[uri] = opened
-            return opened
+            if known is None:
+                return None
+            known.readers += 1
+            self.idle.pop(uri, None)
+            is_open = self.shared.get(uri) is known
+        if is_open and self._is_current(known):
+            return known
+        with self.lock:
+            if self.shared.get(uri) is known:
+                del self.shared[uri]
+        self.close(known)
+        return None
+
+    @contextmanager
+    def _turn(self, uri: str) -> Iterator[None]:
+        """Let one thread at a time open a file in this block."""
+        with self.lock:
+            turn = self.turns.setdefault(uri, _Turn())
+            turn.threads += 1
+        try:
+            with turn.lock:
+                yield
+        finally:
+            with self.lock:
+                turn.threads -= 1
+                if not turn.threads:
+                    self.turns.pop(uri, None)
 
     def _is_current(self, known: OpenFile) -> bool:
         """Return True if a file is still the one at its path; if there is none, opening it raises the error."""
@@ -95,25 +140,34 @@ class _OpenFiles:
 
     def close(self, opened: OpenFile) -> None:
         with self.lock:
-            self._release(opened)
+            unneeded = self._release(opened)
+        _close_all(unneeded)
 
-    def _release(self, opened: OpenFile) -> None:
+    def _release(self, opened: OpenFile) -> list[OpenFile]:
+        """Remove a reader of a file, and return the files to close."""
         opened.readers -= 1
         if opened.readers:
-            return
+            return []
         uri = opened.file.uri
-        if self.shared.get(uri) is opened:
-            self.idle[uri] = opened
-            self._shrink()
-        else:
-            opened.file.close()
+        if self.shared.get(uri) is not opened:
+            return [opened]
+        self.idle[uri] = opened
+        return self._shrink()
 
-    def _shrink(self) -> None:
+    def _shrink(self) -> list[OpenFile]:
+        """Forget idle files until there are few enough, and return them."""
+        forgotten = []
         while len(self.idle) > (self.most_idle if self.passes else 0):
             uri, opened = self.idle.popitem(last=False)
             if self.shared.get(uri) is opened:
                 del self.shared[uri]
-            opened.file.close()
+            forgotten.append(opened)
+        return forgotten
+
+
+def _close_all(opened: list[OpenFile]) -> None:
+    for unneeded in opened:
+        unneeded.file.close()
 
 
 _FILES: Final = _OpenFiles()

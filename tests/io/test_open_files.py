@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier, Event
 
 import pytest
 
 from statetool.errors import SnapshotNotFoundError
 from statetool.io import open_files
+from statetool.io.files import InputFile, Stamp, stamp_of
 from statetool.io.open_files import OpenFile, close_file, keeping_open, open_file
 
 _MOST = 3
@@ -24,6 +27,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     assert open_count(tmp_path) == 0
     assert not open_files._FILES.shared
+    assert not open_files._FILES.turns
 
 
 def open_count(folder: Path) -> int:
@@ -57,6 +61,12 @@ def visit(path: Path) -> OpenFile:
     opened = open_file(str(path))
     close_file(opened)
     return opened
+
+
+def opening(path: Path) -> int:
+    """Return the number of threads that open a file."""
+    turn = open_files._FILES.turns.get(str(path))
+    return 0 if turn is None else turn.threads
 
 
 def test_a_file_is_shared_in_a_pass_only(path: Path) -> None:
@@ -134,6 +144,59 @@ def test_threads_share_files(tmp_path: Path) -> None:
     with keeping_open(), ThreadPoolExecutor(8) as pool:
         found = list(pool.map(read, paths * 200))
     assert found == [bytes([n]) * 100 for n in range(len(paths))] * 200
+
+
+@pytest.mark.parametrize("step", ["open", "share", "close"])
+def test_a_slow_file_does_not_hold_up_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    paths = [tmp_path / str(n) for n in range(2)]
+    both = Barrier(2, timeout=60)  # each thread waits until the other one is in the same step
+
+    class SlowFile(InputFile):
+        def __init__(self, uri: str) -> None:
+            super().__init__(uri)
+            if step == "open":
+                both.wait()
+
+        def close(self) -> None:
+            if step == "close":
+                both.wait()
+            super().close()
+
+    def slow_stamp(status: os.stat_result) -> Stamp:
+        if step == "share":
+            both.wait()
+        return stamp_of(status)
+
+    for file in paths:
+        file.write_bytes(b"first")
+    monkeypatch.setattr(open_files, "InputFile", SlowFile)
+    monkeypatch.setattr(open_files, "stamp_of", slow_stamp)
+    with ThreadPoolExecutor(2) as pool:
+        if step == "close":
+            assert list(pool.map(read, paths)) == [b"first"] * 2
+        else:
+            with keeping_open():
+                assert list(pool.map(read, paths)) == [b"first"] * 2
+                assert list(pool.map(read, paths)) == [b"first"] * 2
+
+
+def test_threads_that_open_the_same_file_open_it_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others, opened = Event(), []
+
+    class SlowFile(InputFile):
+        def __init__(self, uri: str) -> None:
+            opened.append(uri)
+            assert others.wait(60)
+            super().__init__(uri)
+
+    monkeypatch.setattr(open_files, "InputFile", SlowFile)
+    with keeping_open(), ThreadPoolExecutor(4) as pool:
+        found = [pool.submit(read, path) for _ in range(4)]
+        while not any(f.done() for f in found) and opening(path) < 4:
+            time.sleep(0.001)
+        others.set()
+        assert [f.result() for f in found] == [b"first"] * 4
+    assert opened == [str(path)]
 
 
 def test_a_process_that_is_forked_in_a_pass_opens_its_own_files(path: Path) -> None:
