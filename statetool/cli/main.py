@@ -6,7 +6,9 @@ Exit codes: 0 success, 1 problems found or state that could not be read, 2 usage
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import os
 import sys
 import warnings
@@ -137,6 +139,8 @@ def main() -> None:
     """Run the command line."""
     _replace_closed_streams()
     sys.excepthook = print_traceback
+    # At its end the process returns all memory at once, so the objects of a large snapshot need not be freed one by one.
+    atexit.register(gc.freeze)
     try:
         cli(obj=CommandProcess())
     except MissingDependencyError as error:

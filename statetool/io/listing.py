@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from statetool.errors import SnapshotNotFoundError, StatetoolError
 from statetool.io.files import (
@@ -26,12 +26,13 @@ from statetool.io.storage import storage_error
 
 #: Folder of files that were deleted and can be restored (:mod:`statetool.directories.trash`). Listings leave it out.
 TRASH_NAME: Final = ".statetool-trash"
+#: Whether the system lists an open directory, and looks for files in it.
+_IN_DIRECTORY: Final = os.scandir in os.supports_fd and os.stat in os.supports_dir_fd
 #: Names of the modification time in fsspec's file systems. An object is never changed, only created again.
 _TIME_NAMES: Final = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFile:
+class FoundFile(NamedTuple):
     """A file, local ones by plain path; ``modified_ms`` is ``None`` if the file system does not report it."""
 
     uri: str
@@ -97,23 +98,59 @@ def _listing(root: str) -> Iterator[None]:
 
 
 def _local_files(root: str) -> Iterator[FoundFile]:
-    with os.scandir(root) as entries:
-        for entry in sorted(entries, key=attrgetter("name")):
-            if entry.name == TRASH_NAME:
-                continue
+    for found in _local_entries(root):
+        if isinstance(found, FoundFile):
+            yield found
+        else:
+            # A running job deletes checkpoints that it no longer retains during the listing.
+            with contextlib.suppress(FileNotFoundError):
+                yield from _local_files(found)
+
+
+def _local_entries(root: str) -> list[FoundFile | str]:
+    """Return the files and the paths of the directories in a directory, by name.
+
+    There may be 200,000 files. The system takes a third less time for the size of each if it need not follow the whole path.
+    """
+    before = root if root.endswith("/") else f"{root}/"
+    found: list[FoundFile | str] = []
+    with _open_directory(root) as folder:
+        with os.scandir(root if folder is None else folder) as entries:
+            listed = sorted(entries, key=attrgetter("name"))
+        for entry in listed:
+            name = entry.name
+            path = before + name
             if entry.is_dir(follow_symlinks=False):
-                # A running job deletes checkpoints that it no longer retains during the listing.
-                with contextlib.suppress(FileNotFoundError):
-                    yield from _local_files(entry.path)
-            else:
-                file = _local_stat(entry.path)
-                if file is not None:
-                    yield file
+                if name != TRASH_NAME:
+                    found.append(path)
+            elif name != TRASH_NAME and (file := _local_stat(path, name, folder)) is not None:
+                found.append(file)
+    return found
 
 
-def _local_stat(path: str) -> FoundFile | None:
+@contextlib.contextmanager
+def _open_directory(path: str) -> Iterator[int | None]:
+    """Open a directory in this block; ``None`` if the system cannot look for files in an open directory."""
+    if not _IN_DIRECTORY:
+        yield None
+        return
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        status = os.stat(path)
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _local_stat(path: str, name: str = "", folder: int | None = None) -> FoundFile | None:
+    """Return size and time of a file, ``None`` if it does not exist.
+
+    Parameters
+    ----------
+    name, folder
+        Its name in an open directory, if there is one.
+    """
+    try:
+        status = os.stat(path) if folder is None else os.stat(name, dir_fd=folder)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -124,7 +161,7 @@ def _local_stat(path: str) -> FoundFile | None:
         if "\0" in path:
             return None
         raise
-    return FoundFile(uri=path, size_bytes=status.st_size, modified_ms=status.st_mtime_ns // 1_000_000)
+    return FoundFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 def _remote_files(root: str) -> Iterator[FoundFile]:

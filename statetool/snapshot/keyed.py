@@ -88,7 +88,8 @@ class KeyedInventory:
 
     def _prefetch_headers(self) -> None:
         """Fetch headers in object stores concurrently, before they are read one by one."""
-        unknown = (head for s in self.managed if s.raw_header is None and (head := s.head()) is not None)
+        heads = (head for s in self.managed if s.raw_header is None and (head := s.head()) is not None)
+        unknown = (head for head in heads if head[0].is_far)  # there may be thousands that are stored in the metadata
         prefetch((stream, 0, min(size, stream.size_bytes)) for stream, size in unknown)
 
     def headers(self, *, raw: bool = True) -> Iterator[KeyedHeader]:

@@ -232,6 +232,17 @@ def test_a_closed_stdout_is_no_error(closed: str, tmp_path: Path) -> None:
     assert done.stdout == done.stderr == b""
 
 
+def test_a_command_does_not_free_objects_one_by_one_at_its_end() -> None:
+    # Functions that are registered first are called last.
+    code = (
+        "import atexit, gc, sys; atexit.register(lambda: print(gc.get_freeze_count() > 10_000, file=sys.stderr))\n"
+        "from statetool.cli.main import main\nmain()"
+    )
+    words = [sys.executable, "-c", code, "info", SAVEPOINT]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stderr == "True\n"
+
+
 def test_of_a_write_that_nobody_reads_nothing_is_promised(tmp_path: Path) -> None:
     asked = [sys.executable, "-m", "statetool", "uid", SAVEPOINT, str(tmp_path / "new"), "timers=alarms"]
     with subprocess.Popen(asked, stdout=subprocess.PIPE) as process:

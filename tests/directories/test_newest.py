@@ -85,9 +85,9 @@ def test_each_file_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         large_checkpoint(tmp_path, 2 * FILES_OF_SUBTASK, checkpoint_id=number, states=1)
     looked_up: list[str] = []
 
-    def recorded(path: str) -> FoundFile | None:
+    def recorded(path: str, name: str = "", folder: int | None = None) -> FoundFile | None:
         looked_up.append(path)
-        return local_stat(path)
+        return local_stat(path, name, folder)
 
     local_stat = listing._local_stat
     monkeypatch.setattr(listing, "_local_stat", recorded)
