@@ -6,10 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from tests.support.recorder import kinds_of
 from tests.support.repeated import STEPS, Candidate, by_function, choose, function_of, read_repeated
 
 TESTS: Final = Path(__file__).parent
@@ -106,6 +109,20 @@ def test_of_tests_that_execute_the_same_the_cheapest_run() -> None:
     )  # fmt: skip
     assert choose(0, [slow, quick, part, other]) == (["quick", "other"], ["part", "slow"])
     assert choose(0b011, [slow, quick]) == (["slow"], ["quick"])
+
+
+def test_a_table_with_other_types_or_nulls_is_of_another_kind() -> None:
+    def kinds(type_: pa.DataType, *values: Any) -> set[str]:
+        return set(kinds_of(pa.table({"column": pa.array(values, type_)})))
+
+    text = pa.map_(pa.string(), pa.string())
+    number = pa.map_(pa.string(), pa.int8())
+    assert kinds(text, [("a", "b")]) == kinds(text, [("c", "d")], [])
+    assert kinds(number, [("a", 1)]) - kinds(text, [("a", "b")]) == {
+        "pyarrow.ChunkedArray StructType of int8", "pyarrow.ChunkedArray int8",
+    }  # fmt: skip
+    assert kinds(text, None) - kinds(text, []) == {"pyarrow.ChunkedArray MapType with nulls"}
+    assert set(kinds_of([np.zeros(1, np.int32)])) == {"list", "list of numpy.ndarray", "list of numpy.ndarray int32"}
 
 
 def test_a_function_is_left_out_by_its_name_if_all_of_its_tests_are() -> None:

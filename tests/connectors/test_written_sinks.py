@@ -242,6 +242,7 @@ def of_1_14(*committables: bytes) -> bytes:
         (of_1_14(delta_globals(PLAIN), delta_globals(OTHER)), [None, None]),
         (of_1_14(delta_globals(PLAIN, OTHER)), [None, None]),
     ],
+    ids=["two", "two after a restore", "restored and new", "two by 1.14", "two together by 1.14"],
 )
 def test_files_of_the_global_committer_of_delta(tmp_path: Path, state: bytes, checkpoints: list[int | None]) -> None:
     path = written(tmp_path / "s", COMMITTER_STATE, state)

@@ -3,7 +3,8 @@
 It records lines and, by run, what else a test of that run is for:
 
 - Uncompiled (``STATETOOL_JIT=0``): both ways of each branch.
-- Compiled: calls of dependencies and of kernels, with the kind of their first argument, such as the type of an Arrow array.
+- Compiled: calls of dependencies and of kernels with the kind of their first argument, such as the types of an Arrow table, and functions
+  with the kinds of all their arguments and results. These stand for what causes no event, such as operators of NumPy and other arguments.
 
 It uses ``sys.monitoring``, which costs little, because an event that happened in a test is disabled until the next test. Coverage cannot
 tell tests apart that way. Lines of modules and of classes count for no test: they run when a test is the first to import them.
@@ -18,13 +19,16 @@ import sys
 import time
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from statetool.kernels.jit import Kernel
 from tests.support.quick import UNCOMPILED
 
 #: ``sys.monitoring``, which Python 3.12 and later have.
@@ -33,8 +37,10 @@ ROOT: Final = Path(__file__).parent.parent.parent
 PACKAGE: Final = f"{ROOT / 'statetool'}{os.sep}"
 #: Events of processes, which nothing records: tests that start one are not compared with others.
 PROCESSES: Final = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec"})
-#: How often a branch or a call is looked at in one test. Lines are looked at once, since they have no kinds.
+#: How often a place is looked at in one test without finding anything new there. Lines are looked at once, since they have no kinds.
 TIMES: Final = 100
+#: How many items of a sequence are looked at.
+ITEMS: Final = 20
 
 
 class Test(NamedTuple):
@@ -77,6 +83,7 @@ class Recorder:
         self.numbers: dict[Hashable, int] = {}
         self.tests: dict[str, Test] = {}
         self.now: set[tuple[Any, ...]] = set()
+        #: How often a place was looked at since something new was found there.
         self.times: Counter[tuple[int, int]] = Counter()
         self.shared = 0.0
         self.other_process = False
@@ -124,39 +131,49 @@ class Recorder:
         if event in PROCESSES:
             self.other_process = True
 
+    def _look(self, code: CodeType, offset: int, names: Iterable[Hashable]) -> Any:
+        """Record what happens at a place, and disable its event if that was nothing new many times."""
+        place, before = (id(code), offset), len(self.now)
+        self.now.update((*place, name) for name in names)
+        self.times[place] = 0 if len(self.now) > before else self.times[place] + 1
+        return MONITORING.DISABLE if self.times[place] >= TIMES else None
+
     def _monitor(self) -> None:
         tool, events, disable = MONITORING.PROFILER_ID, MONITORING.events, MONITORING.DISABLE
-        local = events.LINE | (events.BRANCH if UNCOMPILED else events.CALL)
+        local = events.LINE | (events.BRANCH if UNCOMPILED else events.CALL | events.PY_RETURN | events.PY_YIELD)
 
-        def start(code: CodeType, _: int) -> Any:
-            ours = code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(PACKAGE)
-            if ours and id(code) not in self.codes:
+        def start(code: CodeType, offset: int) -> Any:
+            if id(code) not in self.codes:
+                if not (code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(PACKAGE)):
+                    return disable
                 self.codes[id(code)] = code
                 MONITORING.set_local_events(tool, code, local)
-            return disable
+            frame = sys._getframe(1)
+            if UNCOMPILED or frame.f_code is not code:  # numba reports that compiled code starts, which has no frame
+                return disable
+            return self._look(code, offset, _argument_kinds(frame))
 
         def line(code: CodeType, number: int) -> Any:
             self.now.add((id(code), number))
             return disable
 
         def branch(code: CodeType, offset: int, target: int) -> Any:
-            # Disabling hides the other way too.
-            self.now.add((id(code), offset, target))
-            self.times[id(code), offset] += 1
-            return disable if self.times[id(code), offset] == TIMES else None
+            return self._look(code, offset, (target,))  # disabling hides the other way too
 
         def call(code: CodeType, offset: int, function: Any, argument: Any) -> Any:
-            if (name := _dependency(function)) is None:
-                return disable
-            self.now.add((id(code), offset, name, _kind(argument)))
-            self.times[id(code), offset] += 1
-            return disable if self.times[id(code), offset] == TIMES else None
+            name = _dependency(function)
+            return self._look(code, offset, [(name, kind) for kind in kinds_of(argument)] if name else ())
+
+        def result(code: CodeType, offset: int, value: Any) -> Any:
+            return self._look(code, offset, kinds_of(value))
 
         MONITORING.use_tool_id(tool, "statetool tests")
         MONITORING.register_callback(tool, events.PY_START, start)
         MONITORING.register_callback(tool, events.LINE, line)
         MONITORING.register_callback(tool, events.BRANCH, branch)
         MONITORING.register_callback(tool, events.CALL, call)
+        MONITORING.register_callback(tool, events.PY_RETURN, result)
+        MONITORING.register_callback(tool, events.PY_YIELD, result)
         MONITORING.set_events(tool, events.PY_START)
 
     def _name(self, executed: tuple[Any, ...]) -> Hashable:
@@ -193,7 +210,6 @@ def _compile_times() -> list[float]:
 
 def _dependency(function: Any) -> str | None:
     """Return the name of a kernel or of a function that is neither ours nor built in."""
-    kernel = type(function).__name__ == "Kernel"
     owner = getattr(function, "__objclass__", None)
     if owner is None and not isinstance(this := getattr(function, "__self__", None), ModuleType | None):
         owner = this if isinstance(this, type) else type(this)
@@ -201,11 +217,55 @@ def _dependency(function: Any) -> str | None:
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     if not isinstance(module, str) or module.startswith(("builtins", "tests")):
         return None
-    return None if module.startswith("statetool") and not kernel else f"{module}:{name}"
+    return None if module.startswith("statetool") and not isinstance(function, Kernel) else f"{module}:{name}"
 
 
-def _kind(argument: Any) -> str:
-    """Return the type of an argument, and the type of an Arrow or NumPy array's values."""
-    values = getattr(argument, "dtype", None) or getattr(argument, "type", None)
-    kind = getattr(values, "kind", "") or getattr(values, "id", "")
-    return f"{type(argument).__name__} {kind if isinstance(kind, str | int) else ''}"
+def _argument_kinds(frame: FrameType) -> Iterator[Hashable]:
+    """Yield the kinds of the arguments of a function that starts: of a kernel, the types that numba compiles it for."""
+    code, values = frame.f_code, frame.f_locals
+    if isinstance(kernel := values.get("self"), Kernel):
+        if "arguments" in values:
+            import numba
+
+            yield kernel.name, tuple(str(numba.typeof(argument)) for argument in values["arguments"])
+        return
+    many = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + many]:
+        for kind in kinds_of(values.get(name)):
+            yield name, kind
+
+
+def kinds_of(value: Any) -> Iterator[str]:
+    """Yield the type of a value, the types of its Arrow or NumPy values, with all their parts, and the kinds of the items of a sequence."""
+    package = str(type(value).__module__).partition(".")[0]
+    name = type(value).__name__ if package == "builtins" else f"{package}.{type(value).__name__}"
+    yield name
+    if type(value) in (list, tuple):
+        for item in value[:ITEMS]:
+            if type(item) not in (list, tuple):
+                yield from (f"{name} of {kind}" for kind in kinds_of(item))
+    elif isinstance(value, np.ndarray | np.generic):
+        yield f"{name} {value.dtype}"
+    elif isinstance(value, pa.Table | pa.RecordBatch):
+        for column in value.columns:
+            yield from kinds_of(column)
+    elif package == "pyarrow":
+        types = value.types if isinstance(value, pa.Schema) else [getattr(value, "type", value)]
+        yield from (f"{name} {part}" for type_ in types if isinstance(type_, pa.DataType) for part in _parts(type_))
+        if getattr(value, "null_count", 0):
+            yield f"{name} {_label(value.type)} with nulls"
+
+
+def _parts(type_: pa.DataType) -> Iterator[str]:
+    """Yield an Arrow type, and each type that it contains, with the one around it."""
+    label = _label(type_)
+    yield label
+    for number in range(type_.num_fields):
+        inner = type_.field(number).type
+        yield f"{label} of {_label(inner)}"
+        yield from _parts(inner)
+
+
+def _label(type_: pa.DataType) -> str:
+    """Return the name of an Arrow type: of one with fields, without them."""
+    return type(type_).__name__ if type_.num_fields else str(type_)

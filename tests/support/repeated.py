@@ -25,15 +25,15 @@ STEPS: Final = ("lowest", "uncompiled")
 FILE: Final = Path(__file__).with_suffix(".tsv")
 HEADER: Final = """\
 # Tests that the steps `lowest` and `uncompiled` of .ci/run leave out: other tests of the step execute the same. They run in the steps `quick`
-# and `full`. In `lowest`, the same is all lines, and all calls of dependencies and kernels by the kind of their first argument. In
-# `uncompiled`, it is all lines, and both ways of each branch. A line is a test, or a test function with all its parameters.
+# and `full`. In `lowest`, the same is all lines, all calls of dependencies and kernels by the kind of their first argument, and all functions
+# by the kinds of their arguments and results. In `uncompiled`, it is all lines, and both ways of each branch. A line is a test, or a test function with all its parameters.
 # Written by: python -m tests.support.repeated
 """
 #: CPU seconds, while recorded, from which on leaving out a test is worth a line.
 WORTH: Final = 0.2
-#: Tests of kernels. What they find depends on the data, not on the lines.
-ALWAYS: Final = ("tests/kernels/",)
-#: Damaged bytes find indexes out of bounds, which numba would hide.
+#: Tests of kernels, and of engines of SQL. What they find depends on the data, not on the lines.
+ALWAYS: Final = ("tests/kernels/", "tests/sql/", "tests/cli/test_sql.py")
+#: Damaged bytes find indexes out of bounds, which numba would hide, and dependencies that crash. Both depend on the bytes.
 DAMAGE: Final = re.compile("damage|hostile|truncat|corrupt|broken|cut_|_cut")
 
 
@@ -104,7 +104,7 @@ def find_repeated(step: str, folder: Path) -> list[str]:
             executed = bits_of(bits[number] for number in found)
             tests.append(test)
             spent += seconds
-            always = test.startswith(ALWAYS) or apart or (step == "uncompiled" and DAMAGE.search(test))
+            always = test.startswith(ALWAYS) or apart or DAMAGE.search(test)
             if always or seconds < WORTH:
                 kept |= executed
             else:
