@@ -26,7 +26,8 @@ FILE: Final = Path(__file__).with_suffix(".tsv")
 HEADER: Final = """\
 # Tests that the steps `lowest` and `uncompiled` of .ci/run leave out: other tests of the step execute the same. They run in the steps `quick`
 # and `full`. In `lowest`, the same is all lines, all calls of dependencies and kernels by the kind of their first argument, and all functions
-# by the kinds of their arguments and results. In `uncompiled`, it is all lines, and both ways of each branch. A line is a test, or a test function with all its parameters.
+# by the kinds of their arguments and results. In `uncompiled`, it is all lines, and both ways of each branch. A line is a test, or a test function
+# with all its parameters.
 # Written by: python -m tests.support.repeated
 """
 #: CPU seconds, while recorded, from which on leaving out a test is worth a line.
