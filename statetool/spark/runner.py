@@ -146,7 +146,7 @@ class SparkRunner:
                 partitions = min(slots, max(_LEAST_PARTITIONS, 4 * self.parallelism))
                 runs = _shuffle(reduce(lambda a, b: a.unionAll(b), frames), partitions)
                 results = runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT))
-                for row in collect_rows(results):
+                for row in collect_rows(results, large=folder is None):
                     result = pickle.loads(row.result)
                     if isinstance(result, StatetoolError):
                         raise result

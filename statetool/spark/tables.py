@@ -18,7 +18,7 @@ _BATCH_ROWS: Final = 65_536
 #: Batches are combined for a task until they have this many rows or bytes.
 _TASK_ROWS: Final = 10_000
 _TASK_BYTES: Final = 32 << 20
-#: Session settings for the size of batches that its JVM passes to Python, with the values that :func:`collect_rows` sets if none limits bytes.
+#: Session settings for the size of batches that its JVM passes to Python, with the values that :func:`collect_rows` sets.
 _MOST_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": 128,
@@ -85,19 +85,25 @@ def map_in_arrow(frame: Any, task: Callable[[Iterator[pa.RecordBatch]], Iterator
     return frame.toDF(*(f"c{i}" for i in range(len(names)))).mapInArrow(run, schema)
 
 
-def collect_rows(frame: Any) -> list[Any]:
-    """Return the rows of a DataFrame whose tasks receive rows from the JVM.
+def collect_rows(frame: Any, *, large: bool = True) -> list[Any]:
+    """Return the rows of a DataFrame whose tasks receive rows from the JVM, in batches of few rows.
 
-    If the session limits the bytes of a batch, which is the default of Spark 4.3, rows come in batches of the session, of up to 10,000 rows
-    and 64 MiB by default: a batch takes as long as hundreds of small rows. Otherwise they come 128 at a time, because a row may have megabytes.
+    Spark 4.3 limits a batch to 64 MiB, so the JVM measures the batch again after each row, which takes a third of the time per row. Batches
+    of so few rows need no such limit. In earlier releases without this limit, they are smaller than Spark's batches of 10,000 rows.
+
+    Parameters
+    ----------
+    large
+        Whether many rows have kilobytes. Other rows come in Spark's batches if it limits their bytes: a batch takes as long as hundreds of
+        small rows.
     """
-    with nullcontext() if _limits_bytes(frame.sparkSession) else _small_batches(frame.sparkSession):
+    with nullcontext() if not large and _limits_bytes(frame.sparkSession) else _small_batches(frame.sparkSession):
         rows: list[Any] = frame.collect()
     return rows
 
 
 def _limits_bytes(spark: Any) -> bool:
-    """Return True if the JVM limits the bytes of the batches that it passes to Python, or if the user has set the limit."""
+    """Return True if the JVM limits the bytes of the batches that it passes to Python, or if the user has chosen that it does not."""
     from pyspark.errors import PySparkException
 
     try:

@@ -20,53 +20,37 @@ def sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"rows": [batch.num_rows], "sum": [sum(batch.column(0).to_pylist())]})
 
 
-def session_of(spark: Any, given: dict[str, str]) -> Any:
-    session = spark.newSession()
-    for name, value in given.items():
-        session.conf.set(name, value)
-    return session
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, [300]),
+        ({}, [128, 128, 44]),
         ({ROWS: "100"}, [100, 100, 100]),
-        ({BYTES: "64MB"}, [300]),
-        ({BYTES: "2147483647"}, [300]),
-        ({BYTES: "2147483647", ROWS: "200"}, [200, 100]),
+        ({ROWS: "0"}, [128, 128, 44]),
+        ({BYTES: "64MB"}, [128, 128, 44]),
     ],
 )
-def test_rows_come_in_batches_of_the_session_if_it_limits_their_bytes(
-    spark: Any, given: dict[str, str], expected: list[int]
-) -> None:
-    session = session_of(spark, given)
+def test_the_jvm_hands_over_few_rows_at_a_time(spark: Any, given: dict[str, str], expected: list[int]) -> None:
+    session = spark.newSession()
+    for name, value in given.items():
+        session.conf.set(name, value)
     frame = session.range(0, 300, 1, 1).mapInArrow(sizes, "rows LONG, sum LONG")
     assert [row.rows for row in collect_rows(frame)] == expected
     assert {name: session.conf.get(name, None) for name in (ROWS, BYTES)} == {ROWS: None, BYTES: None} | given
 
 
-def test_large_rows_come_in_batches_of_bounded_bytes(spark: Any) -> None:
-    wide = spark.newSession().range(0, 100, 1, 1).selectExpr("id", "repeat('x', 2000000) AS text")
-    assert max(row.rows for row in collect_rows(wide.mapInArrow(sizes, "rows LONG, sum LONG"))) < 50
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"), [({}, [128, 128, 44]), ({ROWS: "100"}, [100, 100, 100]), ({ROWS: "0"}, [128, 128, 44])]
-)
-def test_few_rows_come_at_a_time_if_the_release_does_not_limit_bytes(
-    spark: Any, given: dict[str, str], expected: list[int], monkeypatch: pytest.MonkeyPatch
+def test_small_rows_come_in_batches_of_spark_if_it_limits_their_bytes(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_MOST_BYTES", "spark.sql.unknown")  # as in earlier releases
-    session = session_of(spark, given)
+    session = spark.newSession()
     frame = session.range(0, 300, 1, 1).mapInArrow(sizes, "rows LONG, sum LONG")
-    assert [row.rows for row in collect_rows(frame)] == expected
-    assert session.conf.get(ROWS, None) == given.get(ROWS)
+    assert [row.rows for row in collect_rows(frame, large=False)] == [300]
+    wide = session.range(0, 100, 1, 1).selectExpr("id", "repeat('x', 2000000) AS text")
+    assert max(row.rows for row in collect_rows(wide.mapInArrow(sizes, "rows LONG, sum LONG"), large=False)) < 50
+    monkeypatch.setattr(tables, "_MOST_BYTES", "spark.sql.unknown")  # as in earlier releases
+    assert [row.rows for row in collect_rows(frame, large=False)] == [128, 128, 44]
 
 
-def test_settings_are_as_before_where_a_task_fails(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_MOST_BYTES", "spark.sql.unknown")
-
+def test_settings_are_as_before_where_a_task_fails(spark: Any) -> None:
     def fails(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise ZeroDivisionError
 
@@ -77,7 +61,7 @@ def test_settings_are_as_before_where_a_task_fails(spark: Any, monkeypatch: pyte
 
 
 def test_tasks_get_batches_of_many_rows_and_of_bounded_bytes(spark: Any) -> None:
-    session = session_of(spark, {ROWS: "128"})
+    session = spark.newSession()
     (all_rows,) = collect_rows(map_in_arrow(session.range(0, 3000, 1, 1), sizes, "rows LONG, sum LONG"))
     assert (all_rows.rows, all_rows.sum) == (3000, 3000 * 2999 // 2)
     wide = session.range(0, 300, 1, 1).selectExpr("id", "repeat('x', 200000) AS text")  # 128 rows are 25 MB
