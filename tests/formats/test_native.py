@@ -6,6 +6,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ import statetool
 from statetool.entries.database import DatabaseSource
 from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError
 from statetool.formats.keyed import native
+from statetool.formats.keyed.database import begin_database
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.manifest import UnsupportedManifestError
+from statetool.formats.keyed.manifest import Manifest, UnsupportedManifestError
 from statetool.formats.keyed.native import read_native
 from statetool.formats.keyed.rocksdb import RocksDatabase
 from statetool.formats.keyed.slices import Slice
@@ -94,6 +96,24 @@ def test_all_entries_of_a_key_are_in_one_batch(
     keys = [{(group, key) for _, group, key, _ in batch} for batch in batches]
     assert len(set().union(*keys)) == sum(map(len, keys))
     assert len(batches) > 5 if batch_bytes == 1 else len(batches) == 1
+
+
+def test_a_database_that_is_being_opened_is_not_read_for_its_next_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = database(tmp_path, some_entries(5))
+    manifest, reads = Manifest.read, []
+
+    def read_beside(data: bytes) -> Manifest:
+        reads.append(len(data))
+        if len(reads) == 1:  # while another thread is here
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(begin_database, files, (), ()).result()
+        return manifest(data)
+
+    monkeypatch.setattr(Manifest, "read", staticmethod(read_beside))
+    assert read(files, range(10))
+    assert len(reads) == 1
 
 
 def test_states_and_column_families_must_agree(tmp_path: Path) -> None:

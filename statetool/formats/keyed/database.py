@@ -141,10 +141,13 @@ class _BegunDatabases:
         with self.lock:
             return self.by_files.pop(_identity(files), None)
 
-    def tables(self, files: DatabaseFiles) -> Tables:
-        """Return the table files of a database, whose manifest has arrived."""
+    def tables(self, files: DatabaseFiles) -> Tables | None:
+        """Return the table files of a database, whose manifest has arrived; ``None`` while another thread opens it."""
         identity = _identity(files)
         with self.lock:
+            # Whoever opens a database makes its slot before :meth:`take`, so it is not parsed here meanwhile.
+            if (slot := _OPEN.find(identity)) is not None:
+                return None if slot.database is None else slot.database.tables
             if identity not in self.by_files:
                 self.by_files[identity] = Tables(files)
                 while sum(t.file_count for t in self.by_files.values()) > _MOST_BEGUN_FILES and len(self.by_files) > 1:
@@ -166,9 +169,8 @@ def begin_database(files: DatabaseFiles, column_families: Iterable[str], ranges:
     """
     if not begin(files.first_parts):
         return
-    opened = _OPEN.find(_identity(files))
     try:
-        tables = _BEGUN.tables(files) if opened is None else opened.tables
+        tables = _BEGUN.tables(files)
     except UnsupportedManifestError:
         return
     if tables is not None:
@@ -200,11 +202,10 @@ class _OpenDatabases:
         """Start again in a new process."""
         self.by_files, self.lock = OrderedDict(), threading.Lock()
 
-    def find(self, identity: object) -> Database | None:
-        """Return a database if it is open."""
+    def find(self, identity: object) -> _Slot | None:
+        """Return the place of a database that is open, or that a thread opens."""
         with self.lock:
-            slot = self.by_files.get(identity)
-            return None if slot is None else slot.database
+            return self.by_files.get(identity)
 
     def slot(self, identity: object) -> _Slot:
         """Return the place of a database, most recently used."""
