@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from statetool.errors import FormatError
 from statetool.formats.compression import read_chunks, stream_chunks
+from statetool.formats.keyed import canonical
 from statetool.formats.keyed.canonical import StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.ranges import KeyGroupRange
@@ -120,6 +121,10 @@ def test_damage_is_named_with_its_place(at: int, new: bytes, message: str, offse
 @pytest.mark.parametrize("size", range(1, len(one_group())))
 def test_every_truncation_is_noticed(size: int, way: str) -> None:
     check_refused(one_group()[:size], "ends inside an entry|does not fit", None, way=way)
+
+
+def test_a_key_group_without_entries_has_no_sections() -> None:
+    assert canonical._EntryIndex(1).sections(2) == []
 
 
 @pytest.mark.parametrize("stride", [1, 2])

@@ -204,7 +204,7 @@ class _EntryIndex:
         """Return the sections of a key group with ``size_bytes``."""
         starts = [np.concatenate(parts) for *_, parts in self.found]
         # Two bytes follow the last entry of a state: the id of the next one.
-        ends = [*(int(s[0]) for s in starts[1:]), size_bytes]
+        ends = [*(int(s[0]) for s in starts[1:]), *([size_bytes] if starts else [])]
         return [
             Section(state, ordered, entries, own, self.stride, end - _ID_BYTES)
             for (state, ordered, entries, _), own, end in zip(self.found, starts, ends, strict=True)
