@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -66,3 +67,16 @@ def test_tasks_get_batches_of_many_rows_and_of_bounded_bytes(spark: Any) -> None
     assert (all_rows.rows, all_rows.sum) == (3000, 3000 * 2999 // 2)
     wide = session.range(0, 300, 1, 1).selectExpr("id", "repeat('x', 200000) AS text")  # 128 rows are 25 MB
     assert [row.rows for row in collect_rows(map_in_arrow(wide, sizes, "rows LONG, sum LONG"))] == [256, 44]
+
+
+@pytest.mark.parametrize(
+    ("given", "by_default", "is_limited"),
+    [(None, "2147483647", False), (None, "64MB", True), ("2147483647", "64MB", True)],
+)
+def test_a_default_without_a_limit_is_not_the_choice_of_the_user(
+    given: str | None, by_default: str, is_limited: bool
+) -> None:
+    def get(_: str, *default: None) -> str | None:
+        return given if default else given or by_default
+
+    assert tables._limits_bytes(SimpleNamespace(conf=SimpleNamespace(get=get))) is is_limited
