@@ -428,7 +428,8 @@ class Operator(Generic[Writer]):
         * ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others)
         * ``attributes``: number of record attributes among the elements (they describe the records after them)
         * ``backlog_attributes``: number of these that signal backlog; ``backlog`` is the value of the last one
-        * ``cut_bytes``: bytes of elements that continue in another channel's data
+        * ``cut_bytes``: bytes of elements that continue in another channel's data. It is wrong, as ``elements`` is, in the rare case
+          that an output starts inside an element and bytes of its value look like a length
 
         Parameters
         ----------

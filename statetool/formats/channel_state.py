@@ -10,8 +10,9 @@ the last record may be stored in the output of the upstream task, so the data of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Literal
 
 from statetool.errors import FormatError
@@ -55,6 +56,10 @@ class InFlightRow(OperatorRecord):
 
     Attributes
     ----------
+    elements, cut_bytes
+        Number of complete stream elements, and the bytes of partial ones before and after them. An output may start inside a record. Its
+        first whole one is then found by the lengths of all; in rare cases other bytes look like a length too, and both numbers are wrong.
+        A table of the records knows their type, so it finds the first one by its value as well.
     attributes, backlog_attributes
         Number of ``RecordAttributes`` elements, and of those that mark the records after them as backlog.
     backlog
@@ -276,38 +281,59 @@ def _first_record(data: bytes, side: Side, fits: Callable[[bytes], bool]) -> int
     for cut in range(min(len(data), _MOST_CUT_BYTES)):
         found = _probe(data, cut, fits)
         if found is not None and found.is_proved:
-            return cut
-        if found is not None and (found.elements or cut == 0):
+            return _after_false_element(data, cut, found.stops, fits)
+        if found is not None and (found.stops or cut == 0):
             possible.append(cut)
     # Otherwise, it is the end of one record, longer than all the data here.
     return possible[0] if possible else len(data)
 
 
+def _after_false_element(data: bytes, start: int, stops: Sequence[int], fits: Callable[[bytes], bool]) -> int:
+    """Return the start, or a later one if the first element only looks like one; ``stops`` are the ends of the elements.
+
+    The last bytes of a cut record may look like a length, and the length may happen to end where a later record ends. Such an element is
+    longer than those after it, and what it holds can be read as records of their lengths. If none follow, it must hold two at least, and
+    is only doubted if other bytes come before it.
+    """
+    sizes = [stop - at for at, stop in pairwise(stops)]
+    if stops[0] - start <= max(sizes, default=0) or not (sizes or start):
+        return start
+    element = data[: stops[0]]
+    for later in range(start + 1, min(len(element), _MOST_CUT_BYTES)):
+        found = _probe(element, later, fits, most=len(element))
+        if found is None or not found.is_proved:
+            continue
+        inner = [stop - at for at, stop in pairwise((later, *found.stops))]
+        if min(sizes) <= min(inner) and max(inner) <= max(sizes) if sizes else len(inner) > 1:
+            return _after_false_element(data, later, [*found.stops, *stops[1:]], fits)
+    return start
+
+
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """Number of complete elements from a position on. They are proved if there are many, or if the last one ends with the data."""
+    """The ends of complete elements from a position on. They are proved if there are many, or if the last one ends with the data."""
 
-    elements: int
+    stops: list[int]
     is_proved: bool
 
 
-def _probe(data: bytes, at: int, fits: Callable[[bytes], bool]) -> _Probe | None:
-    """Return how many stream elements start at ``at``, one after another; ``None`` if other bytes follow."""
-    elements = 0
-    while at < len(data) and elements < _PROBED_ELEMENTS:
+def _probe(data: bytes, at: int, fits: Callable[[bytes], bool], most: int = _PROBED_ELEMENTS) -> _Probe | None:
+    """Return the stream elements that start at ``at``, one after another, up to ``most``; ``None`` if other bytes follow."""
+    stops: list[int] = []
+    while at < len(data) and len(stops) < most:
         length = int.from_bytes(data[at : at + _LENGTH_BYTES], "big", signed=True)
         start, stop = at + _LENGTH_BYTES, at + _LENGTH_BYTES + length
         if len(data) - at < _LENGTH_BYTES:
-            return _Probe(elements, is_proved=False)
+            return _Probe(stops, is_proved=False)
         if not _plausible(length, data[start] if start < len(data) else None):
             return None
         if stop > len(data):
-            return _Probe(elements, is_proved=False)
+            return _Probe(stops, is_proved=False)
         if not fits(data[start:stop]):
             return None
-        elements += 1
+        stops.append(stop)
         at = stop
-    return _Probe(elements, is_proved=True)
+    return _Probe(stops, is_proved=True)
 
 
 __all__ = [

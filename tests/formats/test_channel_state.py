@@ -105,6 +105,25 @@ def test_an_output_may_start_anywhere_in_a_record(first: bytes, count: int) -> N
         assert (row.elements, row.cut_bytes) == expected, start
 
 
+@pytest.mark.parametrize("start", range(21))
+@pytest.mark.parametrize("held", [1, 2, 37, 222])
+def test_a_number_that_looks_like_the_length_of_some_records_hides_none(held: int, start: int) -> None:
+    """The last four bytes of the first record are such a number, if they are taken for a length."""
+    sent = [b"\0" + number(-(1 << 63), 8) + number(21 * (held + i), 8) for i in range(250)]
+    stream, offsets = stream_of([framed(sent)[start:]])
+    row = in_flight_row(Channel(side="output", subtask=0, gate=0, channel=0, offsets=offsets, stream=stream), "op")
+    assert (row.elements, row.cut_bytes) == ((249, 21 - start) if start else (250, 0))
+
+
+def test_a_record_that_holds_others_is_one() -> None:
+    """Lengths within a record are no records, also if it is the longest one."""
+    nested = [b"\1" + number(3) + framed([b"\1" + b"q" * size for size in sizes]) for sizes in ((9, 9, 9), (1, 2, 3))]
+    for sent in (nested, nested[:1], [nested[0], *nested[1:] * 99]):
+        stream, offsets = stream_of([framed(sent)])
+        row = in_flight_row(Channel(side="output", subtask=0, gate=0, channel=0, offsets=offsets, stream=stream), "op")
+        assert (row.elements, row.cut_bytes) == (len(sent), 0)
+
+
 def test_an_output_may_start_with_a_record_that_is_longer_than_its_data() -> None:
     whole = framed([record("a\0\0\0\1b" * 50)])
     for stop in range(1, len(whole)):
