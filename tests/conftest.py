@@ -122,7 +122,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or "tests/spark/" in item.nodeid:
             item.add_marker(pytest.mark.spark)
-        needed = [o for f, o in GIVEN.items() if f in getattr(item, "fixturenames", ()) and not config.getoption(o)]
+        given = [o for f, o in GIVEN.items() if f in getattr(item, "fixturenames", ())]
+        if "--maven" in given:
+            item.add_marker(pytest.mark.full)  # .ci/full runs it
+        needed = [o for o in given if not config.getoption(o)]
         if needed:
             reasons[item] = needed[0]
         elif item.get_closest_marker("full") and not config.getoption("--full"):
