@@ -58,8 +58,8 @@ class InFlightRow(OperatorRecord):
     ----------
     elements, cut_bytes
         Number of complete stream elements, and the bytes of partial ones before and after them. An output may start inside a record. Its
-        first whole one is then found by the lengths of all; in rare cases other bytes look like a length too, and both numbers are wrong.
-        A table of the records knows their type, so it finds the first one by its value as well.
+        first whole one is then searched by the lengths of all, and as bytes of a value can look like a length, both numbers are estimates.
+        A table of the records knows their type, and reads the first one exactly.
     attributes, backlog_attributes
         Number of ``RecordAttributes`` elements, and of those that mark the records after them as backlog.
     backlog
