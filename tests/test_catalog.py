@@ -102,13 +102,22 @@ def test_a_thousand_checkpoints_are_listed_at_once_and_without_a_jvm(corpus: Pat
         folder.mkdir(parents=True)
         os.link(source, folder / "_metadata")
     code = (
-        "import sys, time, statetool\n"
-        "start = time.process_time()\n"
+        "import sys, threading, statetool\n"
+        "opened, calls = [], 0\n"
+        "def count(frame, event, argument):\n"
+        "    global calls\n"
+        "    calls += event in ('call', 'c_call')\n"
+        "sys.addaudithook(lambda event, words: opened.append(str(words[0])) if event == 'open' else None)\n"
+        "threading.setprofile(count)\n"
+        "sys.setprofile(count)\n"
         "cat = statetool.catalog(None, sys.argv[1])\n"
-        "print(len(cat), time.process_time() - start < 2, 'pyspark' in sys.modules)"
+        "sys.setprofile(None)\n"
+        "print(len(cat), sum(path.endswith('_metadata') for path in opened), 'pyspark' in sys.modules, calls)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1000", "True", "False"]
+    *found, calls = done.stdout.split()
+    assert found == ["1000", "1000", "False"]
+    assert int(calls) < 500 * 1000  # also those of imports
 
 
 def test_sql(root: Path, spark: Any) -> None:
