@@ -68,6 +68,9 @@ def test_nothing_is_shown_where_there_is_no_terminal(capfd: pytest.CaptureFixtur
 
 def test_the_estimate_is_of_what_is_read_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(
+        progress, "_REFRESH", 3600.0
+    )  # the thread does nothing: this test may be stopped for two seconds
     with progress.progress("work"):
         assert progress._running is not None
         progress.expect(lambda: 100)
