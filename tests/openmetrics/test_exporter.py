@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
+import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -132,25 +132,28 @@ def test_a_directory_without_checkpoints(tmp_path: Path) -> None:
 
 
 _COUNT = """
-import json, sys, time
+import json, sys
 from statetool.openmetrics.exporter import Exporter
 from statetool.openmetrics.server import serving
 from statetool.openmetrics.targets import targets_of
 from statetool.snapshot.inventory import Inventory
 import urllib.request
-events = []
+events, calls = [], 0
+def count(frame, event, argument):
+    global calls
+    calls += event in ("call", "c_call")
 sys.addaudithook(lambda event, _: events.append(event) if event in ("open", "os.scandir", "os.listdir") else None)
 exporter = Exporter(targets_of(sys.argv[1]), Inventory)
 exporter.refresh()
 with serving(lambda: exporter.text, "127.0.0.1", 0) as url:
     urllib.request.urlopen(url).read()
     events.clear()
-    start = time.process_time()
+    sys.setprofile(count)
     for _ in range(10):
         assert exporter.refresh() == []
         urllib.request.urlopen(url).read()
-    used = (time.process_time() - start) / 10
-print(json.dumps({"events": sorted(events), "seconds": used}))
+    sys.setprofile(None)
+print(json.dumps({"events": sorted(events), "calls": calls // 10}))
 """
 
 
@@ -162,7 +165,7 @@ def test_a_scrape_of_1000_checkpoints_opens_no_file(tmp_path: Path) -> None:
     )
     found = json.loads(done.stdout)
     assert found["events"] == ["os.scandir"] * 10
-    assert found["seconds"] < 0.1
+    assert found["calls"] < 100 * 1000
 
 
 def test_a_scrape_of_a_bucket_lists_once_and_reads_nothing() -> None:
@@ -210,7 +213,7 @@ def test_jobs_of_a_server(release: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, str]:
     request = urllib.request.Request(url, headers=headers, method=method)
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         return answer.status, answer.headers["Content-Type"], answer.read().decode()
 
 
@@ -233,8 +236,10 @@ def test_the_server(host: str) -> None:
 
 
 def test_the_command_serves_new_checkpoints_until_interrupted(tmp_path: Path) -> None:
-    checkpoint(tmp_path / JOBS[0], 1)
-    command = [sys.executable, "-m", "statetool", "metrics", str(tmp_path), "--serve", "0", "--interval", "0.1"]
+    root, aside = tmp_path / "checkpoints", tmp_path / "aside"
+    checkpoint(root / JOBS[0], 1)
+    checkpoint(aside / JOBS[1], 1)
+    command = [sys.executable, "-m", "statetool", "metrics", str(root), "--serve", "0", "--interval", "0.1"]
     # A shell's job in the background ignores SIGINT, and so would the command that it runs.
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as process:
@@ -244,24 +249,25 @@ def test_the_command_serves_new_checkpoints_until_interrupted(tmp_path: Path) ->
             assert url.startswith("http://127.0.0.1:")
             before = get(url)[2]
             assert Metrics(before).value("job_readable") == 1
-            checkpoint(tmp_path / JOBS[1], 1)
+            # Files appear and disappear at once, as the command may look at any time.
+            (aside / JOBS[1]).rename(root / JOBS[1])
             wait(lambda: len(Metrics(get(url)[2]).values("job_readable", "job_id")) == 2)
-            shutil.rmtree(tmp_path)
-            assert "does not exist" in process.stderr.readline()
+            root.rename(tmp_path / "gone")
+            # A look in the middle of this finds no checkpoint, which is printed, too.
+            assert any("does not exist" in line for line in iter(process.stderr.readline, ""))
             wait(lambda: set(Metrics(get(url)[2]).values("job_readable", "job_id").values()) == {0})
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
+            assert process.wait(300) == 130
             assert process.stderr.read() == "interrupted\n"  # the error was printed once
         finally:
             process.kill()
 
 
 def wait(holds: Callable[[], Any]) -> None:
-    for _ in range(100):
-        if holds():
-            return
-        threading.Event().wait(0.1)
-    raise AssertionError("waited too long")
+    end = time.monotonic() + 300
+    while not holds():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.1)
 
 
 def test_counts_of_events_are_complete() -> None:
