@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests.support import repeated
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE, unpack
+from tests.support.drawn import draw_no_constants
 from tests.support.spark.jvm import SHORT_LIVED, with_archive
 from tests.support.spark.lakes import submit_options
 
@@ -30,6 +31,8 @@ settings.register_profile(
     "statetool", settings(deadline=None, suppress_health_check=SLOW, derandomize="CI" in os.environ)
 )
 settings.load_profile("statetool")
+if "CI" in os.environ:
+    draw_no_constants()
 
 #: Fixtures with data that cannot be copied or is too large to download, and the option that gives its location. The options need an equals
 #: sign: otherwise pytest takes the path for the location of the tests, and does not find this file.
