@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.support.drawn import draw_no_constants
 from tests.support.recorder import kinds_of
 from tests.support.repeated import STEPS, Candidate, by_function, choose, function_of, read_repeated
+from tools import flink_jars
 
 TESTS: Final = Path(__file__).parent
 ROOT: Final = TESTS.parent
@@ -128,3 +135,44 @@ def test_a_table_with_other_types_or_nulls_is_of_another_kind() -> None:
 def test_a_function_is_left_out_by_its_name_if_all_of_its_tests_are() -> None:
     tests = ["a::f[1]", "a::f[2]", "a::g[1]", "a::g[2]", "a::h"]
     assert by_function(["a::f[1]", "a::f[2]", "a::g[2]", "a::h"], tests) == ["a::f", "a::g[2]", "a::h"]
+
+
+def test_examples_of_ci_do_not_depend_on_imported_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    providers = pytest.importorskip(
+        "hypothesis.internal.conjecture.providers", reason="this release draws no constants"
+    )
+
+    def drawn() -> list[int]:
+        found: list[int] = []
+
+        @settings(derandomize=True, max_examples=200, database=None)
+        @given(st.integers())
+        def draw(number: int) -> None:
+            found.append(number)
+
+        draw()
+        return found
+
+    monkeypatch.setattr(
+        providers, "_get_local_constants", getattr(providers, "_get_local_constants", None), raising=False
+    )
+    draw_no_constants()
+    before = drawn()
+    (tmp_path / "constants_of_a_module.py").write_text(f"NUMBERS = {[1_000_003 * n for n in range(200)]}")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("constants_of_a_module")
+    assert drawn() == before
+
+
+@pytest.mark.parametrize(("breaks", "code", "runs"), [(0, 0, 1), (2, 0, 3), (9, 1, 3)])
+def test_a_download_that_breaks_is_tried_again(
+    breaks: int, code: int, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flink_jars, "time", SimpleNamespace(sleep=lambda seconds: None))
+    log = tmp_path / "log"
+    program = (
+        "import pathlib, sys; log = pathlib.Path(sys.argv[1]); n = log.stat().st_size if log.exists() else 0\n"
+        "log.write_text('x' * (n + 1)); sys.exit(n < int(sys.argv[2]))"
+    )
+    done = flink_jars.fetched([sys.executable, "-c", program, str(log), str(breaks)])
+    assert (done.returncode, log.stat().st_size) == (code, runs)

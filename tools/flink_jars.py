@@ -15,10 +15,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 DEFAULT_VERSIONS: Final = ("2.3.0", "1.20.5")
 #: Options of a JVM that ends soon. The second compiler would take as long as the work, and threads of a collector would take cores away from
@@ -120,13 +121,24 @@ def locked(name: str) -> Iterator[None]:
         yield
 
 
+def fetched(command: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program that downloads files, again if it fails: a connection may break after hundreds of megabytes."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
+    for pause_s in (1, 10):
+        if done.returncode == 0:
+            break
+        time.sleep(pause_s)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
+    return done
+
+
 def _fetch(version: str, lib: Path) -> None:
     lib.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=lib.parent) as work:
         # pip verifies the checksum in the index.
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
         command += ["--dest", work, f"{PACKAGE}=={version}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = fetched(command)
         if done.returncode != 0:
             raise FlinkUnavailableError(
                 f"{PACKAGE} {version} cannot be fetched (is there a network?); the jars of Flink's lib folder may also be "

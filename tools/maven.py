@@ -10,14 +10,13 @@ import csv
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-from tools.flink_jars import SHORT_LIVED, FlinkUnavailableError, cache_folder, locked
+from tools.flink_jars import SHORT_LIVED, FlinkUnavailableError, cache_folder, fetched, locked
 
 PINS: Final = Path(__file__).with_name("maven.tsv")
 _REPOSITORY: Final = Path.home() / ".m2" / "repository"
@@ -105,7 +104,7 @@ def copy_jars(wanted: list[Pin], folder: Path) -> None:
     command += ["-DexcludeTransitive=true", f"-DoutputDirectory={folder}"]
     options = " ".join([*SHORT_LIVED, os.environ.get("MAVEN_OPTS", "")])
     environment = os.environ | {"MAVEN_OPTS": options}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = fetched(command, env=environment)
     if done.returncode != 0:
         names = ", ".join(p.file_name for p in wanted)
         raise FlinkUnavailableError(f"Maven cannot fetch {names}:\n{(done.stdout + done.stderr)[-2000:]}")
