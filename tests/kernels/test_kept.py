@@ -47,7 +47,7 @@ def test_processes_that_start_together_compile_each_kernel_once(tmp_path: Path, 
         )
         for _ in range(3)
     ]  # fmt: skip
-    counts = [int(process.communicate(timeout=540)[0]) for process in started]
+    counts = [int(process.communicate()[0]) for process in started]
     files = [f.name for f in tmp_path.rglob("*") if f.is_file()]
     assert {name.rpartition("-")[0] for name in files} >= set(NAMES)
     assert all(name.endswith(".kernel") for name in files)

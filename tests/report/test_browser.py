@@ -61,7 +61,7 @@ def seen(browser: str, folder: Path, page: str, width: int, *, dark: bool) -> An
         capture_output=True,
         text=True,
         check=True,
-        timeout=500,
+        timeout=1500,
     )
     match = re.search('<pre id="seen">(.*?)</pre>', done.stdout, re.DOTALL)
     assert match, done.stderr

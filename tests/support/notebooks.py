@@ -18,7 +18,7 @@ def executed(path: Path) -> Any:
     """Return a notebook with the outputs of a run, without those that differ between runs."""
     notebook = nbformat.read(path, as_version=4)
     # Not in the folder of the notebooks, so that a run leaves no files there.
-    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    NotebookClient(notebook, timeout=1500, kernel_name="python3").execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
