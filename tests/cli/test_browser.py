@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -24,19 +25,32 @@ def browse(width: int, steps: Callable[[Browser, Pilot[None]], Awaitable[None]])
     asyncio.run(run())
 
 
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    """Wait for what a key or a thread will do: on a busy machine, a pause of the pilot ends before."""
+    end = time.monotonic() + 300
+    while not holds():
+        assert time.monotonic() < end, "waited too long"
+        await pilot.pause(0.02)
+
+
 async def show(app: Browser, pilot: Pilot[None], operator: str, table: str) -> DataTable[Any]:
     """Open an operator in the tree, and one of its tables, by keyboard."""
     tree = app.query_one(Tree)
     node = next(n for n in tree.root.children if n.data == (operator, ""))
     node.expand()
-    await pilot.pause()
-    leaf = next(n for n in node.children if n.data == (operator, table))
+
+    def is_chosen() -> bool:
+        for leaf in node.children:
+            if leaf.data == (operator, table):
+                tree.move_cursor(leaf)
+                return tree.cursor_node is leaf
+        return False
+
+    await until(pilot, is_chosen)
     tree.focus()
-    tree.move_cursor(leaf)
+    app.query_one("#about", Static).update("")
     await pilot.press("enter")
-    await pilot.pause()
-    await app.workers.wait_for_complete()
-    await pilot.pause()
+    await until(pilot, lambda: about(app) != "" and not about(app).endswith("reading ..."))
     return app.query_one(DataTable)
 
 
@@ -55,9 +69,10 @@ def test_tables_of_an_operator_are_shown(width: int) -> None:
         assert cell <= width // 3
         table.focus()
         await pilot.press("enter")
-        shown = [str(s.content) for s in app.screen.query(Static)]
-        assert any("{k0 -> 56, k1 -> 69, k2 -> 82, k3 -> 43}" in text for text in shown)
+        text = "{k0 -> 56, k1 -> 69, k2 -> 82, k3 -> 43}"
+        await until(pilot, lambda: any(text in str(s.content) for s in app.screen.query(Static)))
         await pilot.press("escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
         states = await show(app, pilot, "timers", "states")
         assert states.row_count == 3
 
@@ -71,8 +86,7 @@ def test_more_rows_are_read_when_they_are_asked_for(monkeypatch: pytest.MonkeyPa
         table = await show(app, pilot, "timers", "timers")
         assert (table.row_count, about(app).splitlines()[-1]) == (10, "10 rows, press m for more")
         await pilot.press("m")
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await until(pilot, lambda: about(app).splitlines()[-1] == "20 rows, press m for more")
         assert table.row_count == 20
 
     browse(80, steps)
