@@ -32,7 +32,10 @@ def ask(root: str, steps: Callable[[Client], Awaitable[None]]) -> None:
         async with Client(command) as client:
             await steps(client)
 
-    asyncio.run(run())
+    with pytest.MonkeyPatch.context() as patch:
+        # The client gives a server ten seconds to start, and then tries older versions of the protocol. A busy machine may need more.
+        patch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 600.0, raising=False)
+        asyncio.run(run())
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> Any:
