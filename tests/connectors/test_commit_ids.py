@@ -58,7 +58,7 @@ def test_a_new_savepoint_with_id_0_and_no_commits_is_warned_of(tmp_path: Path) -
 def test_paimon_needs_no_id(tmp_path: Path) -> None:
     """Only the commits of the state are compared with the table (``tests/flink/test_lakes.py``)."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         low = new(0, *paimon(16, 17)).write(str(tmp_path / "low"))
     assert rows("sinks", "committed", tmp_path / "low", code=0) == []
     assert CliRunner().invoke(cli, ["sinks", "list", str(tmp_path / "low")]).stderr == ""
@@ -106,7 +106,7 @@ def test_sinks_of_other_kinds_have_no_row(connector_cases: Path) -> None:
 
 def test_rewrites_keep_the_id(connector_cases: Path, tmp_path: Path) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         base = new(17, *iceberg(16, 17)).write(str(tmp_path / "base")).with_uids(["table"])
         ids = {}
         statetool.rescale(base, str(tmp_path / "rescaled"), 64)
