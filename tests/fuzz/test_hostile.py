@@ -21,7 +21,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_stream import read_java_stream
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
-from tests.fuzz.targets import TARGETS, guarded
+from tests.fuzz.targets import TARGETS, Target, guarded
 from tests.support.corpora.golden import generated
 from tests.support.failures.damage import Patient
 
@@ -43,14 +43,20 @@ def test_no_length_takes_memory_before_it_is_compared_with_what_is_left(name: st
     seeds = [s for s in target.seeds() if len(s) > 8]
     for seed in seeds[:2] if most == 2 else seeds[:: -(-len(seeds) // most)]:
         guarded(target, seed)
-        tracemalloc.start()
-        try:
-            for at in range(0, min(len(seed) - 4, 240), 3):
-                for number in _LARGE:
-                    guarded(target, seed[:at] + struct.pack(">I", number) + seed[at + 4 :])
-            assert tracemalloc.get_traced_memory()[1] < _MOST_BYTES
-        finally:
-            tracemalloc.stop()
+        # The first time, an input may reach a kernel that is not compiled yet, or a module that no test has imported.
+        assert any(peak_with_large_lengths(target, seed) < _MOST_BYTES for _ in range(2))
+
+
+def peak_with_large_lengths(target: Target, seed: bytes) -> int:
+    """Return the most memory that a target takes for an input with large numbers in place of four of its bytes."""
+    tracemalloc.start()
+    try:
+        for at in range(0, min(len(seed) - 4, 240), 3):
+            for number in _LARGE:
+                guarded(target, seed[:at] + struct.pack(">I", number) + seed[at + 4 :])
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def test_objects_in_objects_without_end_are_refused() -> None:
