@@ -1,4 +1,4 @@
-"""A certificate for servers on this machine."""
+"""Patience with servers on this machine, and a certificate for them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give servers on a busy machine time to answer."""
+    monkeypatch.setenv("STATETOOL_FLINK_TIMEOUT", "300")
 
 
 @pytest.fixture(scope="module")

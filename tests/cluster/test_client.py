@@ -6,10 +6,11 @@ import base64
 import ssl
 import subprocess
 import sys
-import time
+import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -151,19 +152,24 @@ def test_a_request_that_may_have_been_received_is_not_sent_again(
     rest: FlinkRest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STATETOOL_FLINK_TIMEOUT", "0.2")
+    received, gave_up = threading.Event(), threading.Event()
 
     def wait(method: str, path: str, headers: dict[str, str]) -> None:
-        time.sleep(0.5)
+        received.set()
+        gave_up.wait(300)
 
     rest.first = wait
     assert "does not answer within 0.2 s" in str(raised(RestClient(rest.url), "/jobs/1/savepoints", {}))
+    assert received.wait(300)  # a busy machine may take longer than the client waits
+    gave_up.set()
     assert len(rest.requests) == 1
 
 
 def test_a_refused_connection_is_tried_again(rest: FlinkRest, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(client_module, "_PAUSES_S", (0.5, 1.0))
-    monkeypatch.setattr(time, "sleep", pauses.append)
+    # Other threads of this process may sleep too.
+    monkeypatch.setattr(client_module, "time", SimpleNamespace(sleep=pauses.append))
     error = raised(RestClient("http://127.0.0.1:1"), body={})
     assert "http://127.0.0.1:1 does not answer" in str(error)
     assert "check host and port" in str(error)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -215,7 +216,9 @@ def test_requests_that_cannot_succeed(rest: FlinkRest) -> None:
 
 def test_waiting_is_reported(rest: FlinkRest, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(0, 1000, 9))
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(times)))
+    # Other threads of this process may look at the clock too.
+    clock = SimpleNamespace(monotonic=lambda: float(next(times)), sleep=time.sleep)
+    monkeypatch.setattr(triggers, "time", clock)
     orders = rest.jobs["orders"]
     name = next(n for n in rest.answers if n.startswith(f"GET /jobs/{orders}/savepoints/"))
     rest.answers[name][:0] = [rest.answers[name][0]] * 4

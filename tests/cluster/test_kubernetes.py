@@ -35,7 +35,6 @@ from tests.support.servers.kubernetes_api import TOKEN, KubernetesServer, kubern
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_PAUSES_S", (0.0,))
-    monkeypatch.setenv("STATETOOL_FLINK_TIMEOUT", "5")
 
 
 @pytest.fixture
