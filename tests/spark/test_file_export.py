@@ -95,6 +95,7 @@ def test_what_is_small_is_what_the_caller_says(spark: Any, tmp_path: Path, local
         assert export_table(operator, ScanRequest(), str(tmp_path / "out")) == 14
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
+    context._jsc.sc().listenerBus().waitUntilEmpty(600_000)  # Spark's list of jobs is filled by another thread
     assert len(context.statusTracker().getJobIdsForGroup(group)) == jobs
 
 
