@@ -21,7 +21,7 @@ from statetool.formats import stream as streams
 from statetool.formats.stream import AHEAD_BYTES, ReadAhead, Stream
 from statetool.io import small_files
 from statetool.io.files import IN_FLIGHT
-from tests.support.servers.simulated_store import LONG_LATENCY, World, add_file, simulated_store
+from tests.support.servers.simulated_store import World, add_file, simulated_store
 from tests.support.snapshots.incremental import Job
 
 _LATENCY: Final = 0.01
@@ -75,7 +75,7 @@ def upload(world: World, folder: Path) -> None:
 def remote(world: World, path: Path) -> Any:
     """Open a savepoint in the store, and count requests from there on."""
     upload(world, path)
-    world.latency = LONG_LATENCY
+    world.together = True
     opened = statetool.load(f"sim://bucket/{path.name}", uids=["op"])
     world.requests.clear()
     return opened["op"]
@@ -91,7 +91,7 @@ def test_small_files_are_requested_together(world: World, savepoint: Path) -> No
 
 def test_statistics_and_verification_wait_for_few_requests(world: World, savepoint: Path) -> None:
     upload(world, savepoint)
-    world.latency = LONG_LATENCY
+    world.together = True
     path = f"sim://bucket/{savepoint.name}"
     statetool.load(path, uids=["op"]).stats()
     assert world.in_flight() >= 16
@@ -178,7 +178,7 @@ def test_table_files_are_requested_together(world: World, tmp_path: Path) -> Non
         job.checkpoint()
         expected = job.truth
     upload(world, root)
-    world.latency = LONG_LATENCY
+    world.together = True
     rebase = {str(root): "sim://bucket/checkpoints"}
     operator = statetool.load("sim://bucket/checkpoints/chk-1", rebase=rebase, uids=["op"])["op"]
     for state in "ab":

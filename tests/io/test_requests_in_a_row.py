@@ -18,7 +18,7 @@ from statetool.formats.keyed import database_files
 from statetool.formats.keyed.manifest import Manifest
 from statetool.io import small_files
 from statetool.snapshot import locate
-from tests.support.servers.simulated_store import LONG_LATENCY, World, add_file, simulated_store
+from tests.support.servers.simulated_store import World, add_file, simulated_store
 from tests.support.snapshots.build import LONG
 from tests.support.snapshots.canonical import Subtask, composite_key, encoded, group_of, keyed, serializer
 from tests.support.snapshots.incremental import Job
@@ -105,7 +105,7 @@ def test_no_metadata(world: World, native: Path) -> None:
 def test_small_databases_are_requested_whole(world: World, native: Path) -> None:
     upload(world, native)
     expected = rows_of(statetool.load(str(native), uids=["op"]))
-    world.latency = LONG_LATENCY
+    world.together = True
     operator = statetool.load("sim://bucket/savepoint", uids=["op"])
     assert rows_of(operator).equals(expected)
     requests = {path: (start, end) for _, path, start, end in world.requests}
@@ -119,7 +119,7 @@ def test_small_databases_are_requested_whole(world: World, native: Path) -> None
 
 def test_sizes_of_files_are_listed_at_the_same_time(world: World, native: Path) -> None:
     upload(world, native)
-    world.latency = LONG_LATENCY
+    world.together = True
     assert statetool.verify("sim://bucket/savepoint", deep=True).ok
     assert kinds(world)["HEAD"] == 0
     listings = [(start, end) for kind, _, start, end in world.requests if kind == "LIST"]
@@ -142,7 +142,7 @@ def test_files_are_looked_for_at_the_same_time(
         "estimate_stats": lambda savepoint: savepoint.estimate_stats().rows("states"),
     }
     expected = works[work](statetool.load(str(incremental / "chk-1"), uids=["op"]))
-    world.latency = LONG_LATENCY
+    world.together = True
     rebase = {str(incremental): "sim://bucket/checkpoints"}
     assert works[work](statetool.load("sim://bucket/checkpoints/chk-1", uids=["op"], rebase=rebase)) == expected
     assert kinds(world)["LIST"] == (2 if few == 2 else 0)
@@ -171,7 +171,7 @@ def test_ends_of_large_tables_are_requested_once_and_with_the_manifest(
         "stats": lambda: statetool.load(path, rebase=rebase).stats(),
         "verify": lambda: statetool.verify(path, deep=True, rebase=rebase),
     }
-    world.latency = LONG_LATENCY
+    world.together = True
     works[work]()
     tables = {path: sorted(ranges) for path, ranges in world.ranges.items() if path.endswith(".sst")}
     assert len(tables) == 4

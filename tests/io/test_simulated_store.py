@@ -10,7 +10,7 @@ import pytest
 import statetool
 from statetool.errors import SnapshotNotFoundError
 from tests.perf.simulated_bench import COMMANDS, FEW_FILES, FILES, load_newest, measure, rows
-from tests.support.servers.simulated_store import LONG_LATENCY, SimulatedFileSystem, World, simulated_store
+from tests.support.servers.simulated_store import SimulatedFileSystem, World, simulated_store
 from tests.support.snapshots.simulated import (
     ENTRIES_OF_TABLE,
     FILES_OF_SUBTASK,
@@ -69,7 +69,7 @@ def test_files_of_one_key_are_found_where_they_were_moved(few: World) -> None:
 def test_requests_are_those_of_the_table(few: World) -> None:
     for command, (expected, _, chain) in rows().items():
         SimulatedFileSystem.clear_instance_cache()  # a command runs in a new process
-        few.latency = LONG_LATENCY if chain < expected else _LATENCY
+        few.together = chain < expected
         cost = measure(command, few)
         assert expected - _WARM <= cost.requests <= expected, command
         assert cost.chain <= chain, command

@@ -19,8 +19,10 @@ import fsspec
 from fsspec.asyn import AsyncFileSystem
 
 PAGE: Final = 1000
-#: Seconds in which a busy machine also makes requests that are made at the same time.
-LONG_LATENCY: Final = 0.1
+#: Answers to all requests in flight arrive when none has begun for this many steps of this many seconds. A process that a busy machine holds up,
+#: for however long, misses one step: its other threads run before the next.
+_STEPS: Final = 10
+_STEP_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,9 @@ class World:
     ----------
     latency
         Seconds of a request.
+    together
+        Answer requests in flight together, when no other one begins for a while: those that do not wait for each other overlap, however long a
+        busy machine takes to make all of them.
     requests
         Kind, path, start and end time of each request since they were last cleared.
     ranges
@@ -50,6 +55,26 @@ class World:
     folders: dict[str, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
     requests: list[tuple[str, str, float, float]] = field(default_factory=list)
     ranges: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    together: bool = False
+    _begun: int = field(default=0, init=False)
+    _pause: asyncio.Task[None] | None = field(default=None, init=False)
+
+    async def wait(self) -> None:
+        """Wait for the answer to a request that begins with this call."""
+        if not self.together:
+            await asyncio.sleep(self.latency)
+            return
+        self._begun += 1
+        if self._pause is None or self._pause.done():
+            self._pause = asyncio.ensure_future(self._wait_until_none_begins())
+        await asyncio.shield(self._pause)  # whoever is cancelled, the others wait for it
+
+    async def _wait_until_none_begins(self) -> None:
+        steps = 0
+        while steps < _STEPS:
+            begun = self._begun
+            await asyncio.sleep(_STEP_S)
+            steps = steps + 1 if self._begun == begun else 0
 
     def add(self, path: str, item: SimulatedObject) -> None:
         """Add an object, and its folders."""
@@ -99,7 +124,7 @@ class SimulatedFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _request(self, kind: str, path: str) -> None:
         start = time.perf_counter()
-        await asyncio.sleep(self.world.latency)
+        await self.world.wait()
         self.world.requests.append((kind, path, start, time.perf_counter()))
 
     async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
