@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,8 +23,10 @@ _MOST = 3
 
 @pytest.fixture(autouse=True)
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Begin without open files, and end without them."""
-    monkeypatch.setattr(open_files._FILES, "most_idle", _MOST)
+    """Begin without open files, whatever readers of other tests are still open, and end without them."""
+    fresh = {"most_idle": _MOST, "passes": 0, "shared": {}, "idle": OrderedDict(), "turns": {}}
+    for name, value in fresh.items():
+        monkeypatch.setattr(open_files._FILES, name, value)
     yield
     assert open_count(tmp_path) == 0
     assert not open_files._FILES.shared
@@ -149,7 +152,7 @@ def test_threads_share_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("step", ["open", "share", "close"])
 def test_a_slow_file_does_not_hold_up_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     paths = [tmp_path / str(n) for n in range(2)]
-    both = Barrier(2, timeout=60)  # each thread waits until the other one is in the same step
+    both = Barrier(2, timeout=600)  # each thread waits until the other one is in the same step
 
     class SlowFile(InputFile):
         def __init__(self, uri: str) -> None:
@@ -186,7 +189,7 @@ def test_threads_that_open_the_same_file_open_it_once(path: Path, monkeypatch: p
     class SlowFile(InputFile):
         def __init__(self, uri: str) -> None:
             opened.append(uri)
-            assert others.wait(60)
+            assert others.wait(600)
             super().__init__(uri)
 
     monkeypatch.setattr(open_files, "InputFile", SlowFile)

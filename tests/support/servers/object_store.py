@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -11,8 +12,12 @@ from typing import Any, Final
 
 import pytest
 
+from statetool.io import small_files
+
 _SLOW_DOWN: Final = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 
+#: Otherwise clients send requests again after 15 s.
+_PATIENCE_S: Final = 600
 _DENIED: Final = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 
 
@@ -57,7 +62,10 @@ class Store:
 
 @contextlib.contextmanager
 def object_store(bucket: str) -> Iterator[Store]:
-    """Run a server with an empty bucket; it is configured through the environment, as for a user's job."""
+    """Run a server with an empty bucket; it is configured through the environment, as for a user's job.
+
+    However long a busy machine takes, clients wait for the server, and what they keep is not requested again.
+    """
     import s3fs
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
@@ -81,6 +89,9 @@ def object_store(bucket: str) -> Iterator[Store]:
             "AWS_DEFAULT_REGION": "us-east-1",
         }.items():
             patch.setenv(name, value)
+        patch.setattr(s3fs.S3FileSystem, "connect_timeout", _PATIENCE_S)
+        patch.setattr(s3fs.S3FileSystem, "read_timeout", _PATIENCE_S)
+        patch.setattr(small_files, "_KEPT_SECONDS", math.inf)
         s3fs.S3FileSystem.clear_instance_cache()
         store.fs = s3fs.S3FileSystem()
         store.fs.mkdir(bucket)

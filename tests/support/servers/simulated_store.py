@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -16,7 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 import fsspec
+import pytest
 from fsspec.asyn import AsyncFileSystem
+
+from statetool.io import small_files
 
 PAGE: Final = 1000
 #: Answers to all requests in flight arrive when none has begun for this many steps of this many seconds. A process that a busy machine holds up,
@@ -177,9 +181,11 @@ class SimulatedFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def simulated_store(latency: float) -> Iterator[World]:
-    """Make an empty store the one of ``sim://``."""
+    """Make an empty store the one of ``sim://``. What is kept is not requested again, however long a busy machine takes."""
     fsspec.register_implementation("sim", SimulatedFileSystem, clobber=True)
     SimulatedFileSystem.clear_instance_cache()
     SimulatedFileSystem.world = World(latency)
-    yield SimulatedFileSystem.world
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_files, "_KEPT_SECONDS", math.inf)
+        yield SimulatedFileSystem.world
     SimulatedFileSystem.clear_instance_cache()
