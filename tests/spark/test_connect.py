@@ -19,7 +19,7 @@ import pytest
 
 import statetool
 from statetool.demo import SAVEPOINT
-from tests.support.servers.cluster import connect_server
+from tests.support.servers.cluster import PATIENCE_S, connect_server
 from tests.support.spark.data_sources import data_sources
 from tools.packages import ROOT, environment
 
@@ -37,7 +37,7 @@ def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.run(
         [sys.executable, *arguments],
-        env=environment(PYTHONPATH=path, **more), capture_output=True, text=True, timeout=300, check=False,
+        env=environment(PYTHONPATH=path, **more), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
 
 

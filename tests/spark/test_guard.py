@@ -19,6 +19,7 @@ from statetool.errors import DecodeError, OptionError, UnsupportedError
 from statetool.spark.frames import row_limit
 from statetool.spark.guard import DEFAULT_ROW_BYTES, ROW_BYTES, reject_unsupported_rows
 from statetool.spark.session import heap_bytes
+from tests.support.servers.cluster import PATIENCE_S
 from tests.support.spark.data_sources import data_sources
 
 NUMBERS = pa.map_(pa.string(), pa.int32())
@@ -235,7 +236,7 @@ def test_a_jvm_of_small_heap_lives_on(tmp_path: Path) -> None:
     )
     environment = os.environ | {"PYSPARK_SUBMIT_ARGS": "--driver-memory 512m pyspark-shell"}
     asked = [sys.executable, "-c", _SMALL_HEAP, path]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, env=environment, timeout=300)
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, env=environment, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     *refused, count = done.stdout.splitlines()
     assert len(refused) == 2

@@ -13,10 +13,10 @@ import pytest
 
 import statetool
 from statetool.demo import SAVEPOINT
-from tests.support.servers.cluster import SETTINGS, cluster
+from tests.support.servers.cluster import PATIENCE_S, SETTINGS, cluster
 from tools.image import HOME, MARK, Image, image_of_spark
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
 
 STATES = ["total", "joined"]
 JOBS = "/opt/statetool/jobs"
@@ -55,7 +55,7 @@ def submit(launcher: tuple[str, ...], master: str, *arguments: str) -> str:
     small = {"spark.statetool.localBytes": "0"}  # tasks read it nevertheless
     settings = [f"--conf={name}={value}" for name, value in {**SETTINGS, **small}.items()]
     command = [*launcher, f"{HOME}/bin/spark-submit", "--master", master, *settings, *arguments]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]
     return process.stdout
 
@@ -73,7 +73,7 @@ def test_the_image_has_all_that_jobs_need(image: Image, tmp_path: Path) -> None:
             launcher, master, f"{JOBS}/export.py", str(tmp_path / "savepoint"), "--operator", "collections-by-string",
             "--states", ",".join(STATES), "--output", str(tmp_path / "rows"),
         )  # fmt: skip
-    # Both workers, for both jobs.
-    assert len(list(tmp_path.glob("work/app-*/[0-9]*"))) == 4
+    # Both workers, for both jobs. The master may replace an executor that ends before it knows that its job has.
+    assert len(list(tmp_path.glob("work/app-*/[01]"))) == 4
     expected = statetool.load(SAVEPOINT)["collections-by-string"].to_arrow(states=STATES)
     assert sorted(map(repr, pq.read_table(tmp_path / "rows").to_pylist())) == sorted(map(repr, expected.to_pylist()))

@@ -76,6 +76,7 @@ def test_without_private_parts_there_is_no_archive(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.full
 @pytest.mark.spark
+@pytest.mark.timeout(3600)  # all kernels are compiled
 def test_the_next_jvm_maps_what_doctor_kept() -> None:
     environment = {k: v for k, v in os.environ.items() if k != "PYSPARK_SUBMIT_ARGS"}
     subprocess.run([sys.executable, "-m", "statetool", "doctor", "--warm"], env=environment, check=True)

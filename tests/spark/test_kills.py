@@ -20,7 +20,7 @@ import statetool as st
 from statetool.errors import SnapshotNotFoundError
 from tests.support.servers.cluster import with_archives
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
 
 ROWS = 30_000
 DRIVER_ROWS = 300_000

@@ -16,6 +16,8 @@ from typing import Final
 from tests.support.spark.jvm import SHORT_LIVED, with_archive
 from tools.packages import ROOT, SPARK, environment
 
+#: Seconds that a busy machine may need for what takes seconds.
+PATIENCE_S: Final = 1500
 HERE: Final = (str(SPARK / "bin" / "spark-class"),)
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -51,7 +53,7 @@ def submit(
         command += ["--conf", f"{name}={value}"]
     return subprocess.run(
         [*command, str(file), *arguments],
-        env=environment(**(variables or {})), cwd=folder, capture_output=True, text=True, timeout=600, check=False,
+        env=environment(**(variables or {})), cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
 
 
@@ -67,7 +69,7 @@ def daemon(
             env=environment(**more), cwd=folder, stdout=out, stderr=out, start_new_session=True,
         )  # fmt: skip
     try:
-        deadline = time.monotonic() + 240  # a JVM on a busy machine
+        deadline = time.monotonic() + PATIENCE_S
         while (match := re.search(pattern, log.read_text())) is None:
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
@@ -75,7 +77,7 @@ def daemon(
         yield match[0]
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(120)
+        process.wait(PATIENCE_S)
 
 
 @contextmanager
