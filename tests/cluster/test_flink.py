@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import statetool
 from statetool.advice.live_job import LiveJob
 from statetool.cli.main import cli
-from statetool.errors import OptionError, SnapshotNotFoundError, UnknownNameError
+from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError, UnknownNameError
 from statetool.formats.operator_id import operator_id_for_uid
 from tests.support.flink.standalone.cluster import StandaloneCluster
 from tests.support.flink.versions import flink_versions, release_of
@@ -24,6 +24,10 @@ from tools.flink_jars import DEFAULT_VERSIONS
 pytestmark = pytest.mark.full
 #: The oldest release whose REST API is supported, and those that all tests run with.
 VERSIONS = (*DEFAULT_VERSIONS, "1.13.6")
+#: Checkpoints that jobs keep: each for five seconds, in which a busy machine also reads one.
+RETAINED = 10
+#: Keys of each job.
+KEYS = 500
 OFTEN = {
     "execution_checkpointing_interval": "500 ms",
     "execution_checkpointing_externalized__checkpoint__retention": "RETAIN_ON_CANCELLATION",
@@ -38,17 +42,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    with StandaloneCluster(request.param, tmp_path_factory.mktemp("cluster")) as running:
+    with StandaloneCluster(request.param, tmp_path_factory.mktemp("cluster"), retained=RETAINED) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def orders(cluster: StandaloneCluster) -> str:
-    """Return the id of a job that checkpoints often and keeps three checkpoints."""
+    """Return the id of a job that checkpoints often, and whose checkpoints have all keys."""
     job = cluster.submit("orders", **OFTEN)
-    cluster.wait_until(job, "RUNNING")
-    cluster.wait_for_checkpoint(job)
+    wait_for_all_keys(cluster, job)
     return job
+
+
+def wait_for_all_keys(cluster: StandaloneCluster, job: str) -> None:
+    """Wait for a checkpoint with all keys. A job that starts on a busy machine takes others before."""
+    cluster.wait_until(job, "RUNNING")
+    cluster.wait("all keys", lambda: _key_count(f"flink://127.0.0.1:{cluster.port}/{job}") == KEYS)
 
 
 def run(*arguments: str, code: int = 0) -> Result:
@@ -60,6 +69,13 @@ def run(*arguments: str, code: int = 0) -> Result:
 def counts(path: str) -> dict[int, int]:
     rows = statetool.load(path)["counts"].to_arrow().to_pylist()
     return {row["key"]: row["count"] for row in rows}
+
+
+def _key_count(path: str) -> int:
+    try:
+        return len(counts(path))
+    except StatetoolError:  # no checkpoint yet, or it was deleted
+        return 0
 
 
 def test_no_job(tmp_path: Path, cluster: StandaloneCluster) -> None:
@@ -78,8 +94,10 @@ def test_a_job_by_name_prefix_id_and_web_page(cluster: StandaloneCluster, orders
 
 def test_commands_read_a_job_that_deletes_its_checkpoints(cluster: StandaloneCluster, orders: str) -> None:
     url = f"flink://127.0.0.1:{cluster.port}/orders"
-    for _ in range(20):
+    first, reads = cluster.wait_for_checkpoint(orders), 0
+    while reads < 20 or cluster.wait_for_checkpoint(orders) <= first + RETAINED:
         assert len(run("head", url, "counts", "keyed_state", "-n", "3").stdout.splitlines()) == 4
+        reads += 1
 
 
 def test_two_jobs_of_one_name(cluster: StandaloneCluster) -> None:
@@ -132,8 +150,7 @@ def test_a_savepoint_is_taken_and_opened(cluster: StandaloneCluster, orders: str
 
 def test_a_job_is_stopped_with_a_savepoint_that_it_restores(cluster: StandaloneCluster, tmp_path: Path) -> None:
     job = cluster.submit("stopped", **OFTEN)
-    cluster.wait_until(job, "RUNNING")
-    cluster.wait_for_checkpoint(job)
+    wait_for_all_keys(cluster, job)
     url = f"flink://127.0.0.1:{cluster.port}/stopped"
     path = run("savepoint", url, "--to", tmp_path.as_uri(), "--stop").stdout.strip()
     cluster.wait_until(job, "FINISHED")
@@ -284,15 +301,18 @@ def test_operators_without_a_uid_have_the_names_of_the_plan(cluster: StandaloneC
         found = {operator.inventory.label.name for operator in operators}
         assert {"a sink" if "totals" in name else name for name in found} == names
         if plan == "sql" and release_of(cluster.version) >= (1, 15):
-            assert_tables_are_named(f"flink://127.0.0.1:{cluster.port}/{plan}")
+            assert_tables_are_named(cluster, f"flink://127.0.0.1:{cluster.port}/{plan}")
         cluster.cancel(job)
 
 
-def assert_tables_are_named(url: str) -> None:
+def assert_tables_are_named(cluster: StandaloneCluster, url: str) -> None:
     """Check the names of the tables in SQL, of one checkpoint and of a catalog."""
     table = "groupaggregate_3_accstate"
-    rows = json.loads(run("sql", url, f"SELECT count(*) AS n FROM {table}", "--json").stdout)
-    assert rows[0]["n"] > 0
+
+    def rows() -> Any:
+        return json.loads(run("sql", url, f"SELECT count(*) AS n FROM {table}", "--json").stdout)[0]["n"]
+
+    assert cluster.wait("rows of the table", rows) > 0
     catalog = statetool.catalog(None, url)
     assert table in catalog[list(catalog)[-1]].tables
 
@@ -329,8 +349,11 @@ def test_a_slow_stream_is_told_how_many_checkpoints_to_keep(cluster: StandaloneC
     end = stream.latestOffset(start, None)
     newest = end["checkpoint"]
     assert stream.partitions(start, end)
-    cluster.wait("more checkpoints", lambda: cluster.wait_for_checkpoint(orders) > newest + 3)
-    with pytest.warns(UserWarning, match=r"it keeps [34] checkpoints.*set execution.checkpointing.num-retained: \d"):
+    cluster.wait("more checkpoints", lambda: cluster.wait_for_checkpoint(orders) > newest + RETAINED)
+    kept = f"{RETAINED}|{RETAINED + 1}"  # one may not be deleted yet
+    with pytest.warns(
+        UserWarning, match=rf"it keeps ({kept}) checkpoints.*set execution.checkpointing.num-retained: \d"
+    ):
         stream.latestOffset(end, None)
 
 
@@ -347,7 +370,12 @@ def test_spark_reads_one_checkpoint_of_a_job(cluster: StandaloneCluster, spark: 
     job = cluster.submit("on-spark")
     cluster.wait_until(job, "RUNNING")
     url = f"flink://127.0.0.1:{cluster.port}/on-spark"
-    first = run("checkpoint", url).stdout.strip()
+
+    def with_all_keys() -> str:
+        path = run("checkpoint", url).stdout.strip()
+        return path if _key_count(path) == KEYS else ""
+
+    first = cluster.wait("a checkpoint with all keys", with_all_keys)
     cluster.wait("the checkpoint", lambda: _opened(url) == first)
     statetool.register(spark)
     frame = spark.read.format("flink-state").option("operatorUid", "counts").load(url)

@@ -19,7 +19,7 @@ from tests.support.servers.ports import free_ports
 from tools.flink_jars import SHORT_LIVED, compiled, flink_jars, java_tool
 
 _JOBS: Final = Path(__file__).parent / "jobs"
-_SECONDS: Final = 120
+_SECONDS: Final = 600
 _LOGGING: Final = """
 rootLogger.level = WARN
 rootLogger.appenderRef.err.ref = err
