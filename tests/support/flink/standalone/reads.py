@@ -1,4 +1,4 @@
-"""Reads beside a job that deletes each checkpoint after a second."""
+"""Reads beside a job that deletes each checkpoint when the next one is complete."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Reads:
         self.later += deleted > 1
 
 
-def start_job(cluster: StandaloneCluster, backend: str) -> str:
-    """Start a job with 100,000 keys that takes a checkpoint each second, wait until the keys exist, and return its id."""
+def start_job(cluster: StandaloneCluster, backend: str, period_s: float = 1) -> str:
+    """Start a job with 100,000 keys that takes a checkpoint in each period, wait until the keys exist, and return its id."""
     options = BACKENDS[backend]
     job = cluster.submit(
         backend,
         jobs_keys=str(_KEYS),
-        execution_checkpointing_interval="1 s",
+        execution_checkpointing_interval=f"{round(1000 * period_s)} ms",
         execution_checkpointing_incremental=options["incremental"],
         state_backend_incremental=options["incremental"],
         state_backend=options["type"],
