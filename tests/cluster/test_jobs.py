@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.main import cli
 from statetool.cluster import client as client_module
+from statetool.cluster import snapshots
 from statetool.cluster.paths import is_job, is_server, resolve_path
 from statetool.demo import SAVEPOINT
 from statetool.errors import ConnectionFailedError, FormatError, OptionError, SnapshotNotFoundError, UnknownNameError
@@ -176,6 +177,13 @@ def test_a_path_of_another_machine(rest: FlinkRest) -> None:
     assert savepoint.path == f"{rest.folder}/mounted/{path.name}"
 
 
+@pytest.fixture
+def waits_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for another checkpoint for as long as a busy machine needs to ask for it."""
+    monkeypatch.setattr(snapshots, "_PATIENCE_S", 600.0)
+
+
+@pytest.mark.usefixtures("waits_longer")
 def test_a_checkpoint_that_was_deleted_meanwhile_is_replaced_by_the_next(rest: FlinkRest) -> None:
     name = f"GET /jobs/{rest.jobs['orders']}/checkpoints"
     path = newest(rest)
@@ -185,6 +193,7 @@ def test_a_checkpoint_that_was_deleted_meanwhile_is_replaced_by_the_next(rest: F
     assert resolve_path(f"flink://{rest.host}/orders") == f"file:{path}"
 
 
+@pytest.mark.usefixtures("waits_longer")
 def test_the_server_names_a_deleted_checkpoint_for_a_while(rest: FlinkRest) -> None:
     name = f"GET /jobs/{rest.jobs['orders']}/checkpoints"
     path = newest(rest)

@@ -20,7 +20,7 @@ def forward(server: str, method: str, path: str, body: bytes) -> tuple[int, byte
     """Send a request to another server, and return its answer, as a proxy does."""
     request = urllib.request.Request(f"{server}{path}", body or None, _JSON, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=600) as answer:
             return answer.status, answer.read(), _JSON
     except urllib.error.HTTPError as error:
         with error:
