@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import statetool
 
-_SECONDS = 240
+_SECONDS = 900
 #: With no time between polls, an idle stream would list its directory all the time, beside the job that it follows.
 POLLING: Final = "200 milliseconds"
 

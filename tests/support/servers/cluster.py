@@ -70,7 +70,8 @@ def daemon(
         )  # fmt: skip
     try:
         deadline = time.monotonic() + PATIENCE_S
-        while (match := re.search(pattern, log.read_text())) is None:
+        # Only whole lines: the end of another one may be missing, such as some digits of a port.
+        while (match := re.search(pattern, log.read_text(errors="replace").rpartition("\n")[0])) is None:
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)

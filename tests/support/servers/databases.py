@@ -26,7 +26,7 @@ from tools.maven import maven_jars
 
 PASSWORD: Final = "s3cret/word"
 _USER: Final = "flink"
-_PATIENCE_S: Final = 60
+_PATIENCE_S: Final = 600
 
 
 class XaDatabase(Protocol):

@@ -78,6 +78,8 @@ class StandaloneCluster:
 
     def _write_configuration(self) -> None:
         conf = {
+            # A busy machine may need longer than the ten seconds of the default.
+            **dict.fromkeys(("akka.ask.timeout", "pekko.ask.timeout", "heartbeat.timeout"), _SECONDS * 1000),
             "jobmanager.rpc.address": "127.0.0.1",
             "jobmanager.rpc.port": self._rpc_port,
             "jobmanager.memory.process.size": "1g",

@@ -23,7 +23,9 @@ import org.apache.flink.util.ExceptionUtils;
 /** One mini cluster for all jobs. */
 final class Cluster implements AutoCloseable {
     static final int SLOTS = 4;
-    private static final long PATIENCE_MS = 120_000;
+    private static final long PATIENCE_MS = 600_000;
+    /** How long parts of Flink wait for each other, in milliseconds. A busy machine may need longer than the ten seconds of the default. */
+    private static final String[] PATIENCE = {"akka.ask.timeout", "pekko.ask.timeout", "heartbeat.timeout"};
     private final MiniCluster mini;
     private final Path work;
 
@@ -32,6 +34,7 @@ final class Cluster implements AutoCloseable {
         Configuration conf = new Configuration();
         conf.setString("state.checkpoints.num-retained", "3");
         conf.setString("rest.port", "0");
+        bePatient(conf);
         // Jobs with a changelog write it to files. Flink reads these options from the cluster, never from a job.
         for (String key : new String[] {"state.changelog.storage", "state.backend.changelog.storage"}) {
             conf.setString(key, "filesystem");
@@ -61,6 +64,7 @@ final class Cluster implements AutoCloseable {
         for (String key : new String[] {"state.backend", "state.backend.type"}) {
             conf.setString(key, request.path("backend").asText("hashmap"));
         }
+        bePatient(conf);
         conf.setString("restart-strategy", "none");
         conf.setString("restart-strategy.type", "none");
         String folder = work.resolve("checkpoints").toUri().toString();
@@ -71,6 +75,12 @@ final class Cluster implements AutoCloseable {
             conf.setString(e.getKey(), e.getValue().asText());
         }
         return conf;
+    }
+
+    private static void bePatient(Configuration conf) {
+        for (String key : PATIENCE) {
+            conf.setString(key, String.valueOf(PATIENCE_MS));
+        }
     }
 
     static StreamExecutionEnvironment environment(Configuration conf) {
