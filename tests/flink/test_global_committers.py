@@ -64,7 +64,8 @@ def test_each_file_is_committed_once(global_flink: FlinkMachine, tmp_path: Path)
         target = str(tmp_path / f"without-{len(lost)}")
         statetool.forget_transactions(path, target, uid, lost[-1:], uids=sink_uids("b"))
         path = target
-    run_job(global_flink, "GlobalJob", table, "b", snapshot=path)
+    kept = [*(of_global | of_committer).keys() - set(lost)]
+    run_job(global_flink, "GlobalJob", table, "b", snapshot=path, awaited=kept)
     after = committed(table)
     assert set(after.values()) == {1}
     assert (of_global | of_committer).keys() - after.keys() == set(lost)
@@ -78,8 +79,10 @@ def test_the_savepoint_itself_commits_each_file_once(global_flink: FlinkMachine,
     table = tmp_path / "table"
     first = run_job(global_flink, "GlobalJob", table, "a", savepoint=str(tmp_path / "taken"))
     savepoint = rewrite(first["savepoint"], "a", "b", tmp_path)
-    of_committer = pending_files(savepoint, sink_uids("b")[1])
-    run_job(global_flink, "GlobalJob", table, "b", snapshot=savepoint.path)
+    _, committer, global_committer = sink_uids("b")
+    of_global, of_committer = (pending_files(savepoint, uid) for uid in (global_committer, committer))
+    awaited = [*(of_global | of_committer)]
+    run_job(global_flink, "GlobalJob", table, "b", snapshot=savepoint.path, awaited=awaited)
     after = committed(table)
     assert set(after.values()) == {1}
     check_numbers(table, after, of_committer)

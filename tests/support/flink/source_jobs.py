@@ -34,7 +34,7 @@ def run_job(machine: FlinkMachine, source: str, work: Path, **request: Any) -> d
 
 def take_savepoint(machine: FlinkMachine, source: str, work: Path) -> dict[str, Any]:
     """Run a job, take a savepoint in the middle, and return its answer."""
-    return run_job(machine, source, work, wanted=SOURCES[source] // 4, savepoint=str(work / f"{source}-savepoints"))
+    return run_job(machine, source, work, wanted=SOURCES[source] // 8, savepoint=str(work / f"{source}-savepoints"))
 
 
 def read_numbers(answer: dict[str, Any]) -> list[int]:

@@ -76,11 +76,13 @@ public final class SourcesJob {
         StreamExecutionEnvironment env = Cluster.environment(cluster.configuration(request));
         env.setParallelism(2);
         int wanted = request.get("wanted").asInt();
+        // Each of the two readers is in the middle of a range.
+        int readers = request.get("source").asText().equals("jdbc") ? 2 : 1;
         source(env, request, run).map(new Seen(run, wanted)).returns(Types.STRING).uid("seen");
         JobID job = cluster.submit(env, request.path("snapshot").asText(null), false);
         Map<String, Object> out = new HashMap<>();
         try {
-            cluster.await(job, "records", () -> board.records.size() >= wanted);
+            cluster.await(job, "records", () -> board.records.size() >= wanted && board.finished.size() >= readers);
             if (request.hasNonNull("savepoint")) {
                 out.put("savepoint", cluster.savepoint(job, request.get("savepoint").asText(), "CANONICAL"));
                 out.put("snapshots", new ArrayList<>(board.opened));
@@ -185,7 +187,10 @@ public final class SourcesJob {
         @Override
         public String map(String value) throws Exception {
             if (Board.of(run).records.size() >= fast) {
-                Thread.sleep(50); // the job is saved or ends long before the source does
+                Thread.sleep(500); // the job is saved or ends long before the source does, or one of its ranges
+            }
+            if (mine.isEmpty()) {
+                Board.of(run).finished.add("begun");
             }
             mine.add(value);
             Board.of(run).records.add(value);
