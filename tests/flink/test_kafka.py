@@ -29,6 +29,9 @@ PARTITIONS = 3
 RECORDS = 40
 SOURCE = "orders"
 COMMITTER = "Sink Committer: out"
+#: How long clients wait, in milliseconds: the broker answers late on a busy machine.
+PATIENT: dict[str, Any] = {"request_timeout_ms": 500_000, "bootstrap_timeout_ms": 500_000}
+PATIENT_PRODUCER: dict[str, Any] = {**PATIENT, "max_block_ms": 600_000, "delivery_timeout_ms": 600_000}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +51,7 @@ def kafka_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 def produce(broker: str, topic: str, first: int) -> None:
     """Send the next records to each partition: their partition and number."""
-    with closing(KafkaProducer(bootstrap_servers=broker)) as producer:
+    with closing(KafkaProducer(bootstrap_servers=broker, **PATIENT_PRODUCER)) as producer:
         for partition in range(PARTITIONS):
             for n in range(first, first + RECORDS):
                 producer.send(topic, f"{partition}:{n}".encode(), partition=partition)
@@ -58,9 +61,9 @@ def produce(broker: str, topic: str, first: int) -> None:
 def committed(broker: str, topic: str) -> Counter[str]:
     """Return all committed records of a topic. Open transactions hide what follows them."""
     found: Counter[str] = Counter()
-    settings: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest", "group_id": None}
+    settings = {"isolation_level": "read_committed", "auto_offset_reset": "earliest", "group_id": None, **PATIENT}
     with closing(KafkaConsumer(bootstrap_servers=broker, **settings)) as consumer:
-        partitions = [TopicPartition(topic, n) for n in consumer.partitions_for_topic(topic) or ()]
+        partitions = [TopicPartition(topic, 0)]
         consumer.assign(partitions)
         ends = consumer.end_offsets(partitions)
         while any(consumer.position(p) < ends[p] for p in partitions):
@@ -77,7 +80,7 @@ def outcomes(broker: str, path: str, code: int) -> list[str]:
 def test_a_rewritten_savepoint_goes_on_exactly(kafka_flink: FlinkMachine, broker: str, tmp_path: Path) -> None:
     release = kafka_flink.version.replace(".", "-")
     topic, out, prefix = f"in-{release}", f"out-{release}", f"job-{release}"
-    with closing(KafkaAdminClient(bootstrap_servers=broker)) as admin:
+    with closing(KafkaAdminClient(bootstrap_servers=broker, **PATIENT)) as admin:
         admin.create_topics([NewTopic(topic, PARTITIONS, 1), NewTopic(out, 1, 1)])
     produce(broker, topic, 0)
 
@@ -113,7 +116,7 @@ def test_the_records_of_a_forgotten_transaction_are_lost_and_no_others(
 ) -> None:
     release = kafka_flink.version.replace(".", "-")
     topic, out, prefix = f"lose-in-{release}", f"lose-out-{release}", f"lose-job-{release}"
-    with closing(KafkaAdminClient(bootstrap_servers=broker)) as admin:
+    with closing(KafkaAdminClient(bootstrap_servers=broker, **PATIENT)) as admin:
         admin.create_topics([NewTopic(topic, PARTITIONS, 1), NewTopic(out, 1, 1)])
     produce(broker, topic, 0)
     request = {"class": "KafkaJob", "servers": broker, "in": topic, "out": out, "prefix": prefix, "uid": SOURCE}
@@ -126,7 +129,7 @@ def test_the_records_of_a_forgotten_transaction_are_lost_and_no_others(
     statetool.forget_transactions(taken, str(tmp_path / "forgotten"), COMMITTER, names[:1])
     assert outcomes(broker, str(tmp_path / "forgotten"), 0) == ["will_commit"]
     # Nothing else ends it: a client with its transactional id aborts it, so that readers see what follows.
-    with closing(KafkaProducer(bootstrap_servers=broker, transactional_id=names[0])) as producer:
+    with closing(KafkaProducer(bootstrap_servers=broker, transactional_id=names[0], **PATIENT_PRODUCER)) as producer:
         producer.init_transactions()
     produce(broker, topic, RECORDS)
     kafka_flink.call("class", **request, wanted=PARTITIONS * RECORDS, snapshot=str(tmp_path / "forgotten"))
@@ -149,16 +152,19 @@ def rewrite(taken: statetool.Savepoint, tmp_path: Path, topic: str) -> str:
 def test_transactions_that_kafka_ended_are_told(broker: str, tmp_path: Path) -> None:
     """The transactions are those of a client, and a committer's state is composed of them."""
 
-    def begin(name: str, **more: Any) -> KafkaProducer:
-        producer = KafkaProducer(bootstrap_servers=broker, transactional_id=name, **more)
+    def begin(name: str, timeout_ms: int = 3_600_000) -> KafkaProducer:
+        producer = KafkaProducer(
+            bootstrap_servers=broker, transactional_id=name, transaction_timeout_ms=timeout_ms, **PATIENT_PRODUCER
+        )
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send("ended", name.encode()).get(30)
+        producer.send("ended", name.encode()).get(600)
         return producer
 
-    names = ["aborted", "committed", "fenced", "open", "timed-out", "used-again"]
-    producers = {name: begin(name, transaction_timeout_ms=500 if name == "timed-out" else 600_000) for name in names}
-    with closing(KafkaAdminClient(bootstrap_servers=broker)) as admin:
+    names = ["aborted", "committed", "fenced", "open", "used-again", "timed-out"]
+    producers = {name: begin(name) for name in names[:-1]}
+    producers["timed-out"] = begin("timed-out", timeout_ms=15_000)  # long enough to write a record on a busy machine
+    with closing(KafkaAdminClient(bootstrap_servers=broker, **PATIENT)) as admin:
         found = {name: admin.describe_transactions([name])[name] for name in names}
     handles = {name: (d.producer_id, d.producer_epoch) for name, d in found.items()}
     handles |= {"lost": (99, 0), "other-producer": (99, 0)}

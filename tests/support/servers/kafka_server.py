@@ -18,7 +18,7 @@ from tools.flink_jars import SHORT_LIVED, java_tool
 from tools.maven import maven_jars
 
 _CLUSTER: Final = "MkU3OEVBNTcwNTJENDM2Qg"
-_PATIENCE_S: Final = 120
+_PATIENCE_S: Final = 600
 _SETTINGS: Final = """
 process.roles=broker,controller
 node.id=1
@@ -32,6 +32,8 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=1
 group.initial.rebalance.delay.ms=0
+transaction.max.timeout.ms=3600000
+broker.session.timeout.ms=600000
 transaction.abort.timed.out.transaction.cleanup.interval.ms=200
 """
 

@@ -46,7 +46,10 @@ public final class KafkaJob {
         env.setParallelism(2);
         String servers = request.get("servers").asText();
         Properties properties = new Properties();
-        properties.setProperty("transaction.timeout.ms", "600000");
+        properties.setProperty("transaction.timeout.ms", "3600000");
+        // The broker answers late on a busy machine.
+        properties.setProperty("max.block.ms", "600000");
+        properties.setProperty("delivery.timeout.ms", "600000");
         KafkaSource<String> source = KafkaSource.<String>builder()
                 .setBootstrapServers(servers).setTopics(request.get("in").asText())
                 .setGroupId(run).setStartingOffsets(OffsetsInitializer.earliest())
@@ -89,6 +92,7 @@ public final class KafkaJob {
         Properties properties = new Properties();
         properties.setProperty("bootstrap.servers", servers);
         properties.setProperty("isolation.level", isolation);
+        properties.setProperty("default.api.timeout.ms", "600000");
         return new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
