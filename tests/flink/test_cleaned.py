@@ -29,6 +29,10 @@ pytestmark = pytest.mark.full
 ROUNDS: Final = int(os.environ.get("STATETOOL_CLEANUP_ROUNDS", "25"))
 #: Rounds after which the next job continues from the last checkpoint.
 ROUNDS_OF_A_JOB: Final = 8
+#: A busy machine refuses more rounds and replaces more checkpoints before they are looked at: at most so many times the rounds are tried.
+MOST_TIMES: Final = 4
+#: Seconds in which a job on a busy machine takes a checkpoint, and Flink has deleted what it no longer needs.
+PATIENCE_S: Final = 600
 MONTH: Final = 30 * 86_400
 CONFIG: Final = {
     "execution.checkpointing.interval": "150 ms",
@@ -110,7 +114,7 @@ def check_whole(root: Path, running: str, moved: set[str]) -> int:
 
 def check_complete(path: str) -> None:
     """Check that a checkpoint has all files, or that Flink is deleting it: it deletes shared files and metadata at the same time."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while Path(path, "_metadata").exists():
         try:
             verification = statetool.verify(path)
@@ -138,7 +142,7 @@ def newest_metadata(job: Path) -> bytes:
 
 def wait_for_checkpoint(job: Path, number: int = 0) -> int:
     """Wait for a checkpoint with a higher id, and return the newest id."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE_S
     while not (newest := max((taken for taken, _ in complete(job)), default=0)) > number:
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -194,10 +198,18 @@ def run_beside_a_job(
     checked = claimed = changes = newest_id = 0
     lost_changes: set[Path] = set()
     ended: list[str] = []
+
+    def was_tried() -> bool:
+        # File merging has one file per checkpoint here, and ForSt writes all files again after a restore.
+        needs_earlier = bool(claimed) or backend != "rocksdb" or more is MERGING
+        return needs_earlier and (log is None or changes >= 3) and outcomes["cleaned"] >= 3 and checked >= ROUNDS
+
     job = flink.call("follow", action="start", backend=backend, config=config)["job"]
     try:
         wait_for_checkpoint(root / job)
-        for number in range(ROUNDS):
+        for number in range(MOST_TIMES * ROUNDS):
+            if number >= ROUNDS and was_tried():
+                break
             if number % ROUNDS_OF_A_JOB == 1:
                 wait_for_checkpoint(root / job)
                 flink.call("follow", action="stop", job=job)
@@ -225,18 +237,20 @@ def run_beside_a_job(
         wait_for_checkpoint(root / job, newest_id)
     finally:
         flink.call("follow", action="stop", job=job)
-    # File merging has one file per checkpoint here, and ForSt writes all files again after a restore.
-    assert claimed or backend != "rocksdb" or more is MERGING, "no checkpoint needs files of an earlier job"
-    assert log is None or changes >= 3, "checkpoints have no change files"
-    # On a busy machine, checkpoints change while they are read, so many rounds are refused.
-    assert outcomes["cleaned"] >= 3, outcomes
-    assert checked >= ROUNDS, outcomes
+    # Checkpoints needed files of earlier jobs and change files, and were read; of the rounds, some were not refused.
+    assert was_tried(), (claimed, changes, checked, outcomes)
     newest = complete(root / job)[-1][1]
     counts = statetool.load(newest)["counts"].to_arrow()
     assert counts.num_rows
     age(root)
     clean(root, outcomes, moved)
-    assert lost <= moved
+    end = time.monotonic() + PATIENCE_S
+    # Refused if Flink, which deletes files also after the end of a job, has deleted one meanwhile.
+    while not lost <= moved:
+        assert time.monotonic() < end, (lost - moved, outcomes)
+        time.sleep(0.1)
+        age(root)
+        clean(root, outcomes, moved)
     assert all(file.exists() for file in lost_changes)
     if log is not None and root in log.parents:
         assert {row.path for row in statetool.orphans(str(root), min_age="1d")} >= set(map(str, lost_changes))
@@ -246,6 +260,29 @@ def run_beside_a_job(
         wait_for_checkpoint(root / job)
     finally:
         flink.call("follow", action="stop", job=job)
+
+
+def clean_found(root: Path) -> None:
+    """Clean up a directory, again if Flink has deleted the checkpoints that were found."""
+    while True:
+        try:
+            statetool.delete_orphans(str(root), min_age="1h")
+        except SnapshotNotFoundError:
+            continue
+        return
+
+
+def copy_whole(root: Path, target: Path) -> None:
+    """Copy a directory, again if Flink, which deletes files also after the end of a job, has deleted one meanwhile."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            shutil.copytree(root, target)
+        except shutil.Error:
+            assert time.monotonic() < end
+            shutil.rmtree(target)
+        else:
+            return
 
 
 def working_files(root: Path) -> set[Path]:
@@ -263,7 +300,7 @@ def test_reused_files_are_found_after_a_copy_and_never_called_garbage(flink: Fli
             newest = wait_for_checkpoint(root / job, newest)
         assert working_files(root), "ForSt has its working files elsewhere"
         with pytest.raises(DirectoryInUseError):
-            statetool.delete_orphans(str(root), min_age="1h")
+            clean_found(root)
     finally:
         flink.call("follow", action="stop", job=job)
     path = complete(root / job)[-1][1]
@@ -274,7 +311,7 @@ def test_reused_files_are_found_after_a_copy_and_never_called_garbage(flink: Fli
     reused = {p for p in working_files(root) if p.name in {Path(n).name for n in named}}
     assert reused, "no working file is part of the checkpoint"
     # Files that only the database needed are garbage now; those of checkpoints are not.
-    shutil.copytree(root, copy)
+    copy_whole(root, copy)
     age(root)
     moved = {Path(r.path).name for r in statetool.delete_orphans(str(root), min_age="1d").moved}
     assert not moved & {p.name for p in reused}

@@ -153,7 +153,10 @@ def restore(
                 config=dict(config or {}),
                 savepoint=work if again else None,
             )
-        except FlinkRefusedError:
+        except FlinkRefusedError as error:
+            # What takes too long, or ends Flink itself, is not refused.
+            if "waited too long" in str(error) or f"Flink {flink.version} ended:" in str(error):
+                raise
             return None
         return restore(flink, Path(answer["savepoint"]), states, backend) if again else rows_of(answer)
 
