@@ -129,6 +129,7 @@ def postgres_server() -> Iterator[Postgres]:
         _unpack("postgres", folder, ())
         (archive,) = folder.glob("*.txz")
         unpack(archive, folder)
+        _open_to_all(folder)
         data, secret = folder / "data", folder / "password"
         secret.write_text(PASSWORD)
         # PostgreSQL refuses to run as root.
@@ -198,6 +199,14 @@ def _folder() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         yield folder
+
+
+def _open_to_all(folder: Path) -> None:
+    """Let another user read and run what is in a folder, also where files are made for their owner alone (``umask 077``)."""
+    for path in folder.rglob("*"):
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            path.chmod(mode | 0o444 | (0o111 if mode & stat.S_IXUSR else 0))
 
 
 def _unpack(jar_set: str, folder: Path, ends: tuple[str, ...]) -> None:

@@ -51,7 +51,8 @@ public final class HttpJob {
         HttpSink<String> sink = HttpSink.<String>builder()
                 .setEndpointUrl(request.get("url").asText()).setElementConverter(converter)
                 .setMaxBatchSize(request.get("batch").asInt()).setMaxTimeInBufferMS(3_600_000)
-                .setProperty("gid.connector.http.sink.writer.request.mode", "single").build();
+                .setProperty("gid.connector.http.sink.writer.request.mode", "single")
+                .setProperty("gid.connector.http.sink.request.timeout", "600").build();
         env.fromSequence(0, Long.MAX_VALUE / 2).uid("numbers")
                 .flatMap(new Below(run, request.get("limit").asLong())).returns(Types.STRING).uid("below").rebalance()
                 .sinkTo(sink).setParallelism(2).uid(request.get("uid").asText());
