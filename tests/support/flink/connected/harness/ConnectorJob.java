@@ -20,6 +20,7 @@ import org.apache.flink.core.fs.Path;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.streaming.api.functions.sink.filesystem.bucketassigners.BasePathBucketAssigner;
 import org.apache.flink.streaming.api.functions.sink.filesystem.rollingpolicies.OnCheckpointRollingPolicy;
 import org.apache.flink.util.Collector;
 
@@ -116,7 +117,8 @@ public final class ConnectorJob {
         DataStream<String> rows = env.fromSequence(0, Long.MAX_VALUE / 2).setParallelism(1).uid("numbers")
                 .rebalance().flatMap(new Slow(run)).returns(Types.STRING).uid("slow");
         rows.sinkTo(FileSink.forRowFormat(new Path(request.get("folder").asText()), new SimpleStringEncoder<String>())
-                .withRollingPolicy(OnCheckpointRollingPolicy.build()).build()).uid("out");
+                // Not a folder for each hour: where one begins, there are twice as many files.
+                .withBucketAssigner(new BasePathBucketAssigner<>()).withRollingPolicy(OnCheckpointRollingPolicy.build()).build()).uid("out");
         JobID job = cluster.submit(env, request.path("snapshot").asText(null), true);
         Map<String, Object> out = new HashMap<>();
         try {
