@@ -428,8 +428,8 @@ class Operator(Generic[Writer]):
         * ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others)
         * ``attributes``: number of record attributes among the elements (they describe the records after them)
         * ``backlog_attributes``: number of these that signal backlog; ``backlog`` is the value of the last one
-        * ``cut_bytes``: bytes of elements that continue in another channel's data. An output may start with the end of one, whose length
-          is in the other channel: if ``cut_bytes`` of an output is not 0, it and ``elements`` are estimates (with ``like``, they are exact)
+        * ``cut_bytes``: bytes of elements that continue in another channel's data. An output may start with the end of one, whose length is
+          in the other channel. Without ``like``, the numbers of an output, all but ``buffers`` and ``size_bytes``, are therefore estimates
 
         Parameters
         ----------

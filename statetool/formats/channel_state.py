@@ -58,8 +58,8 @@ class InFlightRow(OperatorRecord):
     ----------
     elements, cut_bytes
         Number of complete stream elements, and the bytes of partial ones before and after them. An output may start inside a record. Its
-        first whole one is then searched by the lengths of all, and as bytes of a value can look like a length, both numbers are estimates.
-        A table of the records knows their type, and reads the first one exactly.
+        first whole record is found by the lengths of all records. Bytes of a value can look like a length, so the numbers of an output are
+        estimates, also those of attributes. A table of the records knows their type, and decodes the first one to find it.
     attributes, backlog_attributes
         Number of ``RecordAttributes`` elements, and of those that mark the records after them as backlog.
     backlog
