@@ -174,5 +174,5 @@ def test_a_download_that_breaks_is_tried_again(
         "import pathlib, sys; log = pathlib.Path(sys.argv[1]); n = log.stat().st_size if log.exists() else 0\n"
         "log.write_text('x' * (n + 1)); sys.exit(n < int(sys.argv[2]))"
     )
-    done = flink_jars.fetched([sys.executable, "-c", program, str(log), str(breaks)])
+    done = flink_jars.run_download([sys.executable, "-c", program, str(log), str(breaks)])
     assert (done.returncode, log.stat().st_size) == (code, runs)

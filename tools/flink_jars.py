@@ -121,7 +121,7 @@ def locked(name: str) -> Iterator[None]:
         yield
 
 
-def fetched(command: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
+def run_download(command: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
     """Run a program that downloads files, again if it fails: a connection may break after hundreds of megabytes."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
     for pause_s in (1, 10):
@@ -138,7 +138,7 @@ def _fetch(version: str, lib: Path) -> None:
         # pip verifies the checksum in the index.
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
         command += ["--dest", work, f"{PACKAGE}=={version}"]
-        done = fetched(command)
+        done = run_download(command)
         if done.returncode != 0:
             raise FlinkUnavailableError(
                 f"{PACKAGE} {version} cannot be fetched (is there a network?); the jars of Flink's lib folder may also be "

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-from tools.flink_jars import SHORT_LIVED, FlinkUnavailableError, cache_folder, fetched, locked
+from tools.flink_jars import SHORT_LIVED, FlinkUnavailableError, cache_folder, locked, run_download
 
 PINS: Final = Path(__file__).with_name("maven.tsv")
 _REPOSITORY: Final = Path.home() / ".m2" / "repository"
@@ -104,7 +104,7 @@ def copy_jars(wanted: list[Pin], folder: Path) -> None:
     command += ["-DexcludeTransitive=true", f"-DoutputDirectory={folder}"]
     options = " ".join([*SHORT_LIVED, os.environ.get("MAVEN_OPTS", "")])
     environment = os.environ | {"MAVEN_OPTS": options}
-    done = fetched(command, env=environment)
+    done = run_download(command, env=environment)
     if done.returncode != 0:
         names = ", ".join(p.file_name for p in wanted)
         raise FlinkUnavailableError(f"Maven cannot fetch {names}:\n{(done.stdout + done.stderr)[-2000:]}")
