@@ -24,7 +24,7 @@ from statetool.tables.kind import TableSpec
 from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Split
 
 #: Bytes per batch of entries, small enough to build all columns in the processor's cache.
-_BATCH_BYTES: Final = 4 << 20
+_BATCH_BYTES: Final = 12 << 20
 #: Kernels needed for rows of keyed state, those with the longest compilation first.
 _KERNELS: Final = (
     "skip.skip_many", "distinct.number_ranges", "decode_text.text_fill", "decode_fixed.load_fixed", "decode_text.text_sizes",

@@ -1,7 +1,7 @@
 """Many keys: ``python -m tests.perf.large_bench [--keys 20000000 --keys 100000000] [--folder DIR] [--write]``.
 
 Savepoints that statetool writes from Parquet files are read, measured, checked, compared, rescaled and edited, in this process and
-on Spark, each in a separate process. The table shows whether CPU time grows in proportion to the keys and whether memory does not.
+on Spark, each in a separate process. All files come from disk, because those of 100 million keys do not fit into memory. The table shows whether CPU time grows in proportion to the keys and whether memory does not.
 100 million keys need about 60 GB of disk. ``--write`` puts the table into ``docs/operations/performance.md``; ``--only WORK`` runs a part.
 
 Memory is anonymous memory (``RssAnon``): pages of mapped files, which the system can drop at any time, do not count.
@@ -108,6 +108,14 @@ def gigabytes(folder: Path) -> float:
             except OSError:  # deleted meanwhile
                 continue
     return total / 1e9
+
+
+def forget_files(folder: Path) -> None:
+    """Let the system forget the contents of files, so that the next process reads them from disk."""
+    for file in (Path(parent) / name for parent, _, files in os.walk(folder) for name in files):
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def make(folder: Path, keys: int) -> None:
@@ -237,6 +245,7 @@ def run(work: str, folder: Path, keys: int) -> dict[str, float]:
     """Run a work in a separate process, whose temporary files are in ``folder``."""
     temporary = folder / "temporary"
     temporary.mkdir(exist_ok=True)
+    forget_files(folder)
     places = {"TMPDIR": str(temporary), "SPARK_LOCAL_DIRS": str(temporary)}
     words = [sys.executable, "-m", "tests.perf.large_bench", "--keys", str(keys), "--folder", str(folder)]
     done = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 
 import statetool
 from statetool.errors import StatetoolError
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition
 from statetool.saving.local import LocalRunner
+from statetool.saving.streams import carried, keyed
 from statetool.saving.streams.runs import PackedRun, Spill
 from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
@@ -46,13 +49,13 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def base_of(tmp_path: Path, keys: range, size: int = 1000) -> statetool.Savepoint:
+def base_of(tmp_path: Path, keys: range, size: int = 1000, max_parallelism: int = 128) -> statetool.Savepoint:
     numbers = pa.array(list(keys), pa.int64())
     table = pa.table({"key": numbers, "n": numbers, "text": pa.array(["x" * size] * len(keys), pa.string())})
-    writer = statetool.SavepointWriter.new(max_parallelism=128)
-    return writer.with_operator("o", statetool.bootstrap_keyed_state(table), parallelism=3).write(
-        str(tmp_path / "base")
-    )
+    writer = statetool.SavepointWriter.new(max_parallelism=max_parallelism)
+    return writer.with_operator(
+        "o", statetool.bootstrap_keyed_state(table), parallelism=min(3, max_parallelism)
+    ).write(str(tmp_path / "base"))
 
 
 def written(base: statetool.Savepoint, target: Path, run: Any, name: str, state: Any, **changes: Any) -> Any:
@@ -81,6 +84,28 @@ def test_only_key_groups_larger_than_memory_go_through_local_disk(
     assert written(base, tmp_path / "tasks", tasks, "o", state, parallelism=parallelism) == expected
     # An entry of the base has more than 1,000 bytes, a new one less than 100. With little memory, key groups are divided, too.
     assert (sum(stored) < 100 * N) == (memory == WHOLE), sum(stored)
+
+
+def test_a_large_key_group_leaves_memory_as_it_goes_to_local_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = base_of(tmp_path, range(N), max_parallelism=1)
+    monkeypatch.setattr(runner, "_MEMORY_BYTES", 100_000)
+    monkeypatch.setattr(keyed, "_BATCH_BYTES", 10_000)
+    in_memory: list[int] = []
+    deal = carried.deal_run
+
+    def recorded(batch: EntryBatch, prefix: int) -> PackedRun:
+        in_memory.append(sum(isinstance(thing, EntryBatch) for thing in gc.get_objects()))
+        return deal(batch, prefix)
+
+    monkeypatch.setattr(carried, "deal_run", recorded)
+    rows = pa.table({"key": list(range(N)), "n": [i + 1 for i in range(N)]})
+    state = statetool.bootstrap_keyed_state(Frame(rows.to_batches()), like=base["o"])
+    written(base, tmp_path / "tasks", InTasks(Tasks()), "o", state)
+    assert in_memory[0] >= 10
+    assert len(in_memory) >= 30
+    assert max(in_memory[-10:]) <= 5, in_memory
 
 
 @pytest.mark.parametrize("memory", [WHOLE, 300])

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from statetool.formats.keyed.entries import EntryBatch, concat
+from statetool.formats.keyed.entries import EntryBatch, drain
 from statetool.saving.streams.keyed import CarriedEntries, KeyedStreams
 from statetool.saving.streams.runs import PackedRun, Segments, Spill, deal_run
 
@@ -48,12 +48,11 @@ def merge_carried(
             yield before
         own, following = _split(shuffled, int(held[-1].group[-1]) + 1)
         if size + own.size_bytes <= memory_bytes:
-            new = [own.load().entries(streams.prefix)] if len(own) else []
-            yield gatherer.merge(concat([*held, *new]))
-        elif size <= memory_bytes:
-            yield from _by_disk(held, own, streams.prefix)
-        else:  # a single large key group at the end, of which only a part was read
-            yield from _by_disk(chain(held, portion), own, streams.prefix)
+            if len(own):
+                held.append(own.load().entries(streams.prefix))
+            yield gatherer.merge(drain(held))
+        else:  # also a single large key group at the end, of which only a part was read
+            yield from _by_disk(chain(_release(held), portion), own, streams.prefix)
         shuffled = following
     if len(shuffled):
         yield shuffled
@@ -94,6 +93,12 @@ def _take(batches: Iterator[EntryBatch], memory_bytes: int) -> tuple[list[EntryB
         if size > memory_bytes:
             break
     return held, size
+
+
+def _release(batches: list[EntryBatch]) -> Iterator[EntryBatch]:
+    """Yield batches, and remove each from the list before the next one is read."""
+    while batches:
+        yield batches.pop(0)
 
 
 def _split(segments: Segments, number: int) -> tuple[Segments, Segments]:
