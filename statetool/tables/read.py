@@ -23,7 +23,8 @@ from statetool.tables.keyed import Columns, KeyedTable, flatten
 from statetool.tables.kind import TableSpec
 from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Split
 
-#: Bytes per batch of entries, small enough to build all columns in the processor's cache.
+#: Bytes per batch of entries. The work between kernels holds the interpreter once per batch, so that threads wait less for each other if batches are
+#: large. More than this does not save one thread any time.
 _BATCH_BYTES: Final = 12 << 20
 #: Kernels needed for rows of keyed state, those with the longest compilation first.
 _KERNELS: Final = (
