@@ -24,7 +24,7 @@ from statetool.tables.kind import TableSpec
 from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Split
 
 #: Bytes per batch of entries. The work between kernels holds the interpreter once per batch, so that threads wait less for each other if batches are
-#: large. More than this does not save one thread any time.
+#: large. Even larger ones do not make reads faster.
 _BATCH_BYTES: Final = 12 << 20
 #: Kernels needed for rows of keyed state, those with the longest compilation first.
 _KERNELS: Final = (
