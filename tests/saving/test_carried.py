@@ -53,9 +53,9 @@ def base_of(tmp_path: Path, keys: range, size: int = 1000, max_parallelism: int 
     numbers = pa.array(list(keys), pa.int64())
     table = pa.table({"key": numbers, "n": numbers, "text": pa.array(["x" * size] * len(keys), pa.string())})
     writer = statetool.SavepointWriter.new(max_parallelism=max_parallelism)
-    return writer.with_operator(
-        "o", statetool.bootstrap_keyed_state(table), parallelism=min(3, max_parallelism)
-    ).write(str(tmp_path / "base"))
+    return writer.with_operator("o", statetool.bootstrap_keyed_state(table), parallelism=min(3, max_parallelism)).write(
+        str(tmp_path / "base")
+    )
 
 
 def written(base: statetool.Savepoint, target: Path, run: Any, name: str, state: Any, **changes: Any) -> Any:
