@@ -16,7 +16,7 @@ from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition
 from statetool.saving.local import LocalRunner
 from statetool.saving.streams import carried, keyed
-from statetool.saving.streams.runs import PackedRun, Spill
+from statetool.saving.streams.runs import PackedRun, Spill, deal_run
 from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
 from tests.support.checks.corpus_check import Case
@@ -93,11 +93,10 @@ def test_a_large_key_group_leaves_memory_as_it_goes_to_local_disk(
     monkeypatch.setattr(runner, "_MEMORY_BYTES", 100_000)
     monkeypatch.setattr(keyed, "_BATCH_BYTES", 10_000)
     in_memory: list[int] = []
-    deal = carried.deal_run
 
     def recorded(batch: EntryBatch, prefix: int) -> PackedRun:
         in_memory.append(sum(isinstance(thing, EntryBatch) for thing in gc.get_objects()))
-        return deal(batch, prefix)
+        return deal_run(batch, prefix)
 
     monkeypatch.setattr(carried, "deal_run", recorded)
     rows = pa.table({"key": list(range(N)), "n": [i + 1 for i in range(N)]})
