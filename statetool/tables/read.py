@@ -23,11 +23,11 @@ from statetool.tables.keyed import Columns, KeyedTable, flatten
 from statetool.tables.kind import TableSpec
 from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Split
 
-#: Bytes per batch of entries. The work between kernels holds the interpreter and is the same for each batch, so that threads wait less for each other
-#: if batches are large. Even larger ones do not make reads faster.
+#: Bytes per batch of entries. Between kernels, a thread holds the interpreter, once per batch. With large batches, threads wait less for each other;
+#: even larger ones do not make reads faster.
 _BATCH_BYTES: Final = 12 << 20
 #: Tasks that read splits of at least this size share the compilation of kernels.
-_LEAST_COMPILED_FOR: Final = 4 << 20
+_COMPILE_TOGETHER_BYTES: Final = 4 << 20
 #: Kernels needed for rows of keyed state, those with the longest compilation first.
 _KERNELS: Final = (
     "skip.skip_many", "distinct.number_ranges", "decode_text.text_fill", "decode_fixed.load_fixed", "decode_text.text_sizes",
@@ -81,7 +81,7 @@ def _read_keyed(split: KeyedSplit, *, reads_on: bool) -> Iterator[pa.RecordBatch
     table = KeyedTable(header, spec.states, spec.options, spec.keys, spec.decoded)
     if not table.metas:
         return
-    if split.size_bytes >= _LEAST_COMPILED_FOR:
+    if split.size_bytes >= _COMPILE_TOGETHER_BYTES:
         compile_together((*split.source.kernels, *_KERNELS))
     for batch in split.source.batches(request):
         for n, groups, columns in kind.rows(table, batch, spec):

@@ -1,7 +1,8 @@
 """Many keys: ``python -m tests.perf.large_bench [--keys 20000000 --keys 100000000] [--folder DIR] [--write]``.
 
 Savepoints that statetool writes from Parquet files are read, measured, checked, compared, rescaled and edited, in this process and
-on Spark, each in a separate process. All files come from disk, because those of 100 million keys do not fit into memory. The table shows whether CPU time grows in proportion to the keys and whether memory does not.
+on Spark, each in a separate process. All files are read from disk, because those of 100 million keys do not fit into memory. The table
+shows whether CPU time grows in proportion to the keys and whether memory does not.
 100 million keys need about 60 GB of disk. ``--write`` puts the table into ``docs/operations/performance.md``; ``--only WORK`` runs a part.
 
 Memory is anonymous memory (``RssAnon``): pages of mapped files, which the system can drop at any time, do not count.
