@@ -40,11 +40,10 @@ if TYPE_CHECKING:
 _LARGER: Final = 4
 #: The kernels used for databases that take longest to compile.
 KERNELS: Final = (
+    "merge.merge_blocks",
     "checksums._first_bad",
     "snappy.plain_blocks",
     "blocks.decode_index",
-    "runs.newest",
-    "blocks.decode_blocks",
 )
 
 

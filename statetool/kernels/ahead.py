@@ -15,9 +15,10 @@ from statetool.kernels import kept, numba_private
 from statetool.kernels.graph_program import Layout
 from statetool.kernels.heap import StatePrograms
 from statetool.kernels.jit import BEFORE_COMPILING, NOTHING, Kernel, allowance
+from statetool.kernels.merge import BlockRuns, Cursors
 from statetool.kernels.walk import KeyGroups, Rows, StateRuns
 
-_TUPLES: Final = {t.__name__: t for t in (KeyGroups, Layout, Rows, StatePrograms, StateRuns)}
+_TUPLES: Final = {t.__name__: t for t in (BlockRuns, Cursors, KeyGroups, Layout, Rows, StatePrograms, StateRuns)}
 _WORDS: Final = re.compile(r"\w+\([^)]*\)|\S+")
 
 #: Each line is a kernel and its argument types. An array is written as the NumPy name of its element type, then ``:2`` if it has two
@@ -26,6 +27,7 @@ SIGNATURES: Final = tuple(
     """\
 blocks.decode_blocks u1r i8 i8 u1 i8 i8 u8 i8 i8
 blocks.decode_index u1r int int int int u1 i8 i8 i8 i8
+blocks.encode_block u1r i8 i8 u1r i8 i8 int i8 u1
 blocks.find_values u1 i8 i8 i8 i8 i8 u1r i8 i8:2 i8:2
 blocks.measure_blocks u1r i8 i8 i8
 blocks.plain_sizes u1r i8 i8 u1 i8 i8 i8
@@ -91,6 +93,8 @@ matches.match_paths i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8
 measures.count_keys i8 i8 i8 i8 i8:3
 measures.measure_rows i8 Rows(i8 i8 i8 i8 i8 i8) i8 i8:3 i8:3 i8
 measures.select_largest u1r i8 i8 i8 i8 i8 i8
+merge.merge_blocks u1r BlockRuns(i8 i8 i8) u1r u1r int int int Cursors(u1 i8:2 u8:2 i8) u1 i8 i8 i8
+merge.place_entries u1r i8 i8 i8 int int i8 i8 i8 i8
 order.count_order i8 i8 i8
 order.find_parts i8 u8:2 i8 u8:2 i8
 order.key_heads u1 i8 i8 u8:2
@@ -103,13 +107,6 @@ references.scan_subtasks u1r int int int int i8 i8:2
 rows.add_offsets i8 i4
 rows.count_rows i8 i8
 rows.mark_rows i8 b1
-runs.first_not_before u1r i8 i8 u1r int
-runs.gather u1r i8 i8 u1r i8 i8 int u1 int i8 i8 i8 i8
-runs.is_settled u1r i8 i8 u8
-runs.mark_blocks u1r i8 i8 u1r i8 i8 u1
-runs.merge_runs u1r i8 i8 u8 i8 i8 i8
-runs.newest u1r i8 i8 u8 u1r i8 i8 i8 u1 i8 i8 i8 i8
-runs.spans_size i8 i8 i8 i8
 skip.skip_many u1 i8 i8 i8 i8
 skip.skip_many u1r i8 i8 i8 i8
 skip.skip_many u1r i8 i8 i8:A i8
@@ -128,6 +125,8 @@ slots.row_heads u1r i8 i8 int u1
 slots.row_nulls u1r i8 u1:2
 slots.variant_parts u1r i8 i8 u1 i8
 snappy.plain_blocks u1r i8 i8 u1 u1 i8 i8
+sorted_keys.first_not_before u1r i8 i8 u1r int
+sorted_keys.mark_blocks u1r i8 i8 u1r i8 i8 u1
 taken.range_offsets i4 i8 i8 i4 i8 i8
 taken.range_offsets i4r i8 i8 i4 i8 i8
 taken.range_offsets i8 i8 i8 i8 i8 i8

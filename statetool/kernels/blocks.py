@@ -141,7 +141,7 @@ def _u4_at(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _entries_end(data, start, end):  # type: ignore[no-untyped-def]
+def entries_end(data, start, end):  # type: ignore[no-untyped-def]
     """Return the end of a block's entries, -1 if its restart points do not fit."""
     if end - start < 4:
         return np.int64(-1)
@@ -157,7 +157,7 @@ def _entries_end(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _short_varint(data, p, end):  # type: ignore[no-untyped-def]
+def short_varint(data, p, end):  # type: ignore[no-untyped-def]
     """Do what :func:`read_varint` does, faster for numbers of one byte."""
     if p < end and data[np.uint64(p)] < 0x80:
         return np.int64(data[np.uint64(p)]), np.int64(p + 1)
@@ -166,38 +166,40 @@ def _short_varint(data, p, end):  # type: ignore[no-untyped-def]
 
 @jit
 def measure_blocks(data, starts, ends, counts):  # type: ignore[no-untyped-def]
-    """Count the entries of blocks into ``counts`` int64[blocks], and the total bytes of their full keys.
+    """Count the entries of blocks into ``counts`` int64[blocks], and measure their full keys and values.
 
     Returns
     -------
-    code, index of the bad block, bytes
+    code, index of the bad block, bytes of keys, of the longest key, and of values
     """
-    size = np.int64(0)
+    size, longest, value_size = np.int64(0), np.int64(0), np.int64(0)
     for b in range(starts.shape[0]):
         p = starts[b]
-        stop = _entries_end(data, p, ends[b])
+        stop = entries_end(data, p, ends[b])
         if stop < 0:
-            return BAD_RESTARTS, b, size
+            return BAD_RESTARTS, b, size, longest, value_size
         n = np.int64(0)
         before = np.int64(0)
         while p < stop:
-            shared, p = _short_varint(data, p, stop)
+            shared, p = short_varint(data, p, stop)
             if p < 0:
-                return TRUNCATED, b, size
-            fresh, p = _short_varint(data, p, stop)
+                return TRUNCATED, b, size, longest, value_size
+            fresh, p = short_varint(data, p, stop)
             if p < 0:
-                return TRUNCATED, b, size
-            value, p = _short_varint(data, p, stop)
+                return TRUNCATED, b, size, longest, value_size
+            value, p = short_varint(data, p, stop)
             if p < 0 or fresh < 0 or value < 0 or fresh > stop - p or value > stop - p - fresh:
-                return TRUNCATED, b, size
+                return TRUNCATED, b, size, longest, value_size
             if shared < 0 or shared > before:
-                return BAD_SHARED, b, size
+                return BAD_SHARED, b, size, longest, value_size
             before = shared + fresh
             p += fresh + value
-            size += shared + fresh
+            size += before
+            longest = max(longest, before)
+            value_size += value
             n += 1
         counts[b] = n
-    return OK, 0, size
+    return OK, 0, size, longest, value_size
 
 
 @jit
@@ -219,13 +221,13 @@ def decode_blocks(data, starts, ends, keys, key, key_end, tag, value, value_end)
     o = np.int64(0)
     for b in range(starts.shape[0]):
         p = starts[b]
-        stop = _entries_end(data, p, ends[b])
+        stop = entries_end(data, p, ends[b])
         before = np.int64(-1)
         before_size = np.int64(0)
         while p < stop:
-            shared, p = _short_varint(data, p, stop)
-            fresh, p = _short_varint(data, p, stop)
-            size, p = _short_varint(data, p, stop)
+            shared, p = short_varint(data, p, stop)
+            fresh, p = short_varint(data, p, stop)
+            size, p = short_varint(data, p, stop)
             if shared + fresh < 8:
                 return SHORT_KEY, b
             copy_bytes(keys, before, shared, keys, o)
@@ -303,7 +305,7 @@ def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, si
     code, entries
     """
     n, o, before, before_size = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    stop = _entries_end(data, start, end)
+    stop = entries_end(data, start, end)
     if stop < 0:
         return BAD_RESTARTS, n
     p = start

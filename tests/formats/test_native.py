@@ -198,9 +198,9 @@ def test_no_folder_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def pairs(slices: Iterable[Slice]) -> list[tuple[bytes, bytes]]:
     entries = []
     for s in slices:
-        keys, values = s.keys.tobytes(), s.data.tobytes()
-        columns = zip(s.key.tolist(), s.key_end.tolist(), s.value.tolist(), s.value_end.tolist(), strict=True)
-        entries += [(keys[a:b], values[c:d]) for a, b, c, d in columns]
+        data = s.data.tobytes()
+        columns = zip(s.key.tolist(), s.key_end.tolist(), s.value_end.tolist(), strict=True)
+        entries += [(data[a:b], data[b:c]) for a, b, c in columns]
     return entries
 
 

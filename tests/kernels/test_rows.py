@@ -1,4 +1,4 @@
-"""Rows of entries, offsets and frames, compared with NumPy; and entries of RocksDB that no newer entries replace."""
+"""Rows of entries, offsets and frames, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from statetool.columns.arrays import offsets_of
 from statetool.errors import DecodeError
-from statetool.kernels.arrays import frozen
 from statetool.kernels.decode_fixed import first_unfilled
 from statetool.kernels.rows import count_rows, mark_rows
-from statetool.kernels.runs import DELETION, MERGE, SINGLE_DELETION, VALUE, is_settled, newest
 
 ROWS = st.lists(st.integers(0, 12), max_size=20)
 
@@ -54,27 +52,3 @@ def test_the_first_value_that_does_not_fill_its_frame() -> None:
     end = np.arange(5)
     assert first_unfilled(end.copy(), end) == -1
     assert first_unfilled(np.array([0, 1, 3, 3, 9]), end) == 2
-
-
-@given(
-    st.lists(st.tuples(st.binary(min_size=1, max_size=10), st.sampled_from([VALUE, MERGE, DELETION, SINGLE_DELETION]))),
-    st.booleans(),
-)
-def test_settled_entries_are_those_that_remain(entries: list[tuple[bytes, int]], distinct: bool) -> None:
-    if distinct:
-        entries = list(dict(entries).items())
-    entries = sorted(entries, key=lambda entry: entry[0])
-    keys = frozen(np.frombuffer(b"".join(key for key, _ in entries), dtype=np.uint8))
-    key_end = np.cumsum([len(key) for key, _ in entries], dtype=np.int64)
-    key = key_end - np.array([len(key) for key, _ in entries], dtype=np.int64)
-    n = len(entries)
-    tag = np.array([(n - i) << 8 | kind for i, (_, kind) in enumerate(entries)], dtype=np.uint64)
-    values = np.arange(n), np.arange(1, n + 1)
-    out = [np.empty(n, dtype=np.int64) for _ in range(4)]
-    data = frozen(np.zeros(n, dtype=np.uint8))
-    code, left, size = newest(keys, key, key_end, tag, data, *values, np.arange(n), np.empty(2 * n, np.uint8), *out)
-    settled = is_settled(keys, key, key_end, tag)
-    assert settled == (code == 0 and left == n)
-    if settled:
-        assert size == 0
-        assert all(map(np.array_equal, out, (key, key_end, *values)))

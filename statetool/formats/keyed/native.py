@@ -32,7 +32,7 @@ from statetool.formats.keyed.tables import Prefixes, TableSlices
 from statetool.formats.stream import AHEAD_BYTES
 from statetool.io.cursor import Cursor
 from statetool.kernels.arrays import frozen
-from statetool.kernels.runs import gather, spans_size
+from statetool.kernels.merge import place_entries
 from statetool.serializers.base import Serializer
 
 BATCH_BYTES: Final = 8 << 20
@@ -252,22 +252,22 @@ def key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
 
 
 def batch_of_slices(slices: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
-    """Return the entries of slices of states, given by their indexes, copied to one new buffer."""
+    """Return the entries of slices of states, given by their indexes. Several slices are copied to one buffer."""
+    spans = [(int(s.key[0]), int(s.value_end[-1])) if len(s) else (0, 0) for _, s in slices]
+    parts = [s.data[low:high] for (_, s), (low, high) in zip(slices, spans, strict=True)]
     counts = [len(s) for _, s in slices]
-    sizes = [spans_size(s.key, s.key_end, s.value, s.value_end) for _, s in slices]
-    data = np.empty(sum(sizes), dtype=np.uint8)
     group, key, key_end, value_end = (np.empty(sum(counts), dtype=np.int64) for _ in range(4))
     first = start = 0
-    for (_, s), count, size in zip(slices, counts, sizes, strict=True):
+    for (_, s), count, (low, high) in zip(slices, counts, spans, strict=True):
         own = slice(first, first + count)
-        gather(
-            s.keys, s.key, s.key_end, s.data, s.value, s.value_end, prefix, data, start, group[own], key[own],
-            key_end[own], value_end[own],
+        place_entries(
+            s.data, s.key, s.key_end, s.value_end, prefix, start - low, group[own], key[own], key_end[own],
+            value_end[own],
         )  # fmt: skip
         first += count
-        start += size
+        start += high - low
     return RebuiltBatch(
-        data=frozen(data),
+        data=parts[0] if len(parts) == 1 else frozen(np.concatenate(parts)),
         state=np.repeat(np.array([state for state, _ in slices], dtype=np.int64), counts),
         group=group,
         key=key,

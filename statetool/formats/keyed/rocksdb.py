@@ -145,7 +145,7 @@ def _slice(flat: list[bytes], *, final: bool) -> Slice:
     key = np.concatenate([np.zeros(1, dtype=np.int64), value_end[:-1]])
     # Kernels are compiled for contiguous arrays.
     key_end, value_end = key_end.copy(), value_end.copy()
-    return Slice(keys=data, key=key, key_end=key_end, data=data, value=key_end, value_end=value_end, final=final)
+    return Slice(data=data, key=key, key_end=key_end, value_end=value_end, final=final)
 
 
 def _rocksdict() -> Any:

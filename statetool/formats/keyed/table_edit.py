@@ -30,19 +30,18 @@ from statetool.formats.keyed.table_file import (
     block_place,
     numeric_properties,
 )
-from statetool.formats.keyed.table_runs import Run, read_blocks
+from statetool.formats.keyed.table_runs import TAG_BYTES, PlainBlocks, Run, read_runs
 from statetool.formats.stream import OpenStream
 from statetool.kernels.arrays import Bytes, Mask, frozen
-from statetool.kernels.blocks import TRAILER_BYTES, encode_block, encode_index
+from statetool.kernels.blocks import TRAILER_BYTES, encode_index
 from statetool.kernels.checksums import checksum_of_block
-from statetool.kernels.runs import DELETION, MERGE, SINGLE_DELETION
+from statetool.kernels.merge import DELETION, MERGE, SINGLE_DELETION
 
 Write: TypeAlias = Callable[[bytes | memoryview], object]
 #: Stored bytes of blocks that are decoded at once.
 _PORTION_BYTES: Final = 4 << 20
 _COPY_BYTES: Final = 8 << 20
 _RESTART_INTERVAL: Final = 16
-_TAG_BYTES: Final = 8
 _FULL_FILTER: Final = b"fullfilter."
 _LEFT_OUT: Final = (b"filter.", b"partitionedfilter.", b"rocksdb.hashindex.")
 _SESSION: Final = b"rocksdb.creating.session.identity"
@@ -105,32 +104,29 @@ def changed_blocks(table: SortedTable, wanted: Mask, stays: Callable[[Run], Mask
     numbers = np.flatnonzero(wanted)
     portion = np.cumsum(table.blocks.size[numbers]) // _PORTION_BYTES
     for indexes in np.split(numbers, np.flatnonzero(np.diff(portion)) + 1):
-        for run, counts in read_blocks([(table, indexes)] if len(indexes) else []):
-            mask = stays(run)
-            ends = np.cumsum(counts)
-            block_of = np.repeat(np.arange(len(counts)), counts)
-            for b in np.unique(block_of[~mask]).tolist():
-                entries = np.arange(int(ends[b] - counts[b]), int(ends[b]))
-                left = run.take(entries[mask[entries]])
-                plain, first, last = _encode(left)
-                yield ChangedBlock(int(indexes[b]), plain, first, last, _count(run.take(entries[~mask[entries]])))
+        if not len(indexes):
+            continue
+        blocks = PlainBlocks.read([(table, indexes)])
+        (run,) = blocks.runs()
+        mask = stays(run)
+        ends = np.cumsum(blocks.counts)
+        block_of = np.repeat(np.arange(len(ends)), blocks.counts)
+        for b in np.unique(block_of[~mask]).tolist():
+            entries = np.arange(int(ends[b] - blocks.counts[b]), int(ends[b]))
+            left = run.take(entries[mask[entries]])
+            plain, first, last = _encode(left)
+            yield ChangedBlock(int(indexes[b]), plain, first, last, _count(run.take(entries[~mask[entries]])))
 
 
 def _encode(run: Run) -> tuple[bytes, bytes, bytes]:
     """Return the bytes of a block, and its first and last key."""
-    n = len(run.key)
-    if not n:
+    if not len(run.key):
         return b"", b"", b""
-    size = int((run.key_end - run.key + run.value_end - run.value).sum()) + (34 + _TAG_BYTES) * n + 8
-    out, restarts = np.empty(size, dtype=np.uint8), np.empty(n, dtype=np.int64)
-    used = encode_block(
-        run.keys, run.key, run.key_end, run.data, run.value, run.value_end, _RESTART_INTERVAL, restarts, out
-    )
-    return out[:used].tobytes(), _key_at(run, 0), _key_at(run, -1)
+    return run.encode(_RESTART_INTERVAL).tobytes(), _key_at(run, 0), _key_at(run, -1)
 
 
 def _key_at(run: Run, index: int) -> bytes:
-    return run.keys[run.key[index] : run.key_end[index] + _TAG_BYTES].tobytes()
+    return run.keys[run.key[index] : run.key_end[index] + TAG_BYTES].tobytes()
 
 
 def _count(run: Run) -> Removed:
@@ -139,7 +135,7 @@ def _count(run: Run) -> Removed:
         entries=len(kinds),
         deletions=int(((kinds == DELETION) | (kinds == SINGLE_DELETION)).sum()),
         operands=int((kinds == MERGE).sum()),
-        key_bytes=int((run.key_end - run.key).sum()) + _TAG_BYTES * len(kinds),
+        key_bytes=int((run.key_end - run.key).sum()) + TAG_BYTES * len(kinds),
         value_bytes=int((run.value_end - run.value).sum()),
     )
 
@@ -246,7 +242,7 @@ def _index(table: SortedTable, blocks: Blocks, edits: dict[int, ChangedBlock], l
     keys, key, key_end = [blocks.keys.tobytes()], blocks.key.copy(), blocks.key_end.copy()
     size = len(blocks.keys)
     for edit in edits.values():
-        last = edit.last if tail else edit.last[:-_TAG_BYTES]
+        last = edit.last if tail else edit.last[:-TAG_BYTES]
         key[edit.index], key_end[edit.index] = size, size + len(last) - tail
         keys.append(last)
         size += len(last)
@@ -305,5 +301,5 @@ def _edge(table: SortedTable, edits: dict[int, ChangedBlock], block: int, entry:
     """Return the first (0) or last (-1) key of a block."""
     if block in edits:
         return edits[block].last if entry else edits[block].first
-    ((run, _),) = read_blocks([(table, np.array([block]))])
+    (run,) = read_runs([(table, np.array([block]))])
     return _key_at(run, entry)

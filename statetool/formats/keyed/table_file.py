@@ -29,7 +29,7 @@ from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.blocks import BAD_SHARED, BLOCK_MESSAGES, TRAILER_BYTES, decode_index, read_varint
 from statetool.kernels.checksums import CRC32C, XXH3
 from statetool.kernels.codes import OK
-from statetool.kernels.runs import first_not_before, mark_blocks
+from statetool.kernels.sorted_keys import first_not_before, mark_blocks
 
 #: Size of the footer.
 FOOTER_BYTES: Final = 53

@@ -176,7 +176,7 @@ class _Tails:
         found_starts, found_ends = (np.full((len(starts), len(names)), -1, dtype=np.int64) for _ in range(2))
         if not plain.all():
             return found_starts, found_ends
-        code, bad, size = measure_blocks(self.data, starts, ends, counts)
+        code, bad, size, *_ = measure_blocks(self.data, starts, ends, counts)
         if code == OK:
             n = int(counts.sum())
             keys = np.empty(int(size) + _TAG_BYTES, dtype=np.uint8)

@@ -11,11 +11,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from statetool.errors import FormatError
 from statetool.formats.keyed.database_files import DatabaseFiles
@@ -23,14 +21,10 @@ from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import TableFile, open_manifest, table_streams
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.table_file import SortedTable, tail_of
-from statetool.formats.keyed.table_runs import Run, read_runs
+from statetool.formats.keyed.table_runs import PlainBlocks, Run, read_runs
 from statetool.formats.stream import Part, prefetch, whole
 from statetool.kernels.arrays import Bytes, Mask, frozen
-from statetool.kernels.blocks import BLOCK_MESSAGES
-from statetool.kernels.codes import OK
-from statetool.kernels.runs import MERGE, is_settled, merge_runs, newest
 
-_Number = TypeVar("_Number", np.int64, np.uint64)
 _MOST_TABLES: Final = 32
 _CUTS: Final = 16
 
@@ -187,9 +181,11 @@ class TableSlices:
         try:
             for bound in [*self._bounds, None]:
                 stop = self._high if bound is None else bound
-                runs = runs_between(self._tables, start, stop, behind_low=behind, with_high=bound is not None)
-                if runs:
-                    entries = merge_slice(runs, final=bound is None)
+                inclusive = bound is not None
+                needed = list(blocks_between(self._tables, start, stop, behind_low=behind, with_high=inclusive))
+                if needed:
+                    blocks = PlainBlocks.read(needed)
+                    entries = blocks.merge(start, stop, behind_low=behind, with_high=inclusive, final=bound is None)
                     if len(entries):
                         yield entries
                 start, behind = stop, True
@@ -202,19 +198,17 @@ def runs_between(
     low: bytes,
     high: bytes,
     *,
-    behind_low: bool = False,
-    with_high: bool = False,
     wanted: Callable[[SortedTable], Mask] | None = None,
 ) -> list[tuple[Run, SortedTable]]:
-    """Read the entries with keys from ``low`` (optionally exclusive) to ``high`` (optionally inclusive), one run per file.
+    """Read the entries with keys from ``low`` (inclusive) to ``high`` (exclusive), one run per file.
 
     Parameters
     ----------
     wanted
         Selects the blocks of a file to read; ``None`` for all in the range.
     """
-    needed = list(blocks_between(tables, low, high, behind_low=behind_low, with_high=with_high, wanted=wanted))
-    runs = [run.between(low, high, behind_low=behind_low, with_high=with_high) for run in read_runs(needed)]
+    needed = list(blocks_between(tables, low, high, wanted=wanted))
+    runs = [run.between(low, high) for run in read_runs(needed)]
     return [(run, table) for run, (table, _) in zip(runs, needed, strict=True) if len(run.key)]
 
 
@@ -227,7 +221,10 @@ def blocks_between(
     with_high: bool = False,
     wanted: Callable[[SortedTable], Mask] | None = None,
 ) -> Iterator[tuple[SortedTable, Int64s]]:
-    """Yield files with the indexes of their blocks that :func:`runs_between` reads."""
+    """Yield files with the indexes of their blocks that may have keys from ``low`` (optionally exclusive) to ``high`` (optionally inclusive).
+
+    Only the last of them may also have keys after ``high``. ``wanted`` as in :func:`runs_between`.
+    """
     for file, table in tables:
         if file.largest < low or file.smallest > high:
             continue
@@ -265,65 +262,3 @@ def range_bounds(tables: Sequence[tuple[TableFile, SortedTable]], low: bytes, hi
             bounds.append(key)
             size = 0
     return bounds
-
-
-def merge_slice(runs: Sequence[tuple[Run, SortedTable]], *, final: bool) -> Slice:
-    """Merge the runs of several files and drop entries replaced by newer ones."""
-    runs, apart = _in_key_order(runs)
-    keys, (key, key_end) = _over_one_buffer([(r.keys, r.key, r.key_end) for r, _ in runs])
-    data, (value, value_end) = _over_one_buffer([(r.data, r.value, r.value_end) for r, _ in runs])
-    tag = _join([r.tag for r, _ in runs])
-    if apart and is_settled(keys, key, key_end, tag):
-        return Slice(keys=keys, key=key, key_end=key_end, data=data, value=value, value_end=value_end, final=final)
-    edges = np.cumsum([0, *(len(r.key) for r, _ in runs)]).tolist()
-    orders = [np.arange(len(key))] if apart else [np.arange(a, b) for a, b in pairwise(edges)]
-    while len(orders) > 1:
-        pairs = []
-        for left, right in zip(orders[::2], orders[1::2], strict=False):
-            out = np.empty(len(left) + len(right), dtype=np.int64)
-            merge_runs(keys, key, key_end, tag, left, right, out)
-            pairs.append(out)
-        orders = pairs + orders[len(orders) // 2 * 2 :]
-    n = len(key)
-    has_operands = (tag & np.uint64(0xFF) == np.uint64(MERGE)).any()
-    joined = np.empty(int((value_end - value).sum()) + n if has_operands else 0, dtype=np.uint8)
-    places = [np.empty(n, dtype=np.int64) for _ in range(4)]
-    code, n, size = newest(keys, key, key_end, tag, data, value, value_end, orders[0], joined, *places)
-    if code != OK:
-        _, table = runs[int(np.searchsorted(edges, orders[0][n], side="right")) - 1]
-        raise FormatError(BLOCK_MESSAGES[int(code)]).at(file=table.stream.file)
-    if size:
-        data = frozen(np.concatenate([data, joined[:size]]))
-    key, key_end, value, value_end = (p[:n] for p in places)
-    return Slice(keys=keys, key=key, key_end=key_end, data=data, value=value, value_end=value_end, final=final)
-
-
-def _in_key_order(runs: Sequence[tuple[Run, SortedTable]]) -> tuple[Sequence[tuple[Run, SortedTable]], bool]:
-    """Return runs by their first keys and True if each ends before the next begins, otherwise the runs as they are and False."""
-    if len(runs) == 1:
-        return runs, True
-    ordered = sorted(runs, key=lambda r: r[0].key_at(0))
-    if all(left.key_at(-1) < right.key_at(0) for (left, _), (right, _) in pairwise(ordered)):
-        return ordered, True
-    return runs, False
-
-
-def _over_one_buffer(ranges: Sequence[tuple[Bytes, Int64s, Int64s]]) -> tuple[Bytes, tuple[Int64s, Int64s]]:
-    """Move ranges over one buffer: the shared one if they were read together."""
-    shifts: dict[int, int] = {}
-    buffers: list[Bytes] = []
-    size = 0
-    for buffer, _, _ in ranges:
-        if id(buffer) not in shifts:
-            shifts[id(buffer)] = size
-            buffers.append(buffer)
-            size += len(buffer)
-    if len(buffers) == 1:
-        return buffers[0], (_join([s for _, s, _ in ranges]), _join([e for _, _, e in ranges]))
-    starts = [start + shifts[id(buffer)] for buffer, start, _ in ranges]
-    ends = [end + shifts[id(buffer)] for buffer, _, end in ranges]
-    return frozen(np.concatenate(buffers)), (np.concatenate(starts), np.concatenate(ends))
-
-
-def _join(arrays: list[npt.NDArray[_Number]]) -> npt.NDArray[_Number]:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -17,7 +17,6 @@ from statetool.formats.keyed.database import family_name, open_database
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.manifest import TableFile, UnsupportedManifestError
 from statetool.formats.keyed.native import batch_of_slices, key_prefixes
-from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.table_edit import changed_blocks, write_changed
 from statetool.formats.keyed.table_runs import Run
 from statetool.formats.keyed.tables import Prefixes, Tables
@@ -176,10 +175,7 @@ class _NewDatabase:
             self._files[file.name] = out.staged
 
     def _stays(self, run: Run, state: int) -> Mask:
-        entries = Slice(
-            keys=run.keys, key=run.key, key_end=run.key_end, data=run.data, value=run.value, value_end=run.value_end
-        )
-        batch = batch_of_slices([(state, entries)], self._source.context.prefix, self._source.files.name)
+        batch = batch_of_slices([(state, run.packed())], self._source.context.prefix, self._source.files.name)
         return self._filter.mask(self._header, batch)
 
 
