@@ -33,7 +33,9 @@ from statetool.types.options import ReadOptions
 #: Maximum bytes of both sides whose hashes are held at once. More is compared in slices, each of which reads everything.
 MOST_BYTES: Final = 256 << 20
 #: Bytes of differing entries of both sides that become rows at once.
-ROWS_BYTES: Final = 16 << 20
+ROWS_BYTES: Final = 4 << 20
+#: The same after all entries were hashed: more are read in portions, each of which reads everything again.
+READ_AGAIN_BYTES: Final = 16 << 20
 _PLACE: Final = ("key", "namespace", "map_key")
 #: Column of the rows whose value, before or after, could not be decoded.
 _UNDECODED: Final = "undecoded"
@@ -120,7 +122,7 @@ def _compare_by_hashes(
     step = max(1, len(places))
     if not any(map(seeds.keys_differ, unit.before.states)):
         entries, size = len(key_a) + len(key_b), before.size_bytes + after.size_bytes
-        step = max(1, ROWS_BYTES * entries // max(1, 2 * size))
+        step = max(1, READ_AGAIN_BYTES * entries // max(1, 2 * size))
     del key_b, value_a, value_b, matched, differing
     for first in range(0, len(places), step):
         yield from _differences_at(places[first : first + step], pairs, before, after, unit, seeds, uncompared)

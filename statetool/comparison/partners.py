@@ -21,7 +21,7 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.kernels.arrays import Positions
 
 #: Maximum bytes of entries of both sides that wait for their partners, with their positions and hashes.
-WAITING_BYTES: Final = 128 << 20
+WAITING_BYTES: Final = 64 << 20
 #: Entries that are read from a side at once.
 PIECE_ENTRIES: Final = 1 << 17
 #: Copies of entries that wait are joined when there are more.
@@ -165,10 +165,13 @@ class _Waiting:
         self.pieces, self.ahead = behind + ahead, sum(map(len, ahead))
 
     def remainder(self) -> Remainder:
-        """Return the entries that are not compared yet, and count them as not read."""
+        """Stop reading, and return the entries that are not compared yet. They do not count."""
+        self._unread.close()
         for piece in self.pieces:
             self.side.count(piece.hashed.source, piece.hashed.batch, -1)
-        return Remainder(self.read, self.columns()[2])
+        _, _, numbers = self.columns()
+        self.pieces = []
+        return Remainder(self.read, numbers)
 
     def _split(self, index: Positions) -> Iterator[tuple[_Piece, Positions]]:
         """Yield pieces and the indexes in them, for an ascending index."""

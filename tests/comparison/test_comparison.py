@@ -330,6 +330,7 @@ def test_memory_does_not_grow_with_the_differences(
     rows = keyed._rows
     monkeypatch.setattr(keyed, "_rows", counted)
     monkeypatch.setattr(keyed, "ROWS_BYTES", 1_000)
+    monkeypatch.setattr(keyed, "READ_AGAIN_BYTES", 1_000)
     monkeypatch.setattr(partners, "WAITING_BYTES", waiting)
     monkeypatch.setattr(side, "HELD_BYTES", held)
     assert difference_rows(base.diff(after)) == expected
