@@ -1,4 +1,4 @@
-"""Comparison of the keyed state of some key groups: entries with equal hashes on both sides are equal and are not decoded.
+"""Comparison of the keyed state of some key groups: entries with equal hashes on both sides are equal and are not read again.
 
 The hashes of a key and its value have 128 bits together. Other entries are decoded and compared as values, so equal values with
 different bytes (maps in another order, other versions of serializers) are equal too.
@@ -7,7 +7,7 @@ different bytes (maps in another order, other versions of serializers) are equal
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,24 +18,20 @@ import pyarrow.compute as pc
 from statetool.columns.arrays import as_arrow, as_numpy
 from statetool.columns.batches import row_runs
 from statetool.comparison.meaning import Seeds
-from statetool.comparison.partners import Partners, entries_in_order
 from statetool.comparison.records import DIFFERENCES, NotComparedError
-from statetool.comparison.side import Remainder, SideRequest, Slice, SnapshotSide, pair_equal_hashes, size_of_sources
+from statetool.comparison.side import SideRequest, Slice, SnapshotSide, pair_equal_hashes, size_of_sources
 from statetool.comparison.texts import texts_of, undecoded_rows
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.formats.keyed.header import KeyedHeader
 from statetool.kernels.arrays import Positions
 from statetool.tables.decoding import decoding
 from statetool.tables.keyed import KeyedTable
 from statetool.types.operators import operator_name
 from statetool.types.options import ReadOptions
 
-#: Maximum bytes of both sides whose hashes are held at once. More is compared in slices, each of which reads everything.
+#: Maximum bytes of both sides compared at once. More is compared in slices, each of which reads everything.
 MOST_BYTES: Final = 256 << 20
-#: Bytes of differing entries of both sides that become rows at once.
-ROWS_BYTES: Final = 4 << 20
-#: The same after all entries were hashed: more are read in portions, each of which reads everything again.
-READ_AGAIN_BYTES: Final = 16 << 20
+#: Bytes of differing entries of both sides that become rows at once. More are read in portions, each of which reads everything again.
+ROWS_BYTES: Final = 16 << 20
 _PLACE: Final = ("key", "namespace", "map_key")
 #: Column of the rows whose value, before or after, could not be decoded.
 _UNDECODED: Final = "undecoded"
@@ -71,49 +67,29 @@ def compare_keyed(unit: KeyedUnit, counts: Counter[tuple[str, str]]) -> Iterator
         After all differences: some values cannot be compared.
     """
     seeds = Seeds()
-    before, after = SnapshotSide(unit.before, seeds, Slice()), SnapshotSide(unit.after, seeds, Slice())
-    uncompared: set[str] = set()
+    for request in (unit.before, unit.after):
+        SnapshotSide(request, seeds, Slice())
     # If equal keys may have different bytes, their hashes do not pair them, and slices may separate them.
-    if any(seeds.keys_differ(name) for name in unit.before.states):
-        yield from _compare_by_hashes(unit, Slice(), (None, None), counts, uncompared)
-    else:
-        partners = Partners(before, after)
-        for in_before, in_after in partners.differences(ROWS_BYTES):
-            rows_a = _rows(entries_in_order(before.headers, in_before), unit.options)
-            rows_b = _rows(entries_in_order(after.headers, in_after), unit.options)
-            yield from _differences_of(rows_a, rows_b, unit, seeds, uncompared)
-        _add_counts(counts, before, after)
-        if partners.remainders is not None:
-            slices = max(1, -(-unit.size_bytes // MOST_BYTES))
-            for number in range(slices):
-                yield from _compare_by_hashes(unit, Slice(number, slices), partners.remainders, counts, uncompared)
+    bytes_differ = any(seeds.keys_differ(name) for name in unit.before.states)
+    slices = 1 if bytes_differ else max(1, -(-unit.size_bytes // MOST_BYTES))
+    uncompared: set[str] = set()
+    for number in range(slices):
+        yield from _compare(unit, Slice(number, slices), counts, uncompared)
     for state in sorted(uncompared):
         raise NotComparedError.of(state, dict(unit.uncompared).get(state, ""))
 
 
-def _add_counts(counts: Counter[tuple[str, str]], before: SnapshotSide, after: SnapshotSide) -> None:
+def _compare(
+    unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]], uncompared: set[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the differences of a slice, and add states with values that cannot be compared to ``uncompared``."""
+    seeds = Seeds()
+    before, after = SnapshotSide(unit.before, seeds, part), SnapshotSide(unit.after, seeds, part)
+    key_a, value_a = before.hashes()
+    key_b, value_b = after.hashes()
     for side, name in ((before, "before"), (after, "after")):
         for state, n in side.counts.items():
             counts[state, name] += n
-
-
-def _compare_by_hashes(
-    unit: KeyedUnit,
-    part: Slice,
-    remainders: tuple[Remainder | None, Remainder | None],
-    counts: Counter[tuple[str, str]],
-    uncompared: set[str],
-) -> Iterator[pa.RecordBatch]:
-    """Yield the differences of a slice of what remains, and add states with values that cannot be compared to ``uncompared``.
-
-    The hashes of all entries are held. Differing entries are read again, once for each portion of rows, if they are too large to be held.
-    """
-    seeds = Seeds()
-    before = SnapshotSide(unit.before, seeds, part, remainder=remainders[0])
-    after = SnapshotSide(unit.after, seeds, part, remainder=remainders[1])
-    key_a, value_a = before.hashes()
-    key_b, value_b = after.hashes()
-    _add_counts(counts, before, after)
     pairs, alone_b = pair_equal_hashes(key_a, key_b)
     matched = np.flatnonzero(pairs >= 0)
     differing = matched[value_a[matched] != value_b[pairs[matched]]]
@@ -122,7 +98,7 @@ def _compare_by_hashes(
     step = max(1, len(places))
     if not any(map(seeds.keys_differ, unit.before.states)):
         entries, size = len(key_a) + len(key_b), before.size_bytes + after.size_bytes
-        step = max(1, READ_AGAIN_BYTES * entries // max(1, 2 * size))
+        step = max(1, ROWS_BYTES * entries // max(1, 2 * size))
     del key_b, value_a, value_b, matched, differing
     for first in range(0, len(places), step):
         yield from _differences_at(places[first : first + step], pairs, before, after, unit, seeds, uncompared)
@@ -143,15 +119,8 @@ def _differences_at(
     place_b = np.concatenate([index_a[partner >= 0], places[len(index_a) :]])
     index_b = np.concatenate([partner[partner >= 0], places[len(index_a) :] - len(pairs)])
     order = np.argsort(index_b, kind="stable")
-    rows_a = _rows(_placed(before, index_a, index_a), unit.options)
-    rows_b = _rows(_placed(after, index_b[order], place_b[order]), unit.options)
-    yield from _differences_of(rows_a, rows_b, unit, seeds, uncompared)
-
-
-def _differences_of(
-    rows_a: dict[str, pa.Table], rows_b: dict[str, pa.Table], unit: KeyedUnit, seeds: Seeds, uncompared: set[str]
-) -> Iterator[pa.RecordBatch]:
-    """Yield the differences of rows of both sides."""
+    rows_a = _rows(before, index_a, index_a, unit.options)
+    rows_b = _rows(after, index_b[order], place_b[order], unit.options)
     for state in sorted(rows_a.keys() | rows_b.keys()):
         rows = join_differences(
             unit.operator, state, rows_a.get(state), rows_b.get(state), by_text=seeds.keys_differ(state)
@@ -166,18 +135,11 @@ def _differences_of(
         yield from rows.drop_columns(_UNDECODED).to_batches(max_chunksize=65_536)
 
 
-def _placed(
-    side: SnapshotSide, index: Positions, place: Positions
-) -> Iterator[tuple[KeyedHeader, EntryBatch, Positions]]:
-    """Yield the entries numbered ``index``, with their places."""
-    for header, batch, numbers in side.chosen(index):
-        yield header, batch, place[np.searchsorted(index, numbers)]
-
-
-def _rows(entries: Iterable[tuple[KeyedHeader, EntryBatch, Positions]], options: ReadOptions) -> dict[str, pa.Table]:
-    """Return entries as rows of text, by state. Entries of the two sides with equal keys have one place."""
+def _rows(side: SnapshotSide, index: Positions, place: Positions, options: ReadOptions) -> dict[str, pa.Table]:
+    """Return entries as rows of text, by state. Entries of the two sides with equal keys have one ``place``."""
     by_state: dict[str, list[pa.Table]] = {}
-    for header, batch, places in entries:
+    for header, batch, numbers in side.chosen(index):
+        places = place[np.searchsorted(index, numbers)]
         for state, meta in enumerate(header.states):
             own = np.flatnonzero(batch.state == state)
             if len(own):

@@ -1,4 +1,4 @@
-"""One side of a comparison: the entries of some key groups of one snapshot, with hashes of their keys and values."""
+"""One side of a comparison: the entries of some key groups of one snapshot. All are hashed. Entries whose hashes differ are read again."""
 
 from __future__ import annotations
 
@@ -47,51 +47,16 @@ class Slice:
         return held
 
 
-@dataclass(frozen=True, slots=True)
-class Remainder:
-    """Entries of a side that still have to be compared: those from number ``start`` on, and the earlier ``numbers`` (ascending)."""
-
-    start: int
-    numbers: Positions
-
-    def holds(self, first: int, stop: int) -> Mask:
-        """Return which of the entries numbered ``first .. stop`` remain."""
-        held = np.arange(first, stop) >= self.start
-        low, high = np.searchsorted(self.numbers, (first, stop))
-        held[self.numbers[low:high] - first] = True
-        return held
-
-
-@dataclass(frozen=True, slots=True)
-class HashedBatch:
-    """Entries of one source of a side, with the hashes of their keys and values."""
-
-    source: int
-    batch: EntryBatch
-    keys: Hashes
-    values: Hashes
-
-
 class SnapshotSide:
     """The entries of one side. With ``common``, all entries of a key have one key hash across states.
 
     This is the hash of the key's bytes and its key group modulo ``common``, which divides the max parallelisms of both sides.
-    ``remainder`` selects entries by their numbers in the order in which they are read.
     """
 
-    def __init__(
-        self,
-        request: SideRequest,
-        seeds: Seeds,
-        part: Slice,
-        *,
-        common: int | None = None,
-        remainder: Remainder | None = None,
-    ) -> None:
+    def __init__(self, request: SideRequest, seeds: Seeds, part: Slice, *, common: int | None = None) -> None:
         self.request = request
         self.common = common
         self.part = part
-        self.remainder = remainder
         self.headers = [s.header() for s in request.sources]
         self.seeds = [
             seeds.of(header, source.context.types, request.states)
@@ -107,23 +72,15 @@ class SnapshotSide:
         """Read all entries and return the hashes of keys and of values. With ``common``, return those of keys and of whole entries."""
         keys: list[Hashes] = []
         values: list[Hashes] = []
-        for hashed in self.batches():
-            self.count(hashed.source, hashed.batch)
-            keys.append(hashed.keys)
-            values.append(hashed.values)
-            self._hold(hashed.source, hashed.batch)
-        return _join_hashes(keys), _join_hashes(values)
-
-    def batches(self) -> Iterator[HashedBatch]:
-        """Read and hash all entries. They are not counted."""
         for number, batch in self._read():
-            yield HashedBatch(number, batch, *self._hashed(number, batch))
-
-    def count(self, number: int, batch: EntryBatch, sign: int = 1) -> None:
-        """Add entries of source ``number`` to the counts, or subtract them (-1)."""
-        for state, n in enumerate(np.bincount(batch.state).tolist()):
-            if n:
-                self.counts[self.headers[number].states[state].name] += sign * n
+            key, value = self._hashed(number, batch)
+            keys.append(key)
+            values.append(value)
+            for state, n in enumerate(np.bincount(batch.state).tolist()):
+                if n:
+                    self.counts[self.headers[number].states[state].name] += n
+            self._hold(number, batch)
+        return _join_hashes(keys), _join_hashes(values)
 
     def _hold(self, number: int, batch: EntryBatch) -> None:
         self.size_bytes += int((batch.key_end - batch.key + batch.value_end - batch.value).sum())
@@ -135,7 +92,6 @@ class SnapshotSide:
 
     def _read(self) -> Iterator[tuple[int, EntryBatch]]:
         """Yield the selected entries, with the number of their source."""
-        at = 0
         for number, source in enumerate(self.request.sources):
             seeds = self.seeds[number][0]
             metas = self.headers[number].states
@@ -145,10 +101,6 @@ class SnapshotSide:
                 wanted = seeds[batch.state] != 0
                 if self.request.keys is not None:
                     wanted &= self._of_keys(self.headers[number], batch)
-                if self.remainder is not None:
-                    selected = np.flatnonzero(wanted)
-                    wanted[selected] = self.remainder.holds(at, at + len(selected))
-                    at += len(selected)
                 if self.part.of > 1:
                     wanted &= self.part.holds(self._hashed(number, batch)[0])
                 yield number, batch if wanted.all() else batch.take(np.flatnonzero(wanted))

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
-from statetool.comparison import keyed, partners, side
+from statetool.comparison import keyed, side
 from statetool.comparison.keyed import join_differences
 from statetool.comparison.meaning import Seeds
 from statetool.demo import SAVEPOINT
@@ -299,19 +299,15 @@ def test_parts_and_second_reads_give_the_same(
     after = edited(base, tmp_path / "new", change, "count")
     expected = difference_rows(base.diff(after))
     assert len(expected) >= N - 1
-    monkeypatch.setattr(partners, "WAITING_BYTES", -1)
-    assert difference_rows(base.diff(after)) == expected
     monkeypatch.setattr(side, "HELD_BYTES", 0)
     assert difference_rows(base.diff(after)) == expected
     monkeypatch.setattr(keyed, "MOST_BYTES", 100_000)
     assert difference_rows(base.diff(after)) == expected
 
 
-@pytest.mark.parametrize(
-    ("waiting", "held"), [(partners.WAITING_BYTES, side.HELD_BYTES), (-1, side.HELD_BYTES), (-1, 0)]
-)
+@pytest.mark.parametrize("held", [0, side.HELD_BYTES])
 def test_memory_does_not_grow_with_the_differences(
-    base: st.Savepoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting: int, held: int
+    base: st.Savepoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
     """Differences of one key group become rows in portions, and the batches held for them are limited with their positions."""
 
@@ -322,16 +318,13 @@ def test_memory_does_not_grow_with_the_differences(
     expected = difference_rows(base.diff(after))
     at_once: list[int] = []
 
-    def counted(entries: Any, *arguments: Any) -> Any:
-        found = list(entries)
-        at_once.append(sum(len(batch) for _, batch, _ in found))
-        return rows(found, *arguments)
+    def counted(of: side.SnapshotSide, index: Any, *arguments: Any) -> Any:
+        at_once.append(len(index))
+        return rows(of, index, *arguments)
 
     rows = keyed._rows
     monkeypatch.setattr(keyed, "_rows", counted)
     monkeypatch.setattr(keyed, "ROWS_BYTES", 1_000)
-    monkeypatch.setattr(keyed, "READ_AGAIN_BYTES", 1_000)
-    monkeypatch.setattr(partners, "WAITING_BYTES", waiting)
     monkeypatch.setattr(side, "HELD_BYTES", held)
     assert difference_rows(base.diff(after)) == expected
     assert len(expected) > 10 * max(at_once) > 0
