@@ -42,8 +42,8 @@ PROCESSOR_WORKS: Final = {
     "rescale, the command": "rescale",
 }
 _FILE_BYTES: Final = 256 << 20
-#: Reads of Flink's iterator, of which the best counts: the JVM compiles it during the first ones.
-_ITERATOR_TIMES: Final = 7
+#: Reads by kernels and by Flink beside them, of which the best counts. During the first ones, the JVM compiles, and statetool gets its memory.
+_READ_TIMES: Final = 7
 #: Load average above which another process is busy.
 _IDLE_LOAD: Final = 0.3
 
@@ -206,8 +206,7 @@ def _beside(folder: Path, work: str, keys: int, times: int) -> Figure | None:
     kind, _, snapshot = work.partition(", ")
     if kind == "kernels into Arrow":
         mode = FLINK_MODES[snapshot]
-        repeat = max(times, _ITERATOR_TIMES) if mode == "iterate" else times
-        runs, _ = read_runs(mode, "accounts", path_of(folder, snapshot), repeat=repeat, buffer=BUFFER)
+        runs, _ = read_runs(mode, "accounts", path_of(folder, snapshot), repeat=times, buffer=BUFFER)
         return _of_java(mode, runs)
     if work not in PROCESSOR_WORKS:
         return None
@@ -257,7 +256,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for work in todo:
         if given.only and not work.startswith(tuple(given.only)):
             continue
-        own = ["--keys", str(given.keys), "--folder", str(given.folder), "--times", str(given.times), "--stage", work]
+        times = max(given.times, _READ_TIMES) if work.startswith("kernels") else given.times
+        own = ["--keys", str(given.keys), "--folder", str(given.folder), "--times", str(times), "--stage", work]
         done = subprocess.run(
             [sys.executable, "-m", "tests.perf.all", *own], capture_output=True, text=True, check=False
         )
@@ -265,7 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.exit(f"{work}: {done.stderr}")
         figures.append(Figure(**json.loads(done.stdout.splitlines()[-1])))
         print(f"{work}: {figures[-1].first:.2f} / {figures[-1].later:.2f} s", file=sys.stderr, flush=True)
-        if beside := _beside(folder, work, given.keys, given.times):
+        if beside := _beside(folder, work, given.keys, times):
             flink[work] = beside
     text = table(figures, flink, machine, given.keys)
     print(text)
