@@ -15,10 +15,10 @@ from statetool.kernels import kept, numba_private
 from statetool.kernels.graph_program import Layout
 from statetool.kernels.heap import StatePrograms
 from statetool.kernels.jit import BEFORE_COMPILING, NOTHING, Kernel, allowance
-from statetool.kernels.merge import BlockRuns, Cursors
+from statetool.kernels.merge import BlockRuns, MergeScratch
 from statetool.kernels.walk import KeyGroups, Rows, StateRuns
 
-_TUPLES: Final = {t.__name__: t for t in (BlockRuns, Cursors, KeyGroups, Layout, Rows, StatePrograms, StateRuns)}
+_TUPLES: Final = {t.__name__: t for t in (BlockRuns, MergeScratch, KeyGroups, Layout, Rows, StatePrograms, StateRuns)}
 _WORDS: Final = re.compile(r"\w+\([^)]*\)|\S+")
 
 #: Each line is a kernel and its argument types. An array is written as the NumPy name of its element type, then ``:2`` if it has two
@@ -93,7 +93,7 @@ matches.match_paths i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8
 measures.count_keys i8 i8 i8 i8 i8:3
 measures.measure_rows i8 Rows(i8 i8 i8 i8 i8 i8) i8 i8:3 i8:3 i8
 measures.select_largest u1r i8 i8 i8 i8 i8 i8
-merge.merge_blocks u1r BlockRuns(i8 i8 i8) u1r u1r int int int Cursors(u1 i8:2 u8:2 i8) u1 i8 i8 i8
+merge.merge_blocks u1r BlockRuns(i8 i8 i8) u1r u1r int int int MergeScratch(u1 i8:2 u8:2 i8) u1 i8 i8 i8
 merge.place_entries u1r i8 i8 i8 int int i8 i8 i8 i8
 order.count_order i8 i8 i8
 order.find_parts i8 u8:2 i8 u8:2 i8

@@ -35,7 +35,7 @@ class BlockRuns(NamedTuple):
     edges: Positions
 
 
-class Cursors(NamedTuple):
+class MergeScratch(NamedTuple):
     """Scratch: uint8[runs * width] the current keys, int64[runs, CURSOR_FIELDS], uint64[runs, HEAD_FIELDS], int64[runs] the runs in order."""
 
     keys: npt.NDArray[np.uint8]
@@ -44,7 +44,7 @@ class Cursors(NamedTuple):
     order: Positions
 
     @classmethod
-    def of(cls, runs: int, width: int) -> Cursors:
+    def of(cls, runs: int, width: int) -> MergeScratch:
         """Make room for a number of runs with keys of at most ``width`` bytes."""
         return cls(
             np.empty(runs * width, dtype=np.uint8),

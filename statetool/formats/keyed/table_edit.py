@@ -25,12 +25,13 @@ from statetool.formats.keyed.table_file import (
     INDEX_TYPE,
     OLD_MAGIC,
     PROPERTIES,
+    TAG_BYTES,
     Blocks,
     SortedTable,
     block_place,
     numeric_properties,
 )
-from statetool.formats.keyed.table_runs import TAG_BYTES, PlainBlocks, Run, read_runs
+from statetool.formats.keyed.table_runs import PlainBlocks, Run, read_runs
 from statetool.formats.stream import OpenStream
 from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.blocks import TRAILER_BYTES, encode_index

@@ -36,7 +36,8 @@ FOOTER_BYTES: Final = 53
 #: Names of the meta block with properties, and of the property that is the type of the index.
 PROPERTIES: Final = b"rocksdb.properties"
 INDEX_TYPE: Final = b"rocksdb.block.based.table.index.type"
-_TAG_BYTES: Final = 8
+#: Bytes of the tag after each key: sequence number and kind of the entry.
+TAG_BYTES: Final = 8
 #: Bytes up to which a local file is read at once when it is opened. To open it again takes longer.
 _WHOLE_BYTES: Final = 16 << 10
 #: The last bytes of a file; those of format version 0.
@@ -188,7 +189,7 @@ class SortedTable:
     @property
     def index_form(self) -> tuple[int, int]:
         """Return the bytes of the tag of each key in the index, and 1 if values of the index are delta-encoded."""
-        return _TAG_BYTES if self._tagged else 0, int(self._delta)
+        return TAG_BYTES if self._tagged else 0, int(self._delta)
 
     def _read_index(self, f: Reader, index: tuple[int, int], properties: dict[bytes, int]) -> Blocks:
         if properties.get(b"rocksdb.num.range-deletions", 0):

@@ -13,16 +13,14 @@ from statetool.errors import FormatError
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.stored_blocks import uncompress
-from statetool.formats.keyed.table_file import SortedTable
+from statetool.formats.keyed.table_file import TAG_BYTES, SortedTable
 from statetool.kernels.arrays import Bytes, frozen
 from statetool.kernels.blocks import BLOCK_MESSAGES, decode_blocks, encode_block, measure_blocks
 from statetool.kernels.codes import OK
-from statetool.kernels.merge import BlockRuns, Cursors, merge_blocks
+from statetool.kernels.merge import BlockRuns, MergeScratch, merge_blocks
 from statetool.kernels.sorted_keys import first_not_before
 from statetool.kernels.words import copy_ranges
 
-#: Bytes of the tag after each key.
-TAG_BYTES: Final = 8
 #: Room for a key with its tag, so that eight bytes can be read from its start on.
 _LEAST_WIDTH: Final = 2 * TAG_BYTES
 
@@ -191,7 +189,7 @@ class PlainBlocks:
         key, key_end, value_end = (np.empty(n, dtype=np.int64) for _ in range(3))
         code, n, size = merge_blocks(
             self.data, BlockRuns(self.starts, self.ends, self.edges), np.frombuffer(low, dtype=np.uint8),
-            np.frombuffer(high, dtype=np.uint8), int(behind_low), int(with_high), width, Cursors.of(runs, width), out, key,
+            np.frombuffer(high, dtype=np.uint8), int(behind_low), int(with_high), width, MergeScratch.of(runs, width), out, key,
             key_end, value_end,
         )  # fmt: skip
         if code != OK:
