@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statetool.errors import FormatError
-from statetool.formats.keyed.table_runs import PlainBlocks, Run
+from statetool.formats.keyed.table_runs import PlainBlocks, Run, merge_runs
 from statetool.kernels.arrays import frozen
 from statetool.kernels.merge import DELETION, MERGE, SINGLE_DELETION, VALUE
 
@@ -132,6 +133,16 @@ def test_a_kind_that_is_no_entry_is_named_by_its_block_only_if_it_decides() -> N
         )
     hidden = blocks_of([[[odd]], [[Entry(b"b", 4, DELETION, b"")]]])
     assert result(hidden, b"", b"c", behind_low=False, with_high=False) == []
+
+
+def test_selected_entries_are_merged_and_an_odd_kind_is_named_by_its_file() -> None:
+    tables: list[Any] = [SimpleNamespace(stream=SimpleNamespace(file=name)) for name in ("1.sst", "2.sst")]
+    old, new = [Entry(b"a", 1, VALUE, b"x"), Entry(b"b", 2, VALUE, b"y")], [Entry(b"a", 3, MERGE, b"z")]
+    s = merge_runs([(run_of(old), tables[0]), (run_of(new), tables[1])])
+    assert s.data.tobytes() == b"ax,zby"
+    with pytest.raises(FormatError, match="no value, merge operand or deletion") as caught:
+        merge_runs([(run_of(old), tables[0]), (run_of([Entry(b"a", 3, 15, b"")]), tables[1])])
+    assert caught.value.where.file == "2.sst"
 
 
 def test_a_key_without_room_for_its_tag() -> None:
