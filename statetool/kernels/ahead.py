@@ -96,6 +96,8 @@ measures.select_largest u1r i8 i8 i8 i8 i8 i8
 merge.merge_blocks u1r BlockRuns(i8 i8 i8) u1r u1r int int int MergeScratch(u1 i8:2 u8:2 i8) u1 i8 i8 i8
 merge.place_entries u1r i8 i8 i8 int int i8 i8 i8 i8
 order.count_order i8 i8 i8
+order.find_lowest u1 i8 i8 i8 i8 int u8:2
+order.find_lowest u1r i8 i8 i8 i8 int u8:2
 order.find_parts i8 u8:2 i8 u8:2 i8
 order.key_heads u1 i8 i8 u8:2
 order.merge_edits u1 i8 i8 i8 int b1 i8

@@ -87,6 +87,35 @@ def find_parts(state, head, bound_state, bound_head, out):  # type: ignore[no-un
 
 
 @jit
+def find_lowest(data, group, state, key, key_end, base, out):  # type: ignore[no-untyped-def]
+    """Find the lowest entry of each key group, by its state and the first bytes of its key.
+
+    Parameters
+    ----------
+    group, state, key, key_end
+        int64[n]: key group, state id and range of the key of each entry.
+    base
+        The smallest key group.
+    out
+        uint64[3, m], in and out: the state, and the first 16 bytes of the key as :func:`key_heads` loads them, of the lowest entry of each
+        key group counted from ``base``. At first they exceed all others.
+    """
+    for i in range(group.shape[0]):
+        g = group[i] - base
+        own = np.uint64(state[i])
+        if own > out[0, g]:
+            continue
+        first = _head(data, key[i], key_end[i])
+        if own == out[0, g] and first > out[1, g]:
+            continue
+        second = _head(data, key[i] + 8, key_end[i])
+        if own < out[0, g] or first < out[1, g] or second < out[2, g]:
+            out[0, g] = own
+            out[1, g] = first
+            out[2, g] = second
+
+
+@jit
 def compare_keys(data, head, key, key_end, a, b):  # type: ignore[no-untyped-def]
     """Compare two entries by their keys' bytes: negative, 0 or positive."""
     for part in range(2):

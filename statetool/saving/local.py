@@ -6,7 +6,7 @@ Tables are ``pyarrow.Table`` s and datasets, and shuffled entries are stored on 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -31,9 +31,10 @@ from statetool.saving.bootstrap.datasets import dataset_batches, is_dataset
 from statetool.saving.bootstrap.portions import BATCH_ROWS, TablesInPortions, comes_in_portions
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.publish import StagedFile, Staging
-from statetool.saving.streams.keyed import KeyedStreams
+from statetool.saving.streams.carried import merge_carried
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams, is_read_where_written
 from statetool.saving.streams.output import NewStream, UnshuffledStreams
-from statetool.saving.streams.runs import PackedRun, Segments, Spill, deal_run
+from statetool.saving.streams.runs import PackedRun, Segments, Spill, deal_run, lowest_of
 
 if TYPE_CHECKING:
     from statetool.saving.composition import Streams
@@ -109,9 +110,9 @@ class LocalRunner:
     def _keyed(
         self, spill: Spill, streams: KeyedStreams, job: StreamWriteTask, staging: Staging
     ) -> Callable[[int], NewStream]:
-        """Partition carried entries, and those of small tables and of datasets.
+        """Partition entries of small tables and of datasets, and carried entries that change their key groups.
 
-        Return the function that writes the stream of a subtask, large tables included.
+        Return the function that writes the stream of a subtask, with entries of large tables and carried ones that keep their key groups.
         """
         subtasks = max(1, len(streams.subtasks))
         large: list[tuple[pa.Table, RowEncoder]] = []
@@ -121,8 +122,8 @@ class LocalRunner:
             in_memory = isinstance(data, pa.Table) and comes_in_portions(data, subtasks)
             (large if in_memory else small).append((data, recipe))
         rows = TablesInPortions(large, streams.max_parallelism, self.threads)
-        kept = ((entries.batches, entries.size_bytes) for entries in job.kept)
-        self._deal(spill, streams.prefix, chain(kept, _encode(_batches(small))), self.threads)
+        staying, moving = _separate(job.kept, streams)
+        self._deal(spill, streams.prefix, chain(moving, _encode(_batches(small))), self.threads, streams.lists)
         others = spill.segments()
         gatherer = streams.gatherer(self._memory_bytes)
         threads = max(1, self.threads // subtasks)
@@ -134,23 +135,40 @@ class LocalRunner:
             entries = rows.entries(numbers)
             return None if entries is None else gatherer.gather(entries)
 
+        def merge(subtask: int, kept: Sequence[CarriedEntries]) -> Iterator[Segments | PackedRun]:
+            numbers = streams.numbers(subtask)
+            with Spill() as of_rows:
+                for own in rows.cut(numbers):
+                    self._deal(of_rows, streams.prefix, _encode(rows.batches(own)), threads, streams.lists)
+                new = others.within(numbers).beside(of_rows.segments())
+                yield from merge_carried(streams, kept, new, self._memory_bytes)
+            self._progress(sum(entries.size_bytes for entries in kept))
+
         def portions(subtask: int) -> Iterator[Segments | PackedRun]:
+            if subtask in staying:
+                yield from merge(subtask, staying[subtask])
+                return
             for in_memory, ranges in groupby(rows.cut(streams.numbers(subtask)), fits):
                 if in_memory:
                     yield from filter(None, in_threads(gather, ranges, threads, ahead=1))
                     continue
                 for own in ranges:
                     with Spill() as of_rows:
-                        self._deal(of_rows, streams.prefix, _encode(rows.batches(own)), threads)
+                        self._deal(of_rows, streams.prefix, _encode(rows.batches(own)), threads, streams.lists)
                         yield others.within(own).beside(of_rows.segments())
 
         return lambda subtask: streams.write(subtask, portions(subtask), staging, self._memory_bytes)
 
-    def _deal(self, spill: Spill, prefix: int, work: Iterable[_Work], threads: int) -> None:
+    def _deal(
+        self, spill: Spill, prefix: int, work: Iterable[_Work], threads: int, lists: Collection[int] = ()
+    ) -> None:
+        """Store entries on local disk by their key groups; ``lists`` as in :func:`lowest_of`."""
+
         def deal(work: tuple[int, _Work]) -> None:
             place, (batches, size) = work
             for batch in batches():
-                spill.add(deal_run(batch, prefix), place)
+                run = deal_run(batch, prefix)
+                spill.add(run, place, lowest=lowest_of(batch, run.numbers, lists))
             self._progress(size)
 
         for _ in in_threads(deal, enumerate(work), threads):
@@ -174,6 +192,21 @@ def write_empty(streams: Streams, subtasks: Sequence[int], staging: Staging) -> 
     with Spill() as nothing:
         portions = [nothing.segments()]
         return [streams.write(subtask, portions, staging, MEMORY_BYTES) for subtask in subtasks]
+
+
+def _separate(
+    kept: Iterable[CarriedEntries | AddedEntries], streams: KeyedStreams
+) -> tuple[dict[int, list[CarriedEntries]], list[_Work]]:
+    """Return carried entries that keep their key groups, by subtask, and the others."""
+    staying: dict[int, list[CarriedEntries]] = {}
+    moving: list[_Work] = []
+    for entries in kept:
+        if is_read_where_written(entries):
+            for subtask, own in entries.by_subtask(streams):
+                staying.setdefault(subtask, []).append(own)
+        else:
+            moving.append((entries.batches, entries.size_bytes))
+    return staying, moving
 
 
 def _batches(tables: Iterable[tuple[Any, _Recipe]]) -> Iterator[tuple[_Recipe, pa.RecordBatch]]:

@@ -40,7 +40,7 @@ from statetool.saving.composition import StreamWriteTask
 from statetool.saving.local import LocalRunner, columns_of, copy_portions, services_of, write_empty
 from statetool.saving.publish import StagedFile, Staging
 from statetool.saving.streams.carried import merge_carried
-from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams, is_read_where_written
 from statetool.saving.streams.output import NewStream, UnshuffledStreams
 from statetool.saving.streams.runs import PackedRun, Spill, cuts, deal_run, order_of_groups, pack_run
 from statetool.spark.frames import local_limit
@@ -53,8 +53,6 @@ from statetool.spark.tasks import RESULT, result_batch, run_tasks
 from statetool.spark.workers import begin_task
 
 if TYPE_CHECKING:
-    from typing import TypeGuard
-
     from statetool.saving.composition import Streams
 
 #: Runs in the shuffle: ``slot`` numbers the subtasks of all jobs, ``place`` orders the runs of a slot. A run is ``data``, or stored in ``file``, in
@@ -225,11 +223,6 @@ def tasks_by_size(kept: Sequence[tuple[int, Kept]]) -> list[list[tuple[int, int,
         tasks[-1].append((place, index, entries))
         bytes_left -= _DESCRIBED_BYTES if is_read_where_written(entries) else entries.size_bytes
     return tasks
-
-
-def is_read_where_written(entries: Kept) -> TypeGuard[CarriedEntries]:
-    """Return True if the tasks that write entries read them, too, so that they are not shuffled."""
-    return isinstance(entries, CarriedEntries) and entries.stay_in_key_groups
 
 
 def _shuffle(runs: Any, partitions: int) -> Any:

@@ -11,8 +11,16 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.kernels import jit
 from statetool.kernels.deal import deal_groups, pack_groups, reorder_groups
 from statetool.kernels.jit import Kernel
-from statetool.kernels.order import sort_segments
-from statetool.saving.streams.runs import Spill, deal_run, order_of_groups, order_of_keys, pack_run, reorder_run
+from statetool.kernels.order import find_lowest, sort_segments
+from statetool.saving.streams.runs import (
+    Spill,
+    deal_run,
+    lowest_of,
+    order_of_groups,
+    order_of_keys,
+    pack_run,
+    reorder_run,
+)
 from tests.support.snapshots.entry_batches import batch_of
 
 _RECORDS = st.lists(
@@ -37,7 +45,7 @@ def texts(batch: EntryBatch, order: np.ndarray[tuple[int], np.dtype[np.int64]]) 
 @pytest.fixture(params=["0", "1"])
 def _compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed = jit.EVERYTHING if request.param == "0" else jit.NOTHING
-    for kernel in (deal_groups, pack_groups, reorder_groups, sort_segments):
+    for kernel in (deal_groups, find_lowest, pack_groups, reorder_groups, sort_segments):
         assert isinstance(kernel, Kernel)
         monkeypatch.setattr(kernel, "_run", None)
         monkeypatch.setitem(kernel.__dict__, "allowance", allowed)
@@ -103,3 +111,15 @@ def test_entries_of_runs_are_put_in_order_as_they_are(runs, prefix: int) -> None
     assert bytes(copied.data) == bytes(put_together.data)
     assert copied.numbers.tolist() == put_together.numbers.tolist()
     assert copied.starts.tolist() == put_together.starts.tolist()
+
+
+@pytest.mark.usefixtures("_compiled")
+@settings(max_examples=60)
+@given(_RECORDS)
+def test_the_lowest_entry_of_each_key_group_is_found(records) -> None:  # type: ignore[no-untyped-def]
+    batch = batch_of(records)
+    run = deal_run(batch, 1)
+    found = list(zip(*lowest_of(batch, run.numbers, ()).tolist(), strict=True))
+    firsts = [(group, state, key[:16].ljust(16, b"\0")) for group, state, key, _ in records]
+    lowest = [min(first for first in firsts if first[0] == group) for group in run.numbers.tolist()]
+    assert found == [(s, int.from_bytes(k[:8], "big"), int.from_bytes(k[8:], "big")) for _, s, k in lowest]

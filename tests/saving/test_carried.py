@@ -1,4 +1,4 @@
-"""On Spark, the task that writes a subtask merges its entries of the base with new ones while it reads them, in any memory."""
+"""What writes a subtask merges its entries of the base with new ones while it reads them, in any memory."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     add = Spill.add
 
-    def recorded(self: Spill, run: PackedRun, place: int, base: int = 0) -> None:
+    def recorded(self: Spill, run: PackedRun, *others: Any, **named: Any) -> None:
         sizes.append(len(run.data))
-        add(self, run, place, base)
+        add(self, run, *others, **named)
 
     monkeypatch.setattr(Spill, "add", recorded)
     return sizes
@@ -73,16 +73,19 @@ def test_only_key_groups_larger_than_memory_go_through_local_disk(
     base = base_of(tmp_path, range(N))
     rows = pa.table({"key": list(range(N)), "n": [i + 1 for i in range(N)]})
     like = base["o"]
+    stored.clear()
     expected = written(
         base, tmp_path / "here", LocalRunner(), "o", statetool.bootstrap_keyed_state(rows, like=like),
         parallelism=parallelism,
     )  # fmt: skip
+    # An entry of the base has more than 1,000 bytes, a new one less than 100.
+    assert 0 < sum(stored) < 100 * N
     stored.clear()
     monkeypatch.setattr(runner, "_MEMORY_BYTES", memory)
     state = statetool.bootstrap_keyed_state(Frame(rows.to_batches(max_chunksize=100)), like=like)
     tasks = InTasks(Tasks())
     assert written(base, tmp_path / "tasks", tasks, "o", state, parallelism=parallelism) == expected
-    # An entry of the base has more than 1,000 bytes, a new one less than 100. With little memory, key groups are divided, too.
+    # With little memory, key groups are divided, too.
     assert (sum(stored) < 100 * N) == (memory == WHOLE), sum(stored)
 
 

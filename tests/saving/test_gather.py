@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from statetool.saving.streams.runs import (
     Spill,
     cuts,
     deal_run,
+    lowest_of,
     order_of_groups,
     pack_run,
 )
@@ -36,8 +38,12 @@ def gather(
     compressed: bool = False,
     lists: tuple[int, ...] = (),
     limit: int = 1 << 30,
+    with_lowest: bool = False,
 ) -> tuple[bytes, list[int]]:
-    """Return the bytes of the stream written from runs, after a header, and the offsets of its key groups."""
+    """Return the bytes of the stream written from runs, after a header, and the offsets of its key groups.
+
+    ``with_lowest``: the lowest entry of each segment is known.
+    """
 
     def duplicate(group: int, state: int, key: bytes) -> StatetoolError:
         return FormatError(f"{key!r} is twice in state {state} of key group {group}")
@@ -48,7 +54,9 @@ def gather(
         for place, run in enumerate(runs):
             batch = batch_of(run)
             for piece in cuts(batch, order_of_groups(batch.group, batch.state), None, limit):
-                spill.add(pack_run(batch, piece, prefix), place)
+                packed = pack_run(batch, piece, prefix)
+                lowest = lowest_of(batch.take(piece), packed.numbers, lists) if with_lowest else None
+                spill.add(packed, place, lowest=lowest)
         gatherer = Gatherer(prefix, lists=lists, duplicate=duplicate, memory_bytes=memory)
         gatherer.write(writer, spill.segments())
     return bytes(out), writer.offsets.tolist()
@@ -81,40 +89,51 @@ def key_group(number: int, prefix: int, records: list[Record]) -> bytes:
     return key_group_bytes(number, prefix, states) if here else b""
 
 
+@pytest.mark.parametrize("with_lowest", [False, True])
 @pytest.mark.parametrize("limit", [1 << 30, 150])
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize(("max_parallelism", "memory"), [(128, 1 << 20), (128, 2000), (1000, 2000), (1000, 300)])
 def test_runs_are_merged_in_order_within_little_memory(
-    compressed: bool, max_parallelism: int, memory: int, limit: int, monkeypatch: pytest.MonkeyPatch
+    compressed: bool,
+    max_parallelism: int,
+    memory: int,
+    limit: int,
+    with_lowest: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("statetool.saving.streams.gather._LEAST_WINDOW", 200)
     groups = range(5, 9)
     runs = random_runs(7, range(5, 8), 900, 6)
     prefix = 1 if max_parallelism <= 128 else 2
-    out, offsets = gather(runs, groups, prefix=prefix, memory=memory, compressed=compressed, limit=limit)
+    out, offsets = gather(
+        runs, groups, prefix=prefix, memory=memory, compressed=compressed, limit=limit, with_lowest=with_lowest
+    )
     assert out.startswith(b"header")
     parts = parts_of(out, offsets, compressed=compressed)
     assert parts == [key_group(g, prefix, [r for run in runs for r in run]) for g in groups]
 
 
+@pytest.mark.parametrize("with_lowest", [False, True])
 @pytest.mark.parametrize("memory", [1 << 20, 2000, 300])
-def test_what_only_shows_a_key_is_not_written(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_shows_a_key_is_not_written(memory: int, with_lowest: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("statetool.saving.streams.gather._LEAST_WINDOW", 200)
     runs = random_runs(3, range(5, 7), 600, 4)
     shown = [(g, PRESENCE | s, k + b"\xff", b"") for run in runs for g, s, k, _ in run[::3]]
     alone = [(7, PRESENCE | 5, i.to_bytes(4, "big"), b"") for i in range(200)]
-    out, offsets = gather([*runs, shown, alone], range(5, 8), memory=memory)
+    out, offsets = gather([*runs, shown, alone], range(5, 8), memory=memory, with_lowest=with_lowest)
     parts = parts_of(out, offsets, compressed=False)
     assert parts == [key_group(g, 1, [r for run in runs for r in run]) for g in range(5, 8)]
     twice = [(5, PRESENCE | s, k, b"") for g, s, k, _ in runs[0] if g == 5][:1]
     with pytest.raises(FormatError, match="is twice"):
-        gather([*runs, twice], range(5, 8), memory=memory)
+        gather([*runs, twice], range(5, 8), memory=memory, with_lowest=with_lowest)
 
 
+@pytest.mark.parametrize("with_lowest", [False, True])
 @pytest.mark.parametrize("memory", [1 << 20, 2000, 300])
 @pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("in_order", [False, True])
 def test_elements_of_lists_are_put_together_by_their_index(
-    memory: int, compressed: bool, monkeypatch: pytest.MonkeyPatch
+    memory: int, compressed: bool, in_order: bool, with_lowest: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("statetool.saving.streams.gather._LEAST_WINDOW", 200)
     rng = np.random.default_rng(5)
@@ -122,13 +141,15 @@ def test_elements_of_lists_are_put_together_by_their_index(
     others = [(g, s, k, v) for run in random_runs(5, range(5, 7), 200, 1) for g, s, k, v in run if s != 1]
     elements = [(g, 1, k + j.to_bytes(8, "big"), v) for (g, k), values in lists.items() for j, v in enumerate(values)]
     records = [*others, *elements]
-    mixed = [records[i] for i in rng.permutation(len(records))]
+    mixed = sorted(records) if in_order else [records[i] for i in rng.permutation(len(records))]
     runs = [mixed[i::7] for i in range(7)]
-    out, offsets = gather(runs, range(5, 7), memory=memory, compressed=compressed, lists=(1,))
+    out, offsets = gather(
+        runs, range(5, 7), memory=memory, compressed=compressed, lists=(1,), limit=100, with_lowest=with_lowest
+    )
     expected = [*others, *((g, 1, k, b",".join(values)) for (g, k), values in lists.items() if values)]
     assert parts_of(out, offsets, compressed=compressed) == [key_group(g, 1, expected) for g in range(5, 7)]
     with pytest.raises(FormatError, match="is twice in state 1"):
-        gather([*runs, elements[:1]], range(5, 7), memory=memory, lists=(1,))
+        gather([*runs, elements[:1]], range(5, 7), memory=memory, lists=(1,), limit=100, with_lowest=with_lowest)
 
 
 @pytest.mark.parametrize("begins_alike", [False, True])
@@ -161,6 +182,33 @@ def test_memory_does_not_grow_with_the_key_group(begins_alike: bool, monkeypatch
         assert parts_of(out, offsets, compressed=False) == [key_group(5, 1, records)]
         assert max(loaded) <= memory < sum(loaded)
         assert bool(merged) == begins_alike
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_large_key_group_in_order_is_read_once(in_order: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is stored again on local disk. Only a key group whose runs have no order is divided."""
+    loaded: list[int] = []
+    added: list[int] = []
+
+    def load(self: Segments) -> PackedRun:
+        loaded.append(self.size_bytes)
+        return whole(self)
+
+    def add(self: Spill, run: PackedRun, *others: Any, **named: Any) -> None:
+        added.append(len(run.data))
+        adding(self, run, *others, **named)
+
+    whole, adding, memory = Segments.load, Spill.add, 8_000
+    monkeypatch.setattr(Segments, "load", load)
+    monkeypatch.setattr(Spill, "add", add)
+    keys = range(2_000) if in_order else np.random.default_rng(1).permutation(2_000).tolist()
+    records = [(5, s, key.to_bytes(8, "big"), b"%d" % key) for s in range(2) for key in keys]
+    runs = [records[i::9] for i in range(9)]
+    out, offsets = gather(runs, range(5, 6), memory=memory, limit=150, with_lowest=True)
+    assert parts_of(out, offsets, compressed=False) == [key_group(5, 1, records)]
+    assert max(loaded) <= memory // 2
+    stored = sum(len(deal_run(batch_of(run), 1).data) for run in runs)
+    assert (sum(loaded) < 1.5 * stored) == (sum(added) < 1.5 * stored) == in_order, (sum(loaded), sum(added), stored)
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 10])

@@ -31,10 +31,9 @@ from statetool.hashing.keys import KeyHasher
 from statetool.hashing.possible_keys import nulls_among
 from statetool.saving.bootstrap.input_columns import cell_text, column_of, key_array, row_of, state_mask
 from statetool.saving.bootstrap.recipe import ElementEncoder, RowEncoder, StateColumn, TimerColumns
-from statetool.saving.streams.gather import INDEX_BYTES
 from statetool.saving.streams.keyed import parse_keyed_header
 from statetool.saving.streams.measured_entries import MeasuredEntries
-from statetool.saving.streams.runs import PRESENCE
+from statetool.saving.streams.runs import INDEX_BYTES, PRESENCE
 from statetool.serializers.base import Serializer
 from statetool.tables.elements import element_serializer
 from statetool.types import Scalar

@@ -14,7 +14,7 @@ import numpy as np
 
 from statetool.formats.keyed.entries import EntryBatch, drain
 from statetool.saving.streams.keyed import CarriedEntries, KeyedStreams
-from statetool.saving.streams.runs import PackedRun, Segments, Spill, deal_run
+from statetool.saving.streams.runs import PackedRun, Segments, Spill, deal_run, lowest_of
 
 #: Bytes of small key groups that are merged at once, chosen to stay in the processor's cache.
 _PORTION_BYTES: Final = 2 << 20
@@ -37,7 +37,7 @@ def merge_carried(
     """
     ordered = _in_order(kept)
     if ordered is None:
-        yield from _by_disk(chain.from_iterable(entries.batches() for entries in kept), shuffled, streams.prefix)
+        yield from _by_disk(streams, chain.from_iterable(entries.batches() for entries in kept), shuffled)
         return
     gatherer = streams.gatherer(memory_bytes)
     batches = chain.from_iterable(entries.batches() for entries in ordered)
@@ -52,7 +52,7 @@ def merge_carried(
                 held.append(own.load().entries(streams.prefix))
             yield gatherer.merge(drain(held))
         else:  # also a single large key group at the end, of which only a part was read
-            yield from _by_disk(chain(_release(held), portion), own, streams.prefix)
+            yield from _by_disk(streams, chain(_release(held), portion), own)
         shuffled = following
     if len(shuffled):
         yield shuffled
@@ -107,9 +107,10 @@ def _split(segments: Segments, number: int) -> tuple[Segments, Segments]:
     return segments.take(slice(None, at)), segments.take(slice(at, None))
 
 
-def _by_disk(batches: Iterable[EntryBatch], shuffled: Segments, prefix: int) -> Iterator[Segments]:
+def _by_disk(streams: KeyedStreams, batches: Iterable[EntryBatch], shuffled: Segments) -> Iterator[Segments]:
     """Store entries on local disk, and yield them together with shuffled ones."""
     with Spill() as spill:
         for place, batch in enumerate(batches):
-            spill.add(deal_run(batch, prefix), place)
+            run = deal_run(batch, streams.prefix)
+            spill.add(run, place, lowest=lowest_of(batch, run.numbers, streams.lists))
         yield shuffled.beside(spill.segments())

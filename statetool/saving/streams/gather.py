@@ -1,6 +1,7 @@
 """Assembly of shuffled entries into the sorted key groups of one subtask.
 
-Runs in a task. Memory: about ``memory_bytes``. A larger key group is divided into parts on local disk, each of which is sorted in memory.
+Runs in a task. Memory: about ``memory_bytes``. A larger key group is read in the order of its keys if it was stored in about this order, as
+entries of RocksDB are. Otherwise it is divided into parts on local disk, each of which is sorted in memory.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from statetool.kernels.deal import mark_equal
 from statetool.kernels.order import find_parts, key_heads
 from statetool.saving.streams.output import GroupJoiner, KeyedStreamWriter
 from statetool.saving.streams.runs import (
+    INDEX_BYTES,
     PRESENCE,
     PackedRun,
     Segments,
     Spill,
     cuts,
     deal_run,
+    ends_of_keys,
     entry_batch,
     order_of_keys,
     pack_run,
@@ -46,8 +49,6 @@ _SEGMENT_BYTES: Final = 16 << 10
 #: Parts on local disk are numbered in the place of key groups, by two bytes.
 _PART_PREFIX: Final = 2
 _MOST_PARTS: Final = 1 << 15
-#: Bytes of the index after the key of a single list element.
-INDEX_BYTES: Final = 8
 #: Part of a key group: packed entries, and the batch and order that select them.
 Piece: TypeAlias = "tuple[PackedRun, EntryBatch, Int64s]"
 
@@ -107,7 +108,7 @@ class Gatherer:
         for portion in self.steps(segments):
             first, last = int(portion.numbers[0]), int(portion.numbers[-1])
             if first == last and portion.size_bytes > self.memory_bytes:
-                write_pieces(writer, first, (self.settled(*b) for b in self.parts(portion)), self.prefix)
+                write_pieces(writer, first, (self.settled(*b) for b in self.ordered(portion)), self.prefix)
                 continue
             run = portion.load()
             batch = run.entries(self.prefix)
@@ -188,11 +189,48 @@ class Gatherer:
         mark_equal(batch.data, batch.group, batch.state, batch.key, end, same)
         return same
 
-    def parts(self, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
-        """Divide one key group on local disk into parts in order, and sort each. Yield batches, each with the order of its entries.
+    def ordered(self, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
+        """Sort one key group on local disk. Yield batches in order, each with the order of its entries.
 
         All entries of a batch sort before those of the next one. The elements of a list are in one batch.
+
+        Segments are read in the order of their lowest entries. Entries below all unread segments are complete, and the others wait. If the
+        segments have so little order that too many wait, the rest of the key group is divided.
         """
+        unread = segments.take(np.lexsort(segments.lowest[::-1]))
+        waiting: PackedRun | None = None
+        most = self.memory_bytes // 4
+        while len(unread) and unread.lowest.any() and (waiting is None or len(waiting.data) <= most):
+            portion = next(unread.cut(most))
+            unread = unread.take(slice(len(portion), None))
+            batch, waiting = self.completed(waiting, portion, unread)
+            if len(batch):
+                yield batch, self.sorted(batch)
+        if len(unread):
+            with Spill() as spill:
+                if waiting is not None:
+                    spill.add(waiting, 0)
+                yield from self.parts(unread.beside(spill.segments()))
+
+    def completed(
+        self, waiting: PackedRun | None, portion: Segments, unread: Segments
+    ) -> tuple[EntryBatch, PackedRun | None]:
+        """Return the entries of a portion, and of those that wait, that are below all unread segments, and pack the others."""
+        batch = self.entries(portion)
+        if waiting is not None:
+            batch = concat([waiting.entries(self.prefix), batch])
+        if not len(unread):
+            return batch, None
+        part = np.empty(len(batch), dtype=np.int64)
+        bound = unread.lowest[:, :1]
+        find_parts(*self.heads(batch), bound[0].astype(np.int64), bound[1:].copy(), part)
+        left = np.flatnonzero(part)
+        if not len(left):
+            return batch, None
+        return batch.take(np.flatnonzero(part == 0)), deal_run(batch.take(left), self.prefix)
+
+    def parts(self, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
+        """Divide one key group on local disk into parts in order, and sort each; yield as :meth:`ordered`."""
         number = int(segments.numbers[0])
         parts = min(_MOST_PARTS, -(-segments.size_bytes // max(1, min(2 * _PORTION_BYTES, self.memory_bytes // 4))))
 
@@ -226,7 +264,7 @@ class Gatherer:
     def heads(self, batch: EntryBatch) -> tuple[Int64s, Any]:
         """Return the states of entries, and the first bytes of their keys without the indexes of list elements."""
         head = np.empty((2, len(batch)), dtype=np.uint64)
-        key_heads(batch.data, batch.key, batch.key_end - INDEX_BYTES * np.isin(batch.state, self.lists), head)
+        key_heads(batch.data, batch.key, ends_of_keys(batch, self.lists), head)
         return batch.state & (PRESENCE - 1), head
 
     def bounds(self, segments: Segments, parts: int) -> tuple[Int64s, Any]:
@@ -246,7 +284,7 @@ class Gatherer:
         return state[first], head[:, first]
 
     def merged(self, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
-        """Sort runs of one key group on local disk and merge them; yield as :meth:`parts`. For keys that begin alike, which do not divide."""
+        """Sort runs of one key group on local disk and merge them; yield as :meth:`ordered`. For keys that begin alike, which do not divide."""
         sections = list(segments.cut(self.memory_bytes // 2))
         window = max(_LEAST_WINDOW, self.memory_bytes // (2 * len(sections)))
         with Spill() as spill:

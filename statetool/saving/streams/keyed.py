@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from statetool.saving.streams.runs import PackedRun, Segments, entry_batch
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.display import display_value
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 #: Handle tag of canonical keyed state, since Flink 1.13.
 CANONICAL_TAG: Final = 7
@@ -151,6 +154,11 @@ class AddedEntries:
     def batches(self) -> Iterator[EntryBatch]:
         """Return the entries as one batch."""
         yield added_batch(self.added, self.ids)
+
+
+def is_read_where_written(entries: CarriedEntries | AddedEntries) -> TypeGuard[CarriedEntries]:
+    """Return True if what writes the stream of a subtask reads these entries, too, so that they are not shuffled."""
+    return isinstance(entries, CarriedEntries) and entries.stay_in_key_groups
 
 
 class _NewGroups:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from statetool.errors import FormatError
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.kernels.arrays import Bytes
 from statetool.kernels.codes import OK
 from statetool.kernels.deal import LOOKED_UP, deal_groups, pack_groups, reorder_groups
-from statetool.kernels.order import DIGITS, count_order, key_heads, sort_segments
+from statetool.kernels.order import DIGITS, count_order, find_lowest, key_heads, sort_segments
 from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, walk
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Bit of a state id that marks presence entries, which only record that a row with the key exists. The other bits may be any number.
 PRESENCE: Final = 1 << 15
+#: Bytes of the index after the key of a single list element.
+INDEX_BYTES: Final = 8
 #: Maximum state id of a run: the next number marks the end of a key group.
 _MOST_STATES: Final = (1 << 16) - 1
 _SMALLEST_ENTRY: Final = 9
@@ -35,6 +38,7 @@ _SMALLEST_ENTRY: Final = 9
 _MOST_PLACES: Final = 1 << 16
 #: Upper bound of offsets in a file of runs.
 _FILE: Final = 1 << 48
+Uint64s = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,28 @@ def deal_run(batch: EntryBatch, prefix: int) -> PackedRun:
     return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
 
 
+def lowest_of(batch: EntryBatch, numbers: Int64s, lists: Collection[int]) -> Uint64s:
+    """Return the lowest entry of each of the key groups ``numbers``, which a batch has: uint64[3, k] as in :class:`Segments`.
+
+    Parameters
+    ----------
+    lists
+        States whose entries are list elements, with their index after the key.
+    """
+    if not len(numbers):
+        return np.empty((3, 0), dtype=np.uint64)
+    base = int(numbers[0])
+    lowest = np.full((3, int(numbers[-1]) - base + 1), (1 << 64) - 1, dtype=np.uint64)
+    state = batch.state & (PRESENCE - 1)
+    find_lowest(batch.data, batch.group, state, batch.key, ends_of_keys(batch, lists), base, lowest)
+    return lowest[:, numbers - base]
+
+
+def ends_of_keys(batch: EntryBatch, lists: Collection[int]) -> Int64s:
+    """Return the end of each entry's key, without the indexes of list elements."""
+    return batch.key_end - INDEX_BYTES * np.isin(batch.state, list(lists)) if lists else batch.key_end
+
+
 def _columns(batch: EntryBatch) -> tuple[Int64s, ...]:
     return batch.group, batch.state, batch.key, batch.key_end, batch.value, batch.value_end
 
@@ -242,7 +268,7 @@ class Spill:
         self._ends: list[int] = []
         #: Files that no thread is currently writing.
         self._idle: list[int] = []
-        self._added: list[tuple[Int64s, Int64s]] = []
+        self._added: list[tuple[Int64s, Int64s, Uint64s]] = []
         self._places: list[int] = []
         #: Numbers of files that others have written, by path.
         self._others: dict[str, int] = {}
@@ -254,7 +280,7 @@ class Spill:
         for file in self._files:
             file.close()
 
-    def add(self, run: PackedRun, place: int, base: int = 0) -> None:
+    def add(self, run: PackedRun, place: int, base: int = 0, lowest: Uint64s | None = None) -> None:
         """Append a run.
 
         Parameters
@@ -263,14 +289,15 @@ class Spill:
             Position in the order of runs, which may be added in any order.
         base
             Added to the numbers of its key groups.
+        lowest
+            The lowest entry of each segment, as in :class:`Segments`, if known.
         """
         with self._lock:
             number = self._idle.pop() if self._idle else self._opened()
         self._files[number].write(run.data.data)
         with self._lock:
             at, self._ends[number] = self._ends[number], self._ends[number] + len(run.data)
-            self._added.append((run.numbers + base, run.starts + at))
-            self._places.append(place)
+            self._append(run.numbers + base, run.starts + at, place, lowest)
             self._idle.append(number)
 
     def add_stored(self, path: str, numbers: Int64s, starts: Int64s, place: int, base: int = 0) -> None:
@@ -285,8 +312,12 @@ class Spill:
             number = self._others.get(path)
             if number is None:
                 number = self._others[path] = self._owned(open(path, "rb", buffering=0))  # noqa: SIM115 - as in _opened
-            self._added.append((numbers + base, starts + number * _FILE))
-            self._places.append(place)
+            self._append(numbers + base, starts + number * _FILE, place, None)
+
+    def _append(self, numbers: Int64s, starts: Int64s, place: int, lowest: Uint64s | None) -> None:
+        unknown = np.zeros((3, len(numbers)), dtype=np.uint64)
+        self._added.append((numbers, starts, unknown if lowest is None else lowest))
+        self._places.append(place)
 
     def _opened(self) -> int:
         return self._owned(tempfile.TemporaryFile(prefix="statetool-"))
@@ -303,24 +334,25 @@ class Spill:
         for file in self._files:
             file.flush()
         empty = np.zeros(0, dtype=np.int64)
-        numbers = np.concatenate([empty, *(n for n, _ in self._added)])
-        counts = [len(n) for n, _ in self._added]
+        numbers = np.concatenate([empty, *(n for n, _, _ in self._added)])
+        counts = [len(n) for n, _, _ in self._added]
         places = np.repeat(np.array(self._places, dtype=np.int64), counts)
         added = np.repeat(np.arange(len(counts)), counts)  # runs with the same place may be in several files
-        offsets = np.concatenate([empty, *(s[:-1] for _, s in self._added)])
-        sizes = np.concatenate([empty, *(np.diff(s) for _, s in self._added)])
+        offsets = np.concatenate([empty, *(s[:-1] for _, s, _ in self._added)])
+        sizes = np.concatenate([empty, *(np.diff(s) for _, s, _ in self._added)])
+        lowest = np.concatenate([np.empty((3, 0), dtype=np.uint64), *(low for _, _, low in self._added)], axis=1)
         order = np.lexsort((offsets, added, places, numbers))
-        return Segments(
-            tuple(f.fileno() for f in self._files), numbers[order], places[order], offsets[order], sizes[order]
-        )
+        files = tuple(f.fileno() for f in self._files)
+        return Segments(files, numbers[order], places[order], offsets[order], sizes[order], lowest[:, order])
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
     """Segments in open files.
 
-    All arrays are int64[k]: key groups (ascending), places of their runs, offsets (in file ``i`` of ``files``, plus ``i`` times
-    :data:`_FILE`) and sizes.
+    Most arrays are int64[k]: key groups (ascending), places of their runs, offsets (in file ``i`` of ``files``, plus ``i`` times
+    :data:`_FILE`) and sizes. ``lowest`` is uint64[3, k]: no entry of a segment has a lower state, or the same state and a key that begins
+    with lower bytes than these 16 as two big-endian numbers. If nothing is known, all are 0.
     """
 
     files: tuple[int, ...]
@@ -328,6 +360,7 @@ class Segments:
     places: Int64s
     offsets: Int64s
     sizes: Int64s
+    lowest: Uint64s
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -339,9 +372,8 @@ class Segments:
 
     def take(self, index: Any) -> Segments:
         """Return the segments at an index."""
-        return Segments(
-            self.files, self.numbers[index], self.places[index], self.offsets[index], self.sizes[index]
-        )  # fmt: skip
+        numbers, places, offsets, sizes = (a[index] for a in (self.numbers, self.places, self.offsets, self.sizes))
+        return Segments(self.files, numbers, places, offsets, sizes, self.lowest[:, index])
 
     def beside(self, other: Segments) -> Segments:
         """Return these segments and those of other files."""
@@ -352,6 +384,7 @@ class Segments:
             np.concatenate([self.places, other.places]),
             np.concatenate([self.offsets, other.offsets + len(self.files) * _FILE]),
             np.concatenate([self.sizes, other.sizes]),
+            np.concatenate([self.lowest, other.lowest], axis=1),
         )
         return both.take(np.argsort(numbers, kind="stable"))
 
