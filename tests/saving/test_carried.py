@@ -1,4 +1,4 @@
-"""What writes a subtask merges its entries of the base with new ones while it reads them, in any memory."""
+"""The task or thread that writes a subtask merges its entries of the base with new ones while it reads them, in any memory."""
 
 from __future__ import annotations
 

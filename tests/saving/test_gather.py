@@ -184,23 +184,29 @@ def test_memory_does_not_grow_with_the_key_group(begins_alike: bool, monkeypatch
         assert bool(merged) == begins_alike
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-def test_a_large_key_group_in_order_is_read_once(in_order: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of it is stored again on local disk. Only a key group whose runs have no order is divided."""
+@pytest.mark.parametrize(("in_order", "known"), [(True, 9), (False, 9), (True, 4), (True, 0)])
+def test_a_large_key_group_in_order_is_read_once(in_order: bool, known: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is stored again on local disk. Only a key group whose runs have no order, or no known one, is divided."""
     loaded: list[int] = []
     added: list[int] = []
+    divided: list[int] = []
 
     def load(self: Segments) -> PackedRun:
         loaded.append(self.size_bytes)
         return whole(self)
 
-    def add(self: Spill, run: PackedRun, *others: Any, **named: Any) -> None:
+    def add(self: Spill, run: PackedRun, place: int, *, lowest: Any = None) -> None:
         added.append(len(run.data))
-        adding(self, run, *others, **named)
+        adding(self, run, place, lowest=lowest if place < known else None)
 
-    whole, adding, memory = Segments.load, Spill.add, 8_000
+    def divide(self: Gatherer, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
+        divided.append(len(loaded))
+        return dividing(self, segments)
+
+    whole, adding, dividing, memory = Segments.load, Spill.add, Gatherer.parts, 8_000
     monkeypatch.setattr(Segments, "load", load)
     monkeypatch.setattr(Spill, "add", add)
+    monkeypatch.setattr(Gatherer, "parts", divide)
     keys = range(2_000) if in_order else np.random.default_rng(1).permutation(2_000).tolist()
     records = [(5, s, key.to_bytes(8, "big"), b"%d" % key) for s in range(2) for key in keys]
     runs = [records[i::9] for i in range(9)]
@@ -208,7 +214,10 @@ def test_a_large_key_group_in_order_is_read_once(in_order: bool, monkeypatch: py
     assert parts_of(out, offsets, compressed=False) == [key_group(5, 1, records)]
     assert max(loaded) <= memory // 2
     stored = sum(len(deal_run(batch_of(run), 1).data) for run in runs)
-    assert (sum(loaded) < 1.5 * stored) == (sum(added) < 1.5 * stored) == in_order, (sum(loaded), sum(added), stored)
+    once = in_order and known == len(runs)
+    assert (sum(loaded) < 1.5 * stored) == (sum(added) < 1.5 * stored) == once, (sum(loaded), sum(added), stored)
+    # If too little is known, it is divided before anything is read.
+    assert [read > 0 for read in divided[:1]] == ([] if once else [known == len(runs)])
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 10])

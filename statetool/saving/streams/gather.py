@@ -195,12 +195,16 @@ class Gatherer:
         All entries of a batch sort before those of the next one. The elements of a list are in one batch.
 
         Segments are read in the order of their lowest entries. Entries below all unread segments are complete, and the others wait. If the
-        segments have so little order that too many wait, the rest of the key group is divided.
+        segments have so little order that too many wait, the rest of the key group is divided. If the lowest entries of too many segments
+        are not known, all of it is divided.
         """
         unread = segments.take(np.lexsort(segments.lowest[::-1]))
         waiting: PackedRun | None = None
         most = self.memory_bytes // 4
-        while len(unread) and unread.lowest.any() and (waiting is None or len(waiting.data) <= most):
+        if segments.sizes[~segments.lowest.any(axis=0)].sum() > most:
+            yield from self.parts(segments)
+            return
+        while len(unread) and (waiting is None or len(waiting.data) <= most):
             portion = next(unread.cut(most))
             unread = unread.take(slice(len(portion), None))
             batch, waiting = self.completed(waiting, portion, unread)

@@ -157,7 +157,7 @@ class AddedEntries:
 
 
 def is_read_where_written(entries: CarriedEntries | AddedEntries) -> TypeGuard[CarriedEntries]:
-    """Return True if what writes the stream of a subtask reads these entries, too, so that they are not shuffled."""
+    """Return True if the task or thread that writes a subtask also reads these entries, so that they are not shuffled."""
     return isinstance(entries, CarriedEntries) and entries.stay_in_key_groups
 
 
