@@ -82,7 +82,7 @@ def record(version: str, work: Path) -> dict[str, Any]:
         for name in ("orders", "canceled"):
             cluster.wait_for_checkpoint(jobs[name])
         cluster.cancel(jobs["canceled"])
-        cluster.wait("a failed checkpoint", lambda: cluster.history(jobs["declining"])["counts"]["failed"])
+        cluster.wait("a failed checkpoint", lambda: cluster.history(jobs["declining"])["latest"]["failed"])
         rest.ask("/config")
         orders = f"/jobs/{jobs['orders']}"
         savepoints = (cluster.work / "savepoints").as_uri()
