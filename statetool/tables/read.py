@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +15,7 @@ from typing_extensions import assert_never
 from statetool.columns.arrays import as_arrow
 from statetool.columns.batches import split_to_limits
 from statetool.errors import FormatError, StatetoolError
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.io.glibc import keep_freed_memory
 from statetool.io.open_files import keeping_open
 from statetool.kernels.ahead import compile_together
@@ -83,10 +86,14 @@ def _read_keyed(split: KeyedSplit, *, reads_on: bool) -> Iterator[pa.RecordBatch
         return
     if split.size_bytes >= _COMPILE_TOGETHER_BYTES:
         compile_together((*split.source.kernels, *_KERNELS))
-    for batch in split.source.batches(request):
-        for n, groups, columns in kind.rows(table, batch, spec):
-            if n:
-                yield from split_to_limits(whole_batch(groups, columns, spec))
+    # A loop's variable would keep each batch while the next one is read.
+    yield from chain.from_iterable(map(partial(_rows_of_entries, split, table), split.source.batches(request)))
+
+
+def _rows_of_entries(split: KeyedSplit, table: KeyedTable, batch: EntryBatch) -> Iterator[pa.RecordBatch]:
+    for n, groups, columns in split.kind.rows(table, batch, split.spec):
+        if n:
+            yield from split_to_limits(whole_batch(groups, columns, split.spec))
 
 
 def whole_batch(groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> pa.RecordBatch:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-from collections.abc import Iterable
+import weakref
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError
 from statetool.formats.keyed import native
 from statetool.formats.keyed.database import begin_database
 from statetool.formats.keyed.database_files import DatabaseFiles
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.manifest import Manifest, UnsupportedManifestError
 from statetool.formats.keyed.native import read_native
@@ -96,6 +98,26 @@ def test_all_entries_of_a_key_are_in_one_batch(
     keys = [{(group, key) for _, group, key, _ in batch} for batch in batches]
     assert len(set().union(*keys)) == sum(map(len, keys))
     assert len(batches) > 5 if batch_bytes == 1 else len(batches) == 1
+
+
+@pytest.mark.parametrize("whole_keys", [False, True])
+def test_nothing_keeps_the_slices_of_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole_keys: bool) -> None:
+    positions: list[weakref.ref[Any]] = []
+    batch_of_slices = native.batch_of_slices
+
+    def combine(slices: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
+        positions.extend(weakref.ref(part.key) for _, part in slices)
+        return batch_of_slices(slices, prefix, name)
+
+    monkeypatch.setattr(native, "batch_of_slices", combine)
+    monkeypatch.setattr(native, "_LEAST_SLICE", 100)
+    blocks = block_options(5)
+    blocks.set_block_size(300)
+    files = database(tmp_path, some_entries(200), blocks=blocks)
+    batches = read_native(files, header("a", "b"), "ab", range(10), prefix=1, whole_keys=whole_keys, batch_bytes=1)
+    kept = [sum(key() is not None for key in positions) for _ in batches]
+    assert len(kept) > 5
+    assert not any(kept)
 
 
 def test_a_database_that_is_being_opened_is_not_read_for_its_next_requests(

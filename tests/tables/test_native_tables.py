@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import statetool
+from statetool.formats.keyed import native
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.slices import Slice
+from statetool.tables import read
 from tests.support.quick import fewer_uncompiled
 from tests.support.snapshots.build import INT, LONG, STRING, composite
 from tests.support.snapshots.canonical import (
@@ -79,11 +85,33 @@ def rows(op: statetool.Operator, table: str, **arguments: Any) -> list[str]:
 
 @pytest.mark.parametrize("table", ["keyed_state", "value", "list", "map", "spaces", "timers"])
 def test_rows_are_the_same(both: tuple[statetool.Operator, statetool.Operator], table: str) -> None:
-    canonical, native = both
-    assert canonical.tables == native.tables
+    canonical, database = both
+    assert canonical.tables == database.tables
     wanted = rows(canonical, table, key_group=True)
     assert wanted
-    assert rows(native, table, key_group=True) == wanted
-    assert rows(native, table, key_group=True, split_bytes=1000) == wanted
+    assert rows(database, table, key_group=True) == wanted
+    assert rows(database, table, key_group=True, split_bytes=1000) == wanted
     keys = ["key 3" * 4, "key 14" * 15, "none"]
-    assert rows(native, table, keys=keys) == rows(canonical, table, keys=keys)
+    assert rows(database, table, keys=keys) == rows(canonical, table, keys=keys)
+
+
+def test_nothing_keeps_a_batch_of_entries_while_the_next_one_is_read(
+    both: tuple[statetool.Operator, statetool.Operator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch_of_slices = native.batch_of_slices
+    kept: list[int] = []
+    batches: list[weakref.ref[Any]] = []
+
+    def combine(slices: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
+        kept.append(sum(state() is not None for state in batches))
+        batch = batch_of_slices(slices, prefix, name)
+        batches.append(weakref.ref(batch.state))
+        return batch
+
+    monkeypatch.setattr(native, "batch_of_slices", combine)
+    monkeypatch.setattr(native, "_LEAST_SLICE", 100)
+    monkeypatch.setattr(read, "_BATCH_BYTES", 1)
+    (split, *_) = both[1].scan().splits
+    assert sum(batch.num_rows for batch in read.read_split(split)) > 10
+    assert len(kept) > 2
+    assert not any(kept)

@@ -40,7 +40,12 @@ class Run(Protocol[Part]):
 
 
 def complete_keys(runs: Sequence[Run[Part]]) -> Iterator[list[Part]]:
-    """Yield parts of the runs in ascending key order; all entries of a key are in one list."""
+    """Yield parts of the runs in ascending key order; all entries of a key are in one list, which is not kept here."""
+    return iter(lambda: _next_keys(runs), [])
+
+
+def _next_keys(runs: Sequence[Run[Part]]) -> list[Part]:
+    """Take the parts with the next complete keys; no parts at the end."""
     while True:
         for run in runs:
             if run.empty and not run.ended:
@@ -48,11 +53,8 @@ def complete_keys(runs: Sequence[Run[Part]]) -> Iterator[list[Part]]:
         unfinished = [(run.last, run) for run in runs if not run.ended]
         bound = min((last for last, _ in unfinished), default=None)
         parts = [part for run in runs for part in run.below(bound)]
-        if parts:
-            yield parts
-        elif bound is None:
-            return
-        else:
-            for last, run in unfinished:
-                if last == bound:
-                    run.grow()
+        if parts or bound is None:
+            return parts
+        for last, run in unfinished:
+            if last == bound:
+                run.grow()

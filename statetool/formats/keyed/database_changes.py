@@ -23,7 +23,7 @@ from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.manifest import TableFile, UnsupportedManifestError
 from statetool.formats.keyed.native import batch_of_slices, key_finder, key_ranges
-from statetool.formats.keyed.slices import Slice
+from statetool.formats.keyed.slices import NO_ENTRIES, Slice
 from statetool.formats.keyed.table_file import SortedTable
 from statetool.formats.keyed.table_runs import Run, merge_runs
 from statetool.formats.keyed.tables import Tables, range_bounds, runs_between
@@ -32,9 +32,6 @@ from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.comparison import hash_spans
 from statetool.kernels.words import copy_ranges
 
-_NO_BYTES: Final = frozen(np.empty(0, dtype=np.uint8))
-_NO_PLACES: Final = np.empty(0, dtype=np.int64)
-_NOTHING: Final = Slice(data=_NO_BYTES, key=_NO_PLACES, key_end=_NO_PLACES, value_end=_NO_PLACES)
 #: Kinds of entries in table files that make older entries of their key irrelevant: a value, and deletions.
 _PUT: Final = 1
 _DELETED: Final = (0, 7)
@@ -212,7 +209,7 @@ class _Reader:
                 runs = [(r.run, r.table) for r in (*reads, *shared)]
                 if runs and len(entries := merge_runs(runs)):
                     slices[side].append((state, entries))
-        old, new = (batch_of_slices(side or [(0, _NOTHING)], self.prefix, self.name) for side in slices)
+        old, new = (batch_of_slices(side or [(0, NO_ENTRIES)], self.prefix, self.name) for side in slices)
         # Entries that were only moved, or are hidden by newer ones on both sides, are among these.
         changed = changed_ids(self._entry_hashes(old), self._entry_hashes(new))
         if len(changed):

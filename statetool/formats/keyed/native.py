@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -87,6 +88,7 @@ def read_native(
     limit = max(_LEAST_SLICE, batch_bytes // max(1, len(state_ids)))
     ahead_bytes = AHEAD_BYTES // max(1, len(state_ids)) if whole_keys else AHEAD_BYTES
     key_of = key_finder(header.key, prefix)
+    # Slices are mapped to batches, because a variable would keep a slice while its batch is used.
     ranges = list(key_ranges(key_groups, keys, prefix))
     database.prefetch((header.states[i].name for i in state_ids), ranges)
     for low, high in ranges:
@@ -101,13 +103,12 @@ def read_native(
                 for of_state in tables:
                     of_state.begin_first()
                 # Composite keys sort by key first: no key's bytes are a prefix of another key's.
-                for parts in complete_keys([_Source(i, iter(part), key_of) for i, part in slices.items()]):
-                    yield batch_of_slices(parts, prefix, database.name)
+                complete = complete_keys([_Source(i, iter(part), key_of) for i, part in slices.items()])
+                yield from map(partial(batch_of_slices, prefix=prefix, name=database.name), complete)
             else:
                 for i, state_slices in slices.items():
                     try:
-                        for part in state_slices:
-                            yield batch_of_slices([(i, part)], prefix, database.name)
+                        yield from map(partial(_batch_of_slice, i, prefix, database.name), state_slices)
                     except StatetoolError as error:
                         raise error.at(state=header.states[i].name) from error.__cause__
                     _begin(tables)
@@ -164,8 +165,8 @@ def read_keys(
     for i, meta in enumerate(header.states):
         prefixes = key_prefixes(keys, prefix, timers=meta.kind == "timers")
         for low, high in ranges:
-            for part in database.slices(meta.name, low, high, limit, prefixes):
-                yield batch_of_slices([(i, part)], prefix, database.name)
+            slices = database.slices(meta.name, low, high, limit, prefixes)
+            yield from map(partial(_batch_of_slice, i, prefix, database.name), slices)
 
 
 def key_prefixes(keys: Iterable[tuple[int, bytes]], prefix: int, *, timers: bool) -> Prefixes:
@@ -251,12 +252,20 @@ def key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
     return without_namespace
 
 
+def _batch_of_slice(state: int, prefix: int, name: str, part: Slice) -> EntryBatch:
+    return batch_of_slices([(state, part)], prefix, name)
+
+
 def batch_of_slices(slices: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
     """Return the entries of slices of states, given by their indexes. Several slices are copied to one buffer."""
     spans = [(int(s.key[0]), int(s.value_end[-1])) if len(s) else (0, 0) for _, s in slices]
     parts = [s.data[low:high] for (_, s), (low, high) in zip(slices, spans, strict=True)]
     counts = [len(s) for _, s in slices]
-    group, key, key_end, value_end = (np.empty(sum(counts), dtype=np.int64) for _ in range(4))
+    group, key = (np.empty(sum(counts), dtype=np.int64) for _ in range(2))
+    if len(slices) == 1 and not spans[0][0]:  # these positions remain
+        key_end, value_end = slices[0][1].key_end, slices[0][1].value_end
+    else:
+        key_end, value_end = np.empty_like(key), np.empty_like(key)
     first = start = 0
     for (_, s), count, (low, high) in zip(slices, counts, spans, strict=True):
         own = slice(first, first + count)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
 
 from statetool.formats.keyed.entries import Int64s
-from statetool.kernels.arrays import Bytes
+from statetool.kernels.arrays import Bytes, frozen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +40,10 @@ class Slice:
     def position_of(self, key: bytes) -> int:
         """Return the number of entries with keys before ``key``."""
         return bisect_left(range(len(self)), key, key=self.key_at)
+
+
+_NO_POSITIONS: Final = np.empty(0, dtype=np.int64)
+#: No entries of a column family.
+NO_ENTRIES: Final = Slice(
+    data=frozen(np.empty(0, dtype=np.uint8)), key=_NO_POSITIONS, key_end=_NO_POSITIONS, value_end=_NO_POSITIONS
+)

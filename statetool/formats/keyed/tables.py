@@ -19,7 +19,7 @@ from statetool.errors import FormatError
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import TableFile, open_manifest, table_streams
-from statetool.formats.keyed.slices import Slice
+from statetool.formats.keyed.slices import NO_ENTRIES, Slice
 from statetool.formats.keyed.table_file import SortedTable, tail_of
 from statetool.formats.keyed.table_runs import PlainBlocks, Run, read_runs
 from statetool.formats.stream import Part, prefetch, whole
@@ -177,20 +177,20 @@ class TableSlices:
             table.close()
 
     def __iter__(self) -> Iterator[Slice]:
-        start, behind = self._low, False
+        # No variable keeps the blocks of a slice, or the slice, while its reader works with it.
+        bounds = [self._low, *self._bounds, self._high]
         try:
-            for bound in [*self._bounds, None]:
-                stop = self._high if bound is None else bound
-                inclusive = bound is not None
-                needed = list(blocks_between(self._tables, start, stop, behind_low=behind, with_high=inclusive))
-                if needed:
-                    blocks = PlainBlocks.read(needed)
-                    entries = blocks.merge(start, stop, behind_low=behind, with_high=inclusive, final=bound is None)
-                    if len(entries):
-                        yield entries
-                start, behind = stop, True
+            yield from filter(len, map(self._between, range(len(bounds) - 1), bounds, bounds[1:]))
         finally:
             self.close()
+
+    def _between(self, number: int, low: bytes, high: bytes) -> Slice:
+        """Read the slice with a number, between two bounds; all but the first start after ``low``, and all but the last include ``high``."""
+        behind, inclusive = number > 0, number < len(self._bounds)
+        needed = list(blocks_between(self._tables, low, high, behind_low=behind, with_high=inclusive))
+        if not needed:
+            return NO_ENTRIES
+        return PlainBlocks.read(needed).merge(low, high, behind_low=behind, with_high=inclusive, final=not inclusive)
 
 
 def runs_between(
