@@ -36,8 +36,6 @@ from statetool.types.declared import TypeContext
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
 
-#: Each batch opens and searches several files, which costs more than reading the bytes of a batch of the usual size.
-_LARGER: Final = 4
 #: The kernels used for databases that take longest to compile.
 KERNELS: Final = (
     "merge.merge_blocks",
@@ -211,7 +209,7 @@ class DatabaseSource:
                 prefix=self.context.prefix,
                 whole_keys=request.whole_keys,
                 keys=request.keys,
-                batch_bytes=_LARGER * request.batch_bytes,
+                batch_bytes=request.batch_bytes,
                 reads_on=request.reads_on,
             )
 

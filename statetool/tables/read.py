@@ -28,7 +28,7 @@ from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Spl
 
 #: Bytes per batch of entries. Between kernels, a thread holds the interpreter, once per batch. With large batches, threads wait less for each other;
 #: even larger ones do not make reads faster.
-_BATCH_BYTES: Final = 12 << 20
+_BATCH_BYTES: Final = 16 << 20
 #: Tasks that read splits of at least this size share the compilation of kernels.
 _COMPILE_TOGETHER_BYTES: Final = 4 << 20
 #: Kernels needed for rows of keyed state, those with the longest compilation first.

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
 
 from statetool.columns.companions import SUFFIXES, column_fields, has_scales
 from statetool.columns.map_keys import has_map
-from statetool.entries.ahead import one_after_another
+from statetool.entries.ahead import in_threads_ahead, one_after_another
 from statetool.entries.form import MEMORY_BYTES
 from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.channel_state import Side
@@ -38,6 +40,10 @@ from statetool.tables.splits import KeyedSplit, Split
 from statetool.types import Scalar
 from statetool.types.options import Columns, ReadOptions
 
+#: Stored bytes from which a table is read on several threads, and their maximum number: each keeps a batch in memory, and between kernels only one
+#: of them runs.
+_THREADED_BYTES: Final = 32 << 20
+_MOST_THREADS: Final = 8
 _NUMBERS: Final = frozenset(Scalar(kind) for kind in ("int8", "int16", "int32", "int64", "float32", "float64"))
 _KINDS: Final = {
     bool: "a boolean",
@@ -64,8 +70,13 @@ class TableScan:
                 yield from read_split(split, reads_on=number > 0)
 
     def to_table(self) -> pa.Table:
-        """Read all rows into memory."""
-        return pa.Table.from_batches(self.batches(), schema=self.schema)
+        """Read all rows into memory, large tables on several threads."""
+        if len(self.splits) < 2 or sum(split.size_bytes for split in self.splits) < _THREADED_BYTES:
+            return pa.Table.from_batches(self.batches(), schema=self.schema)
+        threads = min(os.cpu_count() or 1, _MOST_THREADS)
+        with keeping_open():
+            parts = in_threads_ahead(lambda split: [*read_split(split, reads_on=True)], self.splits, threads)
+            return pa.Table.from_batches(chain.from_iterable(parts), schema=self.schema)
 
     def reader(self) -> pa.RecordBatchReader:
         """Return a reader of all rows, which can be consumed once. Memory is bounded by that of a few batches."""

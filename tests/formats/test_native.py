@@ -100,6 +100,21 @@ def test_all_entries_of_a_key_are_in_one_batch(
     assert len(batches) > 5 if batch_bytes == 1 else len(batches) == 1
 
 
+def test_batches_of_a_large_and_a_small_state_have_the_bytes_of_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "_LEAST_SLICE", 100)
+    keys = [composite_key(encoded(KEY, f"key {i}")) for i in range(600)]
+    entries = [(state, 0, key, bytes(size)) for key in keys for state, size in (("a", 20), ("b", 500))]
+    blocks = block_options(5)
+    blocks.set_block_size(300)
+    batches = read(database(tmp_path, entries, blocks=blocks), [0], batch_bytes=30_000)
+    sizes = [sum(len(key) + len(value) for _, _, key, value in batch) for batch in batches]
+    assert sum(map(len, batches)) == len(entries)
+    assert max(sizes) < 40_000
+    assert len(sizes) < 1.3 * sum(sizes) / 30_000
+
+
 @pytest.mark.parametrize("whole_keys", [False, True])
 def test_nothing_keeps_the_slices_of_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole_keys: bool) -> None:
     positions: list[weakref.ref[Any]] = []

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import statetool
 from statetool.formats.keyed import native
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.slices import Slice
-from statetool.tables import read
+from statetool.tables import read, scan
+from statetool.tables.splits import Split
 from tests.support.quick import fewer_uncompiled
 from tests.support.snapshots.build import INT, LONG, STRING, composite
 from tests.support.snapshots.canonical import (
@@ -115,3 +119,24 @@ def test_nothing_keeps_a_batch_of_entries_while_the_next_one_is_read(
     assert sum(batch.num_rows for batch in read.read_split(split)) > 10
     assert len(kept) > 2
     assert not any(kept)
+
+
+def test_a_large_table_is_read_on_several_threads_in_the_same_order(
+    both: tuple[statetool.Operator, statetool.Operator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting, numbers = threading.Barrier(2), count()
+
+    def read_split(split: Split, *, reads_on: bool) -> Iterator[pa.RecordBatch]:
+        assert reads_on
+        if next(numbers) < 2:  # raises an error if no other thread comes
+            meeting.wait(60)
+        return read.read_split(split, reads_on=reads_on)
+
+    for operator in both:
+        expected = operator.to_arrow(split_bytes=1000)
+        with monkeypatch.context() as patch:
+            patch.setattr(scan, "read_split", read_split)
+            patch.setattr(scan, "_THREADED_BYTES", 1)
+            patch.setattr("os.cpu_count", lambda: 3)
+            assert operator.to_arrow(split_bytes=1000).equals(expected)
+    assert next(numbers) > 4

@@ -1,7 +1,8 @@
 """Merge of several sorted runs that keeps all entries of a key together, with one window of each run in memory.
 
 The last key read from each run is known. Keys below the smallest of these are complete, so a batch takes their entries from all runs. If
-there are none, that smallest key has more entries than a window, and the runs that end with it are read further.
+there are none, that smallest key has more entries than a window, and the runs that end with it are read further. Windows of all runs that end
+at nearly the same key are read together: otherwise every second batch would have only the few keys between their ends.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ class Run(Protocol[Part]):
         ...
 
     @property
-    def empty(self) -> bool:
-        """Whether all entries read so far have been taken."""
+    def is_low(self) -> bool:
+        """Whether all or most of the entries read last have been taken."""
         ...
 
     @property
     def last(self) -> bytes:
-        """The last key read; only used if the run is not empty."""
+        """The last key read; only used if not all entries have been taken."""
         ...
 
     def grow(self) -> None:
@@ -48,7 +49,7 @@ def _next_keys(runs: Sequence[Run[Part]]) -> list[Part]:
     """Take the parts with the next complete keys; no parts at the end."""
     while True:
         for run in runs:
-            if run.empty and not run.ended:
+            if run.is_low and not run.ended:
                 run.grow()
         unfinished = [(run.last, run) for run in runs if not run.ended]
         bound = min((last for last, _ in unfinished), default=None)

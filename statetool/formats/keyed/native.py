@@ -39,6 +39,8 @@ from statetool.serializers.base import Serializer
 BATCH_BYTES: Final = 8 << 20
 _LEAST_SLICE: Final = 64 << 10
 _MOST_LOOK_UPS: Final = 256
+#: A state's next slice is read when less than this part of the one before is left.
+_LOW_SHARE: Final = 4
 
 
 def read_native(
@@ -85,8 +87,8 @@ def read_native(
     state_ids = [ids[name] for name in states if name in ids]
     database = open_database(files)
     database.check_states(ids)
-    limit = max(_LEAST_SLICE, batch_bytes // max(1, len(state_ids)))
-    ahead_bytes = AHEAD_BYTES // max(1, len(state_ids)) if whole_keys else AHEAD_BYTES
+    together = max(1, len(state_ids)) if whole_keys else 1
+    limit, ahead_bytes = max(_LEAST_SLICE, batch_bytes // together), AHEAD_BYTES // together
     key_of = key_finder(header.key, prefix)
     # Slices are mapped to batches, because a variable would keep a slice while its batch is used.
     ranges = list(key_ranges(key_groups, keys, prefix))
@@ -95,7 +97,12 @@ def read_native(
         slices = {
             i: database.slices(header.states[i].name, low, high, limit, ahead_bytes=ahead_bytes) for i in state_ids
         }
-        tables = [part for part in slices.values() if isinstance(part, TableSlices) and part.reads_ahead]
+        tables = [part for part in slices.values() if isinstance(part, TableSlices)]
+        if whole_keys:
+            bounds = TableSlices.common_bounds(tables, batch_bytes)
+            for of_state in tables:
+                of_state.bounds = bounds
+        tables = [part for part in tables if part.reads_ahead]
         try:
             if reads_on:
                 _begin(tables)
@@ -206,10 +213,11 @@ class _Source:
         self.ended = False
         self._slices = slices
         self._key_of = key_of
+        self._read = 0
 
     @property
-    def empty(self) -> bool:
-        return not self.pending
+    def is_low(self) -> bool:
+        return _LOW_SHARE * sum(map(len, self.pending)) <= self._read
 
     @property
     def last(self) -> bytes:
@@ -220,6 +228,7 @@ class _Source:
         self.ended = following is None or following.final
         if following is not None:
             self.pending.append(following)
+            self._read = len(following)
 
     def below(self, bound: bytes | None) -> list[tuple[int, Slice]]:
         taken: list[tuple[int, Slice]] = []

@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -153,7 +154,18 @@ class TableSlices:
         share = ahead_bytes // max(1, len(tables))
         self._tables = [(file, table.reading_ahead(low, high, share)) for file, table in tables]
         self._low, self._high = low, high
-        self._bounds = range_bounds(self._tables, low, high, limit)
+        self._limit = limit
+
+    @cached_property
+    def bounds(self) -> list[bytes]:
+        """Last keys of all slices but the last one. They may be replaced before the first slice is read."""
+        return self.common_bounds([self], self._limit)
+
+    @classmethod
+    def common_bounds(cls, parts: Sequence[TableSlices], limit: int) -> list[bytes]:
+        """Return keys that cut the entries of several column families in the same range, about ``limit`` bytes of all of them at a time."""
+        tables = [table for part in parts for table in part._tables]
+        return range_bounds(tables, parts[0]._low, parts[0]._high, limit) if parts else []
 
     @property
     def reads_ahead(self) -> bool:
@@ -167,8 +179,8 @@ class TableSlices:
 
     def begin_first(self) -> None:
         """Request the bytes of the first slice."""
-        stop = self._bounds[0] if self._bounds else self._high
-        for table, numbers in blocks_between(self._tables, self._low, stop, with_high=bool(self._bounds)):
+        stop = self.bounds[0] if self.bounds else self._high
+        for table, numbers in blocks_between(self._tables, self._low, stop, with_high=bool(self.bounds)):
             table.request(numbers)
 
     def close(self) -> None:
@@ -178,7 +190,7 @@ class TableSlices:
 
     def __iter__(self) -> Iterator[Slice]:
         # No variable keeps the blocks of a slice, or the slice, while its reader works with it.
-        bounds = [self._low, *self._bounds, self._high]
+        bounds = [self._low, *self.bounds, self._high]
         try:
             yield from filter(len, map(self._between, range(len(bounds) - 1), bounds, bounds[1:]))
         finally:
@@ -186,7 +198,7 @@ class TableSlices:
 
     def _between(self, number: int, low: bytes, high: bytes) -> Slice:
         """Read the slice with a number, between two bounds; all but the first start after ``low``, and all but the last include ``high``."""
-        behind, inclusive = number > 0, number < len(self._bounds)
+        behind, inclusive = number > 0, number < len(self.bounds)
         needed = list(blocks_between(self._tables, low, high, behind_low=behind, with_high=inclusive))
         if not needed:
             return NO_ENTRIES
