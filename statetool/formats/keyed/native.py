@@ -99,7 +99,7 @@ def read_native(
         }
         tables = [part for part in slices.values() if isinstance(part, TableSlices)]
         if whole_keys:
-            bounds = TableSlices.common_bounds(tables, batch_bytes)
+            bounds = TableSlices.common_bounds(tables, limit * together)
             for of_state in tables:
                 of_state.bounds = bounds
         tables = [part for part in tables if part.reads_ahead]
