@@ -143,9 +143,14 @@ class KeptCode:
         folder = kept.target()
         if folder is None or self._stored(signature, context) is not None:
             return False
+        file = folder / self._file(signature)
         try:
-            claim = kept.claimed(folder / self._file(signature))
+            claim = kept.claimed(file)
         except BlockingIOError:
+            return False
+        if self._stored(signature, context) is not None:  # another process has cached it in the meantime
+            self._claims[file.name] = claim
+            self._release(file)
             return False
         if claim is not None:
             os.close(claim)

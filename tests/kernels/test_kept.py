@@ -76,6 +76,15 @@ def test_code_that_another_process_compiles_is_waited_for_but_not_forever(tmp_pa
     assert code.is_left(types, context)
 
 
+def test_no_lock_remains_if_another_process_caches_the_code_meanwhile(
+    tmp_path: Path, code: KeptCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([None, "code"])
+    monkeypatch.setattr(code, "_stored", lambda *_: next(found))
+    assert not code.is_left((numba.int64,), numba.core.registry.cpu_target.target_context)
+    assert not list(tmp_path.iterdir())
+
+
 def test_kernels_that_are_compiled_together_are_in_the_list() -> None:
     known = {line.split()[0] for line in SIGNATURES if line.split()[1] == "u1r"}
     assert known >= {"walk.walk", "heap.walk_heap", *KERNELS, *_KERNELS}
