@@ -27,7 +27,7 @@ from statetool.tables.kind import TableSpec
 from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Split
 
 #: Bytes per batch of entries. Between kernels, a thread holds the interpreter, once per batch. With large batches, threads wait less for each other;
-#: even larger ones do not make reads faster.
+#: even larger ones take more memory, and two threads are not faster with them.
 _BATCH_BYTES: Final = 16 << 20
 #: Tasks that read splits of at least this size share the compilation of kernels.
 _COMPILE_TOGETHER_BYTES: Final = 4 << 20

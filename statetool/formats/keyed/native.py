@@ -90,7 +90,6 @@ def read_native(
     together = max(1, len(state_ids)) if whole_keys else 1
     limit, ahead_bytes = max(_LEAST_SLICE, batch_bytes // together), AHEAD_BYTES // together
     key_of = key_finder(header.key, prefix)
-    # Slices are mapped to batches, because a variable would keep a slice while its batch is used.
     ranges = list(key_ranges(key_groups, keys, prefix))
     database.prefetch((header.states[i].name for i in state_ids), ranges)
     for low, high in ranges:
@@ -103,6 +102,7 @@ def read_native(
             for of_state in tables:
                 of_state.bounds = bounds
         tables = [part for part in tables if part.reads_ahead]
+        # Slices are mapped to batches, because a variable would keep a slice while its batch is used.
         try:
             if reads_on:
                 _begin(tables)
