@@ -203,6 +203,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def restores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Snapshots that Flink refuses, restores with losses, or wrote in an unusual form, one folder per case."""
+    return unpack(HERE / "corpus" / "public-restores.tar.xz", tmp_path_factory.mktemp("restores")) / "public-restores"
+
+
+@pytest.fixture(scope="session")
 def public_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A jar of the classes of those jobs."""
     folder = tmp_path_factory.mktemp("public")

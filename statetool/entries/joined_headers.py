@@ -67,7 +67,8 @@ def join_headers(
             states.setdefault(meta.name, meta)
             if described.setdefault(meta.name, raw) != raw:
                 raise UnsupportedError(f"{of} describe this state differently", hint=hint).at(state=meta.name)
-    joined = replace(first, compressed=any(h.compressed for h in headers), states=tuple(states.values()))
+    compressed = any(h.compressed for h in headers)
+    joined = replace(first, compressed=compressed, states=tuple(states.values()), stored_ids=None)
     return replace(joined, version=CURRENT_VERSION, size_bytes=len(_write(joined, types)))
 
 

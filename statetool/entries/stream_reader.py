@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from statetool.entries.doubled import join_doubled
 from statetool.entries.form import EntryRequest
 from statetool.entries.selection import StateSelection
 from statetool.entries.sizes import STATE_BYTES
@@ -37,15 +38,20 @@ class StreamReader:
         self.f = f
         self.header = header
         self.request = request
+        self.stored = stored = header.as_stored()
         self.layout = StreamLayout(
             prefix=prefix,
-            states=len(header.states),
+            states=len(stored.states),
             compressed=header.compressed,
-            heap=header if heap else None,
+            heap=stored if heap else None,
         )
 
     def batches(self, ranges: Iterable[KeyGroupRange]) -> Iterator[EntryBatch]:
         """Read key groups, several small ones at a time."""
+        batches = self._batches_as_stored(ranges)
+        return batches if self.header.stored_ids is None else join_doubled(batches, self.header.stored_ids)
+
+    def _batches_as_stored(self, ranges: Iterable[KeyGroupRange]) -> Iterator[EntryBatch]:
         request = self.request
         limit = request.memory_bytes if request.whole_keys else request.batch_bytes
         share = _COMPRESSED_SHARE if self.layout.compressed else 1
@@ -65,7 +71,7 @@ class StreamReader:
 
     def _large_group(self, large: LargeKeyGroup) -> Iterator[EntryBatch]:
         if self.request.whole_keys:
-            selection = StateSelection(self.header, self.request.states)
+            selection = StateSelection(self.stored, self.request.states)
             merged = merge_by_key(large, selection, memory_bytes=self.request.memory_bytes)
             if merged is not None:
                 yield from merged
@@ -80,6 +86,6 @@ class StreamReader:
     def _whole_keys(self, windows: Iterable[EntryBatch], number: int, size_bytes: int) -> Iterator[EntryBatch]:
         """Yield the entries of each key together, using local disk."""
         plain = StreamLayout(prefix=self.layout.prefix, states=self.layout.states, compressed=False)
-        selection = StateSelection(self.header, self.request.states)
+        selection = StateSelection(self.stored, self.request.states)
         memory = self.request.memory_bytes
         yield from partition_by_key_hash(windows, selection.hashes, number, plain, size_bytes, memory_bytes=memory)

@@ -126,6 +126,8 @@ class StoredStream(StoredState):
         ranges = tuple(self.ranges())
         if ranges and not self.canonical and self._is_heap(ranges):
             return None
+        if header_of_task(self._raw, self.stream.start, context).stored_ids is not None:
+            return None  # entries of one state are in two places of a key group
         reader = self._source(context, ranges, self._header_stream, heap=False)
         return KeyGroupBytes(
             handle=self.handle, stream=self.stream, header_size=self.header_size, ranges=ranges, reader=reader
@@ -184,7 +186,8 @@ def _is_heap_layout(f: OpenStream, header: KeyedHeader, ranges: Sequence[KeyGrou
     """
     from statetool.formats.keyed.canonical import StreamLayout, read_entries
 
-    layout = StreamLayout(prefix=prefix, states=len(header.states), compressed=header.compressed)
+    states = len(header.as_stored().states)
+    layout = StreamLayout(prefix=prefix, states=states, compressed=header.compressed)
     sample = next(batches_of(ranges, limit=_SAMPLE_BYTES))
     try:
         read_entries(f, sample, layout)

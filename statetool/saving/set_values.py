@@ -43,7 +43,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import timer_names
-from statetool.snapshot.views import CONTENTS, MERGED, WINDOWS, is_window
+from statetool.snapshot.views import MERGED, WINDOWS, contents_of, is_window
 from statetool.tables.option_text import Key
 from statetool.tables.scan import encode_keys
 from statetool.types import Scalar, StructType
@@ -216,7 +216,7 @@ class _KeyEntries:
             raise UnsupportedError("the type of the state's namespace is unknown")
         raw = self.encode_namespace(f"state {meta.name!r}", namespace)
         merged = self._merged_windows()
-        if merged is not None and meta.name in CONTENTS:
+        if merged is not None and meta.name in contents_of(self.operator.keyed_states):
             if raw not in merged:
                 raise OptionError(
                     "the windows of the operator merge, so that none can be added",
@@ -256,8 +256,9 @@ class _KeyEntries:
         """Return the namespaces of the key: merged windows instead of the windows that store their contents."""
         merged = self._merged_windows()
         found: dict[bytes, None] = dict.fromkeys(merged or ())
+        contents = contents_of(self.operator.keyed_states)
         for state, own in self.namespaces.items():
-            if merged is None or state not in CONTENTS:
+            if merged is None or state not in contents:
                 found |= own
         return found
 

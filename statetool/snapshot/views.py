@@ -38,8 +38,15 @@ NODES: Final = ("sharedBuffer-entries-with-lockable-edges", "sharedBuffer-entrie
 #: States that map a merged window to the window that holds its contents: a list of pairs in the DataStream operator, a map in the SQL
 #: operator.
 MERGED: Final = ("merging-window-set", "session-window-mapping")
-#: The states stored under that other window. Trigger state is stored under the merged window itself.
-CONTENTS: Final = ("window-contents", "window-aggs")
+#: The states stored under that other window: of the DataStream operator, the SQL operator, and the operators of DataStream V2 with one input,
+#: two inputs and two outputs. Trigger state is stored under the merged window itself, and may have any name.
+_CONTENTS: Final = (
+    ("window-contents",),
+    ("window-aggs",),
+    ("window-state",),
+    ("two-input-window-left-state", "two-input-window-right-state"),
+    ("two-output-window-state",),
+)
 
 
 def views_of(keyed: Mapping[str, StateMetaInfo], elements: Mapping[str, StateMetaInfo]) -> tuple[str, ...]:
@@ -130,6 +137,11 @@ def _pairs_windows(meta: StateMetaInfo) -> bool:
 def window_states(keyed: Mapping[str, StateMetaInfo]) -> list[str]:
     """Return the names of the states whose namespace is a window."""
     return [n for n, m in keyed.items() if m.kind != "timers" and m.namespace is not None and is_window(m.namespace)]
+
+
+def contents_of(keyed: Collection[str]) -> frozenset[str]:
+    """Return the names of the states with the contents of windows, out of all keyed states of an operator."""
+    return next((frozenset(names) for names in _CONTENTS if any(name in keyed for name in names)), frozenset())
 
 
 def is_window(namespace: Serializer) -> bool:

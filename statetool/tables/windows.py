@@ -6,7 +6,7 @@ one. They are shown as the merged windows. Follows ``WindowOperator`` and ``Merg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.kernels.arrays import Positions
 from statetool.serializers.base import Serializer
 from statetool.serializers.value_ends import find_ends
-from statetool.snapshot.views import CONTENTS, MERGED, is_window
+from statetool.snapshot.views import MERGED, contents_of, is_window
 from statetool.tables.decoding import decoding
 from statetool.tables.keyed import Columns, KeyedTable, StateEntries, key_ranges
 from statetool.types import LogicalType, Scalar
@@ -57,7 +57,8 @@ def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> t
     keys, _ = distinct(batch.data, starts, ends, groups)
     ids = keys[source] * len(first_window) + windows[: len(source)]
     stored = keys[source[entries:]] * len(first_window) + windows[len(source) :]
-    _rename_contents(ids, by_state, stored, ids[entries:].copy())
+    contents = contents_of({meta.name for meta in table.header.states})
+    _rename_contents(ids, by_state, contents, stored, ids[entries:].copy())
     rows, first = _as_first_seen(ids)
     columns: Columns = [table.key_column(batch, starts[source[first]], ends[source[first]])]
     namespace = next(m.namespace for m in table.metas.values() if m.namespace is not None and is_window(m.namespace))
@@ -91,7 +92,9 @@ def _concatenate(ranges: Sequence[Ranges]) -> Ranges:
     return np.concatenate([start for start, _ in ranges]), np.concatenate([end for _, end in ranges])
 
 
-def _rename_contents(ids: Positions, by_state: StateEntries, stored: Positions, now: Positions) -> None:
+def _rename_contents(
+    ids: Positions, by_state: StateEntries, contents: Container[str], stored: Positions, now: Positions
+) -> None:
     """Assign the contents of merged windows, ``stored`` under other ids, to the ids of the merged windows, ``now``."""
     order = np.argsort(stored)
     stored, now = stored[order], now[order]
@@ -101,7 +104,7 @@ def _rename_contents(ids: Positions, by_state: StateEntries, stored: Positions, 
     for name, (entries, _) in by_state.items():
         state_ids = ids[at : at + len(entries)]
         at += len(entries)
-        if name in CONTENTS and len(stored):
+        if name in contents and len(stored):
             place = np.minimum(np.searchsorted(stored, state_ids), len(stored) - 1)
             state_ids[:] = np.where(stored[place] == state_ids, now[place], state_ids)
 

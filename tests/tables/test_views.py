@@ -296,3 +296,10 @@ def test_events_are_found_by_the_rule_of_versions(graph: Graph, data: st.DataObj
         assert path[: lengths[0]].tolist() == wanted[0]
     elif not wanted:
         assert lengths[0] == 0
+
+
+def test_sessions_of_datastream_v2_are_one_row_with_their_contents(restores: Path) -> None:
+    sessions = statetool.load(str(restores / "datastream-v2-sessions"))["sess"].to_arrow("windows").to_pylist()
+    contents = {row["key"]: row["window-state"] for row in sessions}
+    assert len(sessions) == 3
+    assert contents == {key: list(range(key, 46, 3)) for key in range(3)}

@@ -1,12 +1,13 @@
 """Header of keyed state streams (``KeyedBackendSerializationProxy``), proxy versions 3 to 6.
 
 i32 version, bool compression (4 and later), key serializer, i16 n, n state metadata entries. It is also the complete ``meta`` stream of
-RocksDB snapshots. A state's id is its index.
+RocksDB snapshots. A state's id is its index. Timers may have two ids: after a switch of the timer service, RocksDB's backend writes those
+of its database and those of the heap under one name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from statetool.errors import UnsupportedError
@@ -33,13 +34,28 @@ CURRENT_VERSION: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedHeader:
-    """Metadata of a keyed stream; ``size_bytes`` is the start of its data"""
+    """Metadata of a keyed stream; ``size_bytes`` is the start of its data.
+
+    Attributes
+    ----------
+    states
+        The states, each name once.
+    stored_ids
+        The index in ``states`` of each stored state id; ``None`` if they are equal, because no name is stored twice.
+    """
 
     version: int
     compressed: bool
     key: Serializer
     states: tuple[StateMetaInfo, ...]
     size_bytes: int
+    stored_ids: tuple[int, ...] | None = None
+
+    def as_stored(self) -> KeyedHeader:
+        """Return the header with a state per stored id, so that a name may occur twice."""
+        if self.stored_ids is None:
+            return self
+        return replace(self, states=tuple(self.states[i] for i in self.stored_ids), stored_ids=None)
 
 
 def read_keyed_header(c: Cursor, types: TypeContext, *, end: int | None = None) -> KeyedHeader:
@@ -81,8 +97,27 @@ def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> KeyedHead
     n = c.i2()
     if n < 0:
         raise c.fail(f"{n} states", pos=c.pos - 2)
-    states = tuple(_state(c, version, reader, read, states_left) for states_left in reversed(range(n)))
-    return KeyedHeader(version=version, compressed=compressed, key=key.as_key(), states=states, size_bytes=c.pos)
+    states: dict[str, StateMetaInfo] = {}
+    stored: dict[str, memoryview | bytes] = {}
+    names = []
+    for states_left in reversed(range(n)):
+        start = c.pos
+        meta = _state(c, version, reader, read, states_left)
+        raw = c.data[start : c.pos]
+        if meta.name in states and (meta.kind != "timers" or raw != stored[meta.name]):
+            raise c.fail(f"two different states with the name {meta.name!r}", pos=start)
+        states.setdefault(meta.name, meta)
+        stored[meta.name] = raw
+        names.append(meta.name)
+    places = {name: i for i, name in enumerate(states)}
+    return KeyedHeader(
+        version=version,
+        compressed=compressed,
+        key=key.as_key(),
+        states=tuple(states.values()),
+        size_bytes=c.pos,
+        stored_ids=tuple(places[name] for name in names) if len(places) < n else None,
+    )
 
 
 def _state(c: Cursor, version: int, reader: SnapshotReader, read: ReadSerializer, states_left: int) -> StateMetaInfo:
