@@ -37,6 +37,8 @@ def plan_convert(inventory: Inventory) -> ConvertPlan:
         native = not all(stored.canonical for stored in operator.keyed.managed)
         if native:
             changes[state.operator_id] = OperatorChange(canonical=True)
+        elif operator.elements.are_unflushed:
+            changes[state.operator_id] = OperatorChange()
         rows.append(
             ConvertRow(
                 operator=operator.label,

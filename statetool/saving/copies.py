@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from statetool.errors import FormatError
+from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.metadata import SnapshotMetadata, write_metadata
 from statetool.formats.stream import Stream
 from statetool.io import files
@@ -15,6 +15,7 @@ from statetool.saving.publish import Publication
 from statetool.snapshot.locate import METADATA_NAME, Locator
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.uids import operator_labels
+from statetool.snapshot.unflushed_lists import UNFLUSHED
 from statetool.verification.structure import StructureCheck
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Copying:
 
     Raises
     ------
+    UnsupportedError
+        Flink could not restore the copy (:mod:`statetool.snapshot.unflushed_lists`).
     SnapshotNotFoundError
         A required file is missing.
     FormatError
@@ -63,6 +66,9 @@ class Copying:
     """
 
     def __init__(self, inventory: Inventory, target: str) -> None:
+        for operator in inventory.operators.values():
+            if operator.elements.are_unflushed:
+                raise UnsupportedError(UNFLUSHED, hint="run statetool convert SRC DST").at(operator=operator.label)
         self._metadata = inventory.metadata
         self._carrier = FileCarrier(inventory.resolve, target)
         streams = self._carrier.plan(self._metadata.operators)

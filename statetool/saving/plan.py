@@ -118,7 +118,15 @@ def plan_composition(
             planned.append(_plan_change(source.operator.label, old, change, tables, composition, source))
         except StatetoolError as error:
             raise error.at(operator=name) from error.__cause__
-    return [o for o in remaining if o.operator_id not in changed], planned
+    unchanged = {o.operator_id: o for o in remaining if o.operator_id not in changed}
+    if composition.base is not None:
+        for operator in composition.base.operators.values():
+            # Flink cannot restore them as they are stored.
+            if operator.state.operator_id in unchanged and operator.elements.are_unflushed:
+                old = unchanged.pop(operator.state.operator_id)
+                source = SourceOperator(composition.base, operator)
+                planned.append(_plan_change(operator.label, old, OperatorChange(), [], composition, source))
+    return list(unchanged.values()), planned
 
 
 def _find(operators: Sequence[OperatorState], name: str) -> OperatorState | None:
@@ -422,7 +430,8 @@ class _ElementPlan:
         """Return True if states of the base change, or new ones are added to them."""
         change = self.layout.change
         edited = any(name in operator.operator_states for name in change.elements) or change.elements_from is not None
-        return bool(self.tables) or edited or self.layout.touches(operator.operator_states)
+        unflushed = operator.elements.are_unflushed
+        return bool(self.tables) or edited or unflushed or self.layout.touches(operator.operator_states)
 
     def job(self, operator: OperatorInventory | None) -> StreamWriteTask | None:
         """Plan the operator state; ``None`` if there is none."""

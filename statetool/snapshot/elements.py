@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from statetool.formats.stream import Stream
 from statetool.formats.subclasses import learn_states, may_differ
 from statetool.io.cursor import Cursor
 from statetool.snapshot.needed_headers import needed_headers
+from statetool.snapshot.unflushed_lists import may_be_unflushed, rewrite_stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,28 @@ class ElementInventory:
 
     @cached_property
     def streams(self) -> tuple[ElementStream, ...]:
-        """The stream of each subtask that has one."""
+        """The stream of each subtask that has one, with the right offsets of elements."""
+        return tuple(map(self._with_offsets, self._stored_streams))
+
+    @property
+    def are_unflushed(self) -> bool:
+        """Whether stored offsets are wrong (:mod:`statetool.snapshot.unflushed_lists`), so that Flink cannot restore the state."""
+        return any(s is not stored for s, stored in zip(self.streams, self._stored_streams, strict=True))
+
+    def _with_offsets(self, stored: ElementStream) -> ElementStream:
+        if not may_be_unflushed(stored.offsets):
+            return stored
+        header = self.header(stored)
+        if not header.compressed:
+            return stored
+        try:
+            stream, offsets = rewrite_stream(stored.stream, header, stored.offsets, self._around.types)
+        except StatetoolError as error:
+            raise error.at(operator=self._around.operator) from None
+        return replace(stored, stream=stream, offsets=offsets)
+
+    @cached_property
+    def _stored_streams(self) -> tuple[ElementStream, ...]:
         streams = []
         for subtask in sorted(self._state.subtasks, key=lambda s: s.index):
             handle = subtask.managed_operator

@@ -26,6 +26,7 @@ from statetool.formats.metadata.handles import (
 from statetool.formats.stream import Stream
 from statetool.io.listing import FoundFile
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.unflushed_lists import UNFLUSHED
 from statetool.verification.problems import Problem, Severity, missing_file, problem_of
 
 #: Size of the flag at the start of a change log, which says whether the rest is compressed; offsets count from after it.
@@ -213,7 +214,10 @@ class StructureCheck:
                     words = f"an element starts at byte {offset} of a stream of {_amount(size)}"
                     self._report("error", words, subtask, state.name, offset=offset)
                 elif offset in used and offset != size:
-                    self._report("error", f"two elements start at the same byte {offset}", subtask, state.name)
+                    words = f"two elements start at the same byte {offset}"
+                    if self.operator.elements.are_unflushed:
+                        words += f": {UNFLUSHED}. Run: statetool convert SRC DST"
+                    self._report("error", words, subtask, state.name)
                 used.add(offset)
             if tuple(sorted(state.offsets)) != state.offsets:
                 self._report("error", "the offsets of its elements are not in ascending order", subtask, state.name)
