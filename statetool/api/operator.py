@@ -22,7 +22,7 @@ from statetool.snapshot.notebook import HtmlMapping
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_info import StateInfo, undecoded_reasons
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
-from statetool.snapshot.views import MATCHES, WAITING, WINDOWS, is_window
+from statetool.snapshot.views import MATCHES, WAITING, WINDOWS, window_states
 from statetool.tables.option_text import Key
 from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions, list_options
 from statetool.types.java import parse_java_type
@@ -360,8 +360,8 @@ class Operator(Generic[Writer]):
     ) -> DataFrame:
         """Return windows with all their state, or one state in its long form.
 
-        Without a name there is one row per key and window: ``key``, ``window`` (global windows have no such column), and a column for each
-        state with a window namespace: contents, trigger state, user state. Merged windows appear as the merged window.
+        Without a name there is one row per key and window: ``key``, ``window`` (global windows have no such column; ``window_end`` in
+        milliseconds for the slices of SQL's TUMBLE, HOP and CUMULATE), and a column for each state with a window namespace: contents, trigger state, user state. Merged windows appear as the merged window.
 
         Parameters
         ----------
@@ -378,8 +378,7 @@ class Operator(Generic[Writer]):
         if name is None:
             return self._view(WINDOWS, "no state per window", keys, options)
         if name in self._operator.listed_keyed:
-            namespace = self._operator.listed_keyed[name][1].namespace
-            if namespace is None or not is_window(namespace):
+            if name not in window_states({n: meta for n, (_, meta) in self._operator.listed_keyed.items()}):
                 raise OptionError(f"state {name!r} has no window namespace", hint=f"read it with op.state({name!r})")
         return self.frame(ScanRequest.of(name, keys=keys, **options))
 

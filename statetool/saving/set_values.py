@@ -216,7 +216,9 @@ class _KeyEntries:
             raise UnsupportedError("the type of the state's namespace is unknown")
         raw = self.encode_namespace(f"state {meta.name!r}", namespace)
         merged = self._merged_windows()
-        if merged is not None and meta.name in contents_of(self.operator.keyed_states):
+        if merged is not None and meta.name in contents_of(
+            {n: meta for n, (_, meta) in self.operator.keyed_states.items()}
+        ):
             if raw not in merged:
                 raise OptionError(
                     "the windows of the operator merge, so that none can be added",
@@ -256,7 +258,7 @@ class _KeyEntries:
         """Return the namespaces of the key: merged windows instead of the windows that store their contents."""
         merged = self._merged_windows()
         found: dict[bytes, None] = dict.fromkeys(merged or ())
-        contents = contents_of(self.operator.keyed_states)
+        contents = contents_of({n: meta for n, (_, meta) in self.operator.keyed_states.items()})
         for state, own in self.namespaces.items():
             if merged is None or state not in contents:
                 found |= own

@@ -38,15 +38,19 @@ NODES: Final = ("sharedBuffer-entries-with-lockable-edges", "sharedBuffer-entrie
 #: States that map a merged window to the window that holds its contents: a list of pairs in the DataStream operator, a map in the SQL
 #: operator.
 MERGED: Final = ("merging-window-set", "session-window-mapping")
-#: The states stored under that other window: of the DataStream operator, the SQL operator, and the operators of DataStream V2 with one input,
-#: two inputs and two outputs. Trigger state is stored under the merged window itself, and may have any name.
+#: Timers of SQL's window operators. The namespace is a window or, for slices, its end in milliseconds (``SlicingWindowOperator``).
+_SLICE_TIMERS: Final = "_timer_state/event_window-timers"
+SLICE_END: Final = Scalar("int64")
+#: The states stored under that other window: of the DataStream operator, and the operators of DataStream V2 with one input, two inputs and
+#: two outputs. Trigger state is stored under the merged window itself, and may have any name.
 _CONTENTS: Final = (
     ("window-contents",),
-    ("window-aggs",),
     ("window-state",),
     ("two-input-window-left-state", "two-input-window-right-state"),
     ("two-output-window-state",),
 )
+#: The states that the SQL operator stores under the merged window itself: the last results, and those of its triggers.
+_NOT_CONTENTS: Final = ("previous-aggs", "trigger-count-", "processingTime-every-", "eventTime-afterEOW")
 
 
 def views_of(keyed: Mapping[str, StateMetaInfo], elements: Mapping[str, StateMetaInfo]) -> tuple[str, ...]:
@@ -135,12 +139,24 @@ def _pairs_windows(meta: StateMetaInfo) -> bool:
 
 
 def window_states(keyed: Mapping[str, StateMetaInfo]) -> list[str]:
-    """Return the names of the states whose namespace is a window."""
-    return [n for n, m in keyed.items() if m.kind != "timers" and m.namespace is not None and is_window(m.namespace)]
+    """Return the names of the states whose namespace is a window, or the end of a slice of windows."""
+    slices = has_slices(keyed)
+    namespaces = {n: m.namespace for n, m in keyed.items() if m.kind != "timers"}
+    return [n for n, s in namespaces.items() if s is not None and (is_window(s) or (slices and s.logical == SLICE_END))]
 
 
-def contents_of(keyed: Collection[str]) -> frozenset[str]:
-    """Return the names of the states with the contents of windows, out of all keyed states of an operator."""
+def has_slices(keyed: Mapping[str, StateMetaInfo]) -> bool:
+    """Return True for the operators of SQL's windowing table-valued functions, apart from SESSION: their windows are cut into slices."""
+    from statetool.serializers.runtime import TimerSerializer
+
+    timers = keyed[_SLICE_TIMERS].value if _SLICE_TIMERS in keyed else None
+    return isinstance(timers, TimerSerializer) and timers.nested[1].logical == SLICE_END
+
+
+def contents_of(keyed: Mapping[str, StateMetaInfo]) -> frozenset[str]:
+    """Return the names of the states with the contents of windows. In SQL, these include the maps and lists of aggregate functions."""
+    if MERGED[1] in keyed:
+        return frozenset(name for name in window_states(keyed) if not name.startswith(_NOT_CONTENTS))
     return next((frozenset(names) for names in _CONTENTS if any(name in keyed for name in names)), frozenset())
 
 

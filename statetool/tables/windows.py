@@ -18,23 +18,28 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.kernels.arrays import Positions
 from statetool.serializers.base import Serializer
 from statetool.serializers.value_ends import find_ends
-from statetool.snapshot.views import MERGED, contents_of, is_window
+from statetool.snapshot.views import MERGED, contents_of, is_window, window_states
 from statetool.tables.decoding import decoding
 from statetool.tables.keyed import Columns, KeyedTable, StateEntries, key_ranges
 from statetool.types import LogicalType, Scalar
 
 _WINDOW: Final = "window"
+_WINDOW_END: Final = "window_end"
 #: Columns that do not exist in ``keyed_state``.
-WINDOW_COLUMNS: Final = (_WINDOW,)
+WINDOW_COLUMNS: Final = (_WINDOW, _WINDOW_END)
 _NULL_FLAG_BYTES: Final = 1
 #: Start and end positions.
 Ranges = tuple[Positions, Positions]
 
 
 def window_columns(key: LogicalType, namespace: Serializer) -> list[tuple[str, LogicalType]]:
-    """Return ``key`` and, except for global windows, ``window``."""
-    window = [(_WINDOW, namespace.logical)] if namespace.logical != Scalar("null") else []
+    """Return ``key`` and, except for global windows, ``window`` or ``window_end``."""
+    window = [(_window_column(namespace), namespace.logical)] if namespace.logical != Scalar("null") else []
     return [("key", key), *window]
+
+
+def _window_column(namespace: Serializer) -> str:
+    return _WINDOW if is_window(namespace) else _WINDOW_END
 
 
 def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> tuple[int, Positions, Columns, Columns]:
@@ -57,17 +62,18 @@ def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> t
     keys, _ = distinct(batch.data, starts, ends, groups)
     ids = keys[source] * len(first_window) + windows[: len(source)]
     stored = keys[source[entries:]] * len(first_window) + windows[len(source) :]
-    contents = contents_of({meta.name for meta in table.header.states})
+    keyed = {meta.name: meta for meta in table.header.states}
+    contents = contents_of(keyed)
     _rename_contents(ids, by_state, contents, stored, ids[entries:].copy())
     rows, first = _as_first_seen(ids)
     columns: Columns = [table.key_column(batch, starts[source[first]], ends[source[first]])]
-    namespace = next(m.namespace for m in table.metas.values() if m.namespace is not None and is_window(m.namespace))
+    namespace = next(s for n in window_states(keyed) if (s := keyed[n].namespace) is not None)
     if namespace.logical != Scalar("null"):
         place = first_window[ids[first] % len(first_window)] if len(first) else first
         pos, end = (n[place] for n in namespaces)
         with decoding(_WINDOW, batch, table.header.key):
             window = decode_framed(namespace, batch.data, pos, end, table.options)
-        columns.append((_WINDOW, namespace.logical, window))
+        columns.append((_window_column(namespace), namespace.logical, window))
     states = table.state_columns(batch, by_state, rows[:entries], len(first))
     return len(first), groups[source[first]], columns, states
 

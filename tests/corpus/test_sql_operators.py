@@ -291,3 +291,38 @@ def test_a_plan_of_another_session_names_no_operator(root: Path) -> None:
         op.columns_from_plan(plan)
     with pytest.raises(StatetoolError):
         op.to_arrow("data-state", nanos="truncate", columns=op.columns_from_plan(plan, node=0))
+
+
+@pytest.mark.parametrize("case", ["wtvf_session", "legacy_session"])
+def test_a_session_has_its_distinct_values_in_its_row(root: Path, case: str) -> None:
+    (op,) = (op for op in _stateful(root / "1.20.5" / case) if "windows" in op.tables)
+    rows = {row["key"]["f0"]: row for row in op.to_arrow("windows").to_pylist()}
+    sessions = {row["key"]["f0"]: row["map_key"] for row in op.to_arrow("session-window-mapping").to_pylist()}
+    assert {key: row["window"] for key, row in rows.items()} == sessions
+    assert {key: dict(row["distinctAcc_0"] or ()) for key, row in rows.items()} == {
+        "a": {1: 1, 3: 1}, "b": {2: 1, 5: 1}, "ä€𝄞": {7: 1}, None: {},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("case", "states"),
+    [
+        ("1.15.4/wtvf_tumble_one", {"window-aggs", "distinctAcc_0", "distinctAcc_0_null_state"}),
+        ("1.20.5/wtvf_hop", {"window-aggs", "distinctAcc_0", "distinctAcc_0_null_state"}),
+        ("1.20.5/window_join_full", {"left-records", "right-records"}),
+        ("1.20.5/window_topn", {"window_rank"}),
+        ("1.20.5/window_dedup", {"window_deduplicate"}),
+    ],
+)
+def test_windows_of_table_functions_are_rows(root: Path, case: str, states: set[str]) -> None:
+    (op,) = (op for op in _stateful(root / case) if "windows" in op.tables)
+    table = op.to_arrow("windows")
+    assert set(table.column_names) == {"key", "window_end", *states}
+    ends: dict[tuple[str, int], set[str]] = {}
+    for name in states:
+        for row in op.to_arrow(name).to_pylist():
+            ends.setdefault((str(row["key"]), row["namespace"]), set()).add(name)
+    assert {
+        (str(row["key"]), row["window_end"]): {name for name in states if row[name] is not None}
+        for row in table.to_pylist()
+    } == ends
