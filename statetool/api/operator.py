@@ -377,9 +377,9 @@ class Operator(Generic[Writer]):
         """
         if name is None:
             return self._view(WINDOWS, "no state per window", keys, options)
-        if name in self._operator.listed_keyed:
-            if name not in window_states({n: meta for n, (_, meta) in self._operator.listed_keyed.items()}):
-                raise OptionError(f"state {name!r} has no window namespace", hint=f"read it with op.state({name!r})")
+        keyed = {n: meta for n, (_, meta) in self._operator.listed_keyed.items()}
+        if name in keyed and name not in window_states(keyed):
+            raise OptionError(f"state {name!r} has no window namespace", hint=f"read it with op.state({name!r})")
         return self.frame(ScanRequest.of(name, keys=keys, **options))
 
     def _view(self, table: str, nothing: str, keys: Sequence[Key] | None, options: KeyedOptions) -> DataFrame:
