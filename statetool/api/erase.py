@@ -30,7 +30,7 @@ class Erasure:
     source, target
         The metadata files. ``target`` is ``None`` after a dry run.
     proof
-        The result of reading the written snapshot again, ``None`` after a dry run.
+        The result of reading the new snapshot again before it was published, ``None`` after a dry run.
     finished_at
         Time of the proof, or of the plan in a dry run.
     """
@@ -81,7 +81,7 @@ def erase(
 ) -> Erasure:
     """Write a copy of a snapshot without the states, timers and windows of some keys. Everything else keeps its bytes.
 
-    The written snapshot is read again: it has no entry of these keys. In-flight data, operator state and other snapshots are not changed.
+    The new snapshot is read again before it is published: it has no entry of these keys. In-flight data, operator state and other snapshots are not changed.
     The result lists them (``plan.copies``).
 
     Parameters
@@ -176,16 +176,23 @@ def _write_chosen(
     plan = plan_erase(inventory, choice, list(operators), options.execution.map, root=root)
     if on_plan is not None:
         on_plan(plan)
-    options.write(inventory, dst, changes=plan.changes)
-    written = None if options.dry_run else inventory.at(dst)
-    return Erasure(
+    done = Erasure(
         plan=plan,
         source=inventory.metadata_file,
         source_checkpoint_id=inventory.metadata.checkpoint_id,
-        target=None if written is None else written.metadata_file,
-        proof=None if written is None else prove(written, plan, options.execution.map),
+        target=None,
+        proof=None,
         finished_at=datetime.now(timezone.utc),
     )
+
+    def prove_staged() -> None:
+        nonlocal done
+        staged = inventory.at(dst)
+        proof = prove(staged, plan, options.execution.map)
+        done = replace(done, target=staged.metadata_file, proof=proof, finished_at=datetime.now(timezone.utc))
+
+    options.write(inventory, dst, prove=prove_staged, changes=plan.changes)
+    return done
 
 
 def sample(
@@ -243,7 +250,10 @@ def sample(
     size = SampleSize.of(keys, key_groups)
     inventory = options.open(src, dst)
     plan = plan_sample(inventory, size, list(operators), options.execution.map, seed=seed)
-    options.write(inventory, dst, changes=plan.changes)
-    if dry_run:
-        return plan
-    return replace(plan, operators=measure_sample(inventory.at(dst), plan, options.execution.map))
+
+    def measure() -> None:
+        nonlocal plan
+        plan = replace(plan, operators=measure_sample(inventory.at(dst), plan, options.execution.map))
+
+    options.write(inventory, dst, prove=measure, changes=plan.changes)
+    return plan

@@ -156,7 +156,7 @@ def split(
     src
         As for :func:`statetool.rescale`.
     first, second
-        New directories for the two savepoints. If the second cannot be written, the first stays.
+        New directories for the two savepoints. If one cannot be written, neither is published.
     operators
         Operators of the second job, by uid or operator id. All others belong to the first.
     both
@@ -187,8 +187,14 @@ def split(
     for target in (first, second):
         options.check_target(inventory, target)
     plan = plan_split(inventory, operators, tuple(both))
-    for target, rows in ((first, plan.first), (second, plan.second)):
-        options.write(inventory, target, removed=plan.removed(rows))
+
+    def write_second() -> None:
+        options.write(inventory, second, removed=plan.removed(plan.second))
+
+    if dry_run:
+        write_second()
+    # The first is staged when the second one is written, so that either both are published or none, unless that of the first itself fails.
+    options.write(inventory, first, prove=write_second, removed=plan.removed(plan.first))
     return plan
 
 

@@ -120,6 +120,7 @@ def migrate(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
+    on_staged: Callable[[], object] | None = None,
 ) -> MigrationPlan:
     """Write a copy of a snapshot whose states have the types of a new job. Everything else keeps its bytes.
 
@@ -144,6 +145,9 @@ def migrate(
         Flink release that will read it. Defaults to the metadata version of the new job.
     spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
         As for :func:`statetool.rescale`.
+    on_staged
+        Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in no other.
+        If the function raises an error, nothing is published.
 
     Returns
     -------
@@ -166,8 +170,9 @@ def migrate(
         on_plan(migration)
     if not dry_run:
         migration.check()
+    if not migration.is_open:
         release = flink_version or release_of(migration, base)
-        options.write(base, dst, flink_version=release, changes=migration.changes)
+        options.write(base, dst, flink_version=release, prove=on_staged, changes=migration.changes)
     return migration
 
 
@@ -191,6 +196,7 @@ def catch_up(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
+    on_staged: Callable[[], object] | None = None,
 ) -> MigrationPlan:
     """Migrate a savepoint by converting only what changed since an earlier savepoint that was already migrated.
 
@@ -204,7 +210,7 @@ def catch_up(
         Result of :func:`migrate` for ``before``, or of an earlier call, with the same plan: its path, or an open one.
     before, after
         Two savepoints of one job, the older one first.
-    dst, flink_version, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
+    dst, flink_version, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan, on_staged
         As for :func:`migrate`. The checkpoint id is that of ``after`` by default.
     to, plan, accept, renames, fills
         As for the call of :func:`migrate` that wrote ``migrated``.
@@ -236,7 +242,9 @@ def catch_up(
     changes = plan_catch_up(migration.changes, first, base, done)
     if not dry_run:
         migration.check()
-        options.write(base, dst, flink_version=flink_version or release_of(migration, base), changes=changes)
+    if not migration.is_open:
+        release = flink_version or release_of(migration, base)
+        options.write(base, dst, flink_version=release, prove=on_staged, changes=changes)
     return migration
 
 

@@ -64,34 +64,45 @@ class RewriteOptions:
         OptionError
             The target is inside the snapshot ``base``.
         TargetExistsError
-            The target exists, or another write to it may still be running. A dry run does not check this.
+            The target exists, or another write to it may still be running.
         """
         from statetool.saving.overlap import check_outside
         from statetool.saving.publish import Publication
 
-        if not self.dry_run:
-            Publication.check(dst, take_over=self.take_over)
+        Publication.check(dst, take_over=self.take_over)
         check_outside(dst, base)
 
-    def write(self, base: Inventory, dst: str, *, flink_version: str | None = None, **composition: Any) -> None:
-        """Write a changed copy, unless this is a dry run.
+    def write(
+        self,
+        base: Inventory,
+        dst: str,
+        *,
+        flink_version: str | None = None,
+        prove: Callable[[], object] | None = None,
+        **composition: Any,
+    ) -> None:
+        """Write a changed copy. A dry run does the same, except for writing it and ``prove``.
 
         Parameters
         ----------
         flink_version
             Release that will read it. By default, the metadata version of the base stays.
+        prove
+            Called before the copy is published, while ``dst`` opens as the copy in this thread. If it raises an error, nothing is published.
         composition
             The changes: arguments of :class:`statetool.saving.composition.Composition`.
         """
-        from statetool.saving.compose import write_composition
+        from statetool.saving.compose import rehearse_composition, write_composition
         from statetool.saving.composition import Composition
         from statetool.saving.versions import parse_release
 
-        if self.dry_run:
-            return
         planned = Composition(base=base, checkpoint_id=self.checkpoint_id, **composition)
         release = parse_release(flink_version, default=base.metadata.version)
-        write_composition(planned, dst, release, self.execution.runner(), take_over=self.take_over)
+        runner = self.execution.runner()
+        if self.dry_run:
+            rehearse_composition(planned, dst, release, runner, take_over=self.take_over)
+        else:
+            write_composition(planned, dst, release, runner, take_over=self.take_over, prove=prove)
 
 
 def rescale(
@@ -165,6 +176,7 @@ def rescale(
         on_plan(plan)
     if not dry_run:
         plan.check()
+    if not plan.refusals:
         options.write(inventory, dst, changes=plan.changes)
     return plan
 

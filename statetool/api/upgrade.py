@@ -12,7 +12,7 @@ from statetool.api.load import classes_of, inventory_of
 from statetool.api.migrate import release_of
 from statetool.api.rewrite import RewriteOptions
 from statetool.api.savepoint import Savepoint
-from statetool.errors import OptionError
+from statetool.errors import FormatError, OptionError, UnsupportedError, several
 from statetool.snapshot.inventory import Inventory
 from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.options import name_list
@@ -50,7 +50,7 @@ class Upgrade:
     def ok(self) -> bool:
         """Whether the new job restores the new snapshot without losses, or, after a dry run, whether nothing keeps the upgrade from being done."""
         if self.after is None or self.verification is None:
-            return not self.plan.refused and all(row.needs == "nothing" for row in self.plan.rows)
+            return not self.plan.is_open
         return self.verification.ok and self.after.ok
 
 
@@ -110,7 +110,7 @@ def upgrade(
     """Write a copy of a snapshot that a new job restores: with the classes of its jar, in its release of Flink.
 
     Checks the snapshot, migrates the states whose values the new classes or the new release do not read as they are, verifies the copy, and
-    checks it against the new job. States that need no migration keep their bytes.
+    checks it against the new job before it is published. States that need no migration keep their bytes.
 
     Parameters
     ----------
@@ -138,7 +138,10 @@ def upgrade(
     TargetExistsError
         ``dst`` exists, or another write to it may still be running.
     UnsupportedError
-        Something cannot be migrated, or a step was not accepted. Nothing was written. (A dry run reports this in its plan instead.)
+        Something cannot be migrated, or a step was not accepted. (A dry run reports this in its plan instead.) Or the new job would not restore
+        the copy. Nothing was published.
+    FormatError
+        The copy would be damaged. Nothing was published.
     EncodeError
         The new type cannot hold a value exactly. The error names the value's key.
     """
@@ -162,17 +165,38 @@ def upgrade(
     plan = replace(plan, refused=tuple(dict.fromkeys((*plan.refused, *_not_mended(before, plan)))))
     if on_plan is not None:
         on_plan(plan)
-    if dry_run:
-        return Upgrade(before=before, plan=plan)
+    done = Upgrade(before=before, plan=plan)
+    if dry_run and plan.is_open:
+        return done
     plan.check()
-    options.write(base, dst, flink_version=flink_version or release_of(plan, base), changes=plan.changes)
-    written = Inventory(dst, uids=base.given_uids, types=TypeContext(source=classes))
-    return Upgrade(
-        before=before,
-        plan=plan,
-        verification=verify_inventory(written, Execution(spark).map, deep=True, allow_unread=True),
-        after=check_inventories(written, new_job, flink_version, backend, classes),
+
+    def prove() -> None:
+        nonlocal done
+        staged = Inventory(dst, uids=base.given_uids, types=TypeContext(source=classes))
+        verification = verify_inventory(staged, Execution(spark).map, deep=True, allow_unread=True)
+        after = check_inventories(staged, new_job, flink_version, backend, classes)
+        done = replace(done, verification=verification, after=after)
+        _check_proof(verification, after)
+
+    options.write(
+        base, dst, flink_version=flink_version or release_of(plan, base), prove=prove, changes=plan.changes
     )
+    return done
+
+
+def _check_proof(verification: Verification, after: Check) -> None:
+    """Refuse to publish an upgraded snapshot that is damaged, or that the new job does not restore."""
+    errors = [p for p in verification.problems if p.severity == "error"]
+    if errors:
+        more = f" (and {several(len(errors) - 1, 'more problem')})" if len(errors) > 1 else ""
+        raise FormatError(
+            f"the upgraded snapshot would be damaged: {errors[0]}{more}",
+            hint="nothing was published; verify SRC (statetool verify SRC --deep): if it has no such problem, report this as a bug",
+        )
+    if after.verdict == "not":
+        raise UnsupportedError(
+            f"the new job would not restore the upgraded snapshot: {after.reason}", hint="nothing was published"
+        )
 
 
 def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:

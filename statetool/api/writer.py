@@ -20,13 +20,13 @@ from statetool.errors import OptionError, UnknownNameError, several, suggest, wa
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.saving.bootstrap.datasets import TableInBatches
-from statetool.saving.compose import write_composition
+from statetool.saving.compose import check_composition, write_composition
 from statetool.saving.composition import Composition, OperatorChange
 from statetool.saving.erase import KeyChoice
 from statetool.saving.publish import INLINE_BYTES
 from statetool.saving.streams.filters import FilterChain
 from statetool.saving.transform import bootstrap_changes, states_without_namespace
-from statetool.saving.versions import WIDEST, parse_release
+from statetool.saving.versions import WIDEST, Target, parse_release
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.option_text import Key
 from statetool.tables.request import ScanRequest
@@ -375,24 +375,37 @@ class SavepointWriter:
         UserWarning
             An operator of a sink commits by checkpoint id, and the savepoint's id is 0 or lower than the ids in its state.
         """
+        composition = replace(self._composition(), reference=reference_files, inline_bytes=inline_bytes)
+        release = self._release(flink_version)
+        write_composition(composition, target, release, self._execution().runner(), take_over=take_over)
+        return self._open(target)
+
+    def _release(self, flink_version: str | None) -> Target:
+        """Return the release that will read the savepoint; parameter as for :meth:`write`."""
         versions = (c.graft.inventory.metadata.version for c in self.changes.values() if c.graft is not None)
         default = max(versions, default=WIDEST) if self.base is None else self.base.metadata_version
-        release = parse_release(flink_version, default=default)
+        return parse_release(flink_version, default=default)
+
+    def _composition(self) -> Composition:
+        """Return the description of the savepoint to write."""
         self._check_numbers()
-        composition = Composition(
+        return Composition(
             base=None if self.base is None else self.base.inventory,
             changes=self.changes,
             removed=self.removed,
             uids=self.uids,
             checkpoint_id=self.checkpoint_id,
             max_parallelism=self.max_parallelism,
-            reference=reference_files,
-            inline_bytes=inline_bytes,
         )
-        write_composition(composition, target, release, self._execution().runner(), take_over=take_over)
-        return self._open(target)
 
-    def preview(self, folder: str | None = None) -> Comparison:
+    def preview(
+        self,
+        folder: str | None = None,
+        *,
+        target: str | None = None,
+        flink_version: str | None = None,
+        take_over: bool = False,
+    ) -> Comparison:
         """Return the differences, as :meth:`statetool.Savepoint.diff` does, without writing the savepoint.
 
         Only changed operators are written, into a folder that is removed when the comparison is garbage collected.
@@ -401,16 +414,21 @@ class SavepointWriter:
         ----------
         folder
             Parent of this folder; on a cluster, one that all machines can access. Defaults to the system's temporary directory.
+        target, flink_version, take_over
+            The arguments of a later :meth:`write`, which are checked as there. Without a target, only the edits are checked.
 
         Raises
         ------
-        OptionError, UnknownNameError, UnsupportedError, EncodeError
+        TargetExistsError, OptionError, UnknownNameError, UnsupportedError, EncodeError
             As for :meth:`write`.
         """
         if self.base is None:
             raise OptionError("preview() needs a base savepoint", hint="call write() instead")
         work = tempfile.mkdtemp(prefix="statetool-preview-", dir=folder)
         try:
+            runner = self._execution().runner()
+            planned_for, release = target or f"{work}/checked", self._release(flink_version)
+            check_composition(self._composition(), planned_for, release, runner, take_over=take_over)
             changed = replace(self, uids={}).write(f"{work}/savepoint", reference_files=True)
             names = [*self.changes, *self.removed]
             comparison = self.base.diff(changed, operators=names or None)

@@ -54,8 +54,8 @@ def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
 def erase(options: CommonOptions, **parameters: Any) -> None:
     """Remove all state of some keys.
 
-    Removes states, timers and windows. Everything else keeps its bytes. The written snapshot is read again to prove that no entry of the keys
-    is left. In-flight data, operator state and other snapshots are listed, but not changed.
+    Removes states, timers and windows. Everything else keeps its bytes. The new snapshot is read again before it is published, to prove that no
+    entry of the keys is left. In-flight data, operator state and other snapshots are listed, but not changed.
 
     Examples:
       statetool erase savepoint-1a2b erased --keys customer-7 --dry-run

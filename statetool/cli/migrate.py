@@ -76,14 +76,15 @@ def transform(
     change = pairs(sets, "--set STATE=SQL", "as in --set 'balance=CAST(balance AS BIGINT)'")
     savepoint = open_snapshot(source, options, operators=[uid], spark=local_session())
     edits = savepoint[uid].transform(change, where=where, decimals=decimals)
+    if options.checkpoint_id is not None:
+        edits = edits.with_checkpoint_id(options.checkpoint_id)
     if options.dry_run:
-        comparison = edits.preview()
+        comparison = edits.preview(target=target, take_over=options.take_over)
         if options.output.is_json:
             options.output.record(comparison_record(comparison, _MAX_SHOWN))
         show_comparison(comparison, _MAX_SHOWN, options.output.form, command_line("source"))
     else:
-        numbered = edits if options.checkpoint_id is None else edits.with_checkpoint_id(options.checkpoint_id)
-        written = numbered.write(target, take_over=options.take_over)
+        written = edits.write(target, take_over=options.take_over)
         rows = [s for s in written.metadata_rows("states") if s.operator == written[uid].name]
         options.output.rows(rows, columns=("operator", "name", "kind", "value_type"))
     report_target(target, options)
@@ -142,9 +143,10 @@ def migrate(options: CommonOptions, source: str, target: str, **choices: Any) ->
     """Convert states to the types of a new job.
 
     Writes a copy of SRC with converted values to DST. Accept steps that lose values with --accept. With --to, statetool
-    checks whether the new job restores the result. With --json, the verdict is the last row.
+    checks whether the new job restores the result before it is published. With --json, the verdict is the last row.
 
-    Exits 1 if a step of a dry run is not possible or not accepted, or if the result does not restore.
+    Exits 1 if a step of a dry run is not possible or not accepted, or if the result is not known to restore. A result
+    that does not restore is not published.
 
     Examples:
       statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job
@@ -168,9 +170,10 @@ def catch_up(options: CommonOptions, migrated: str, first: str, second: str, tar
 
     Writes the same to DST as migrate for B. MIGRATED is the result of migrate for A, an older savepoint of the job, with
     the same plan and options. Only state that changed between A and B is converted. With --to, statetool checks whether the new
-    job restores the result.
+    job restores the result before it is published.
 
-    Exits 1 if a step of a dry run is not possible or not accepted, or if the result does not restore.
+    Exits 1 if a step of a dry run is not possible or not accepted, or if the result is not known to restore. A result
+    that does not restore is not published.
 
     Examples:
       statetool catch-up migrated savepoint-1a2b savepoint-9f8e upgraded \\
@@ -192,16 +195,26 @@ def _run(
     chosen: _Choices,
     options: CommonOptions,
 ) -> None:
-    """Convert states, show the steps, and check the result against the new job."""
+    """Convert states, show the steps, and check the staged result against the new job."""
     job = jobs[0] if jobs else None
     output = options.output
     rows: list[StepRow] = []
+    checked: Check | None = None
 
     def show(plan: MigrationPlan) -> None:
         rows.extend(plan.rows)
         report_steps(rows, options)
 
-    checked = None
+    def check() -> None:
+        nonlocal checked
+        if job is None:
+            return
+        as_new = replace(options, rebase={}, jar=chosen.jar_b or options.jar, columns_from_plan=chosen.plan_b)
+        checked = statetool.check(load_snapshot(target, as_new), job, flink=chosen.flink, other_jars=chosen.jar_b)
+        rows.append(_verdict_row(checked))
+        if checked.verdict == "not":
+            raise _NotRestoredError
+
     try:
         plan = convert(
             dst=target,
@@ -212,17 +225,21 @@ def _run(
             fills=json_values(chosen.fills),
             flink_version=chosen.flink,
             on_plan=show,
+            on_staged=check,
             **options.write_arguments,
         )
-        if job is not None and not options.dry_run:
-            as_new = replace(options, rebase={}, jar=chosen.jar_b or options.jar, columns_from_plan=chosen.plan_b)
-            written = load_snapshot(target, as_new)
-            checked = statetool.check(written, job, flink=chosen.flink, other_jars=chosen.jar_b)
-            rows.append(_verdict_row(checked))
+    except _NotRestoredError:
+        _print_verdict(checked, target, chosen.new_job)
+        echo_err(f"nothing was published to {target}: the new job does not restore the result")
+        sys.exit(1)
     finally:
         if output.is_json:
             output.rows(rows)
     _report_result(plan, checked, target, chosen.new_job, options)
+
+
+class _NotRestoredError(Exception):
+    """The new job does not restore the staged result."""
 
 
 def report_steps(rows: list[StepRow], options: CommonOptions) -> None:
@@ -241,9 +258,8 @@ def _report_result(
     report_target(target, options)
     if not options.dry_run:
         _print_verdict(checked, target, new_job)
-    is_open = bool(plan.refused) or any(row.needs != "nothing" for row in plan.rows)
     restores = checked is None or checked.verdict in ("fully", "after_migration")
-    if is_open or not restores:
+    if plan.is_open or not restores:
         sys.exit(1)
 
 

@@ -60,7 +60,7 @@ def upgrade(
     """Write a snapshot for a new release and new classes.
 
     Checks SRC with the classes of --jar-b, converts the states that the new job would not read, writes the result to
-    DST, verifies it, and checks it again. With --dry-run, only shows the steps. A job whose states have no values of
+    DST, verifies it, and checks it again before it is published. With --dry-run, only shows the steps. A job whose states have no values of
     user classes, such as most SQL jobs, needs no --jar-b.
 
     Exits 1 if a step is not possible or not accepted, or if the new job does not restore the result.

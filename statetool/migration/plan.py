@@ -240,6 +240,11 @@ class MigrationPlan:
             )
 
     @property
+    def is_open(self) -> bool:
+        """Whether :meth:`check` would refuse the plan."""
+        return bool(self.refused) or any(row.needs != "nothing" for row in self.rows)
+
+    @property
     def changes(self) -> dict[str, OperatorChange]:
         """The conversions of each operator's states, by uid."""
         by_uid: dict[str, dict[str, TypeConversion]] = {}

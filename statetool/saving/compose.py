@@ -1,24 +1,26 @@
 """Write a new snapshot from operators of an existing one, changed or unchanged, and new operators.
 
-The whole composition is planned and checked before the target is touched. Then files are staged, and ``_metadata`` is written last.
+The whole composition is planned and checked before the target is touched. Then files are staged, the staged snapshot is proved, and
+``_metadata`` is written last. A dry run does the first of these steps, and encodes (:mod:`statetool.saving.rehearsal`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from statetool.errors import OptionError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
+from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata, write_metadata
 from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle, OperatorStreamHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.io import files
 from statetool.saving.available import check_available
 from statetool.saving.carry import FileCarrier, find_references
-from statetool.saving.composition import Composition, Runner, SourceOperator
+from statetool.saving.composition import Composition, Runner, SourceOperator, StreamWriteTask
 from statetool.saving.grafts import check_readable
 from statetool.saving.overlap import check_outside
 from statetool.saving.plan import PlannedOperator, plan_composition
@@ -28,12 +30,104 @@ from statetool.saving.streams.output import NewStream
 from statetool.saving.uids import change_uids, id_and_uid
 from statetool.saving.versions import Target, convert_metadata
 from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.locate import METADATA_NAME
+from statetool.snapshot.parsed import ParsedMetadata, opening_staged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSnapshot:
+    """A composition that was planned and checked.
+
+    Attributes
+    ----------
+    skeleton
+        The metadata of all operators of other snapshots, without the state that is written again.
+    operators
+        The operators to write.
+    """
+
+    composition: Composition
+    skeleton: SnapshotMetadata
+    operators: tuple[PlannedOperator, ...]
+    release: Target
+
+    @property
+    def jobs(self) -> list[StreamWriteTask]:
+        """The jobs that write streams."""
+        return [job for p in self.operators for job in p.jobs]
+
+    @property
+    def grafts(self) -> dict[str, SourceOperator]:
+        """The grafted operators by their new id."""
+        return {p.old.operator_id: p.graft for p in self.operators if p.graft is not None and p.old is not None}
+
+    def read_again(self) -> dict[Inventory | None, list[OperatorState]]:
+        """Return the operators, by their snapshot and with their keyed state alone, whose entries are read and written to new streams."""
+        base = {} if self.composition.base is None else self.composition.base.operators
+        by_id = {o.state.operator_id: o.state for o in base.values()}
+        found: dict[Inventory | None, list[OperatorState]] = {}
+        for p in self.operators:
+            if p.old is not None and p.keyed is not None and p.keyed.kept:
+                own = by_id[p.old.operator_id] if p.graft is None else p.graft.operator.state
+                snapshot = self.composition.base if p.graft is None else p.graft.inventory
+                found.setdefault(snapshot, []).append(own)
+        for added in (a.source for change in self.composition.changes.values() for a in change.added):
+            found.setdefault(added.inventory, []).append(added.operator.state)
+        return {snapshot: [_keyed_alone(o) for o in operators] for snapshot, operators in found.items()}
+
+
+def plan_snapshot(
+    composition: Composition, target: str, release: Target, runner: Runner, *, take_over: bool = False
+) -> PlannedSnapshot:
+    """Plan and check a new snapshot; errors as for :func:`write_composition`, except for values and their encoding."""
+    Publication.check(target, take_over=take_over)
+    for snapshot in composition.snapshots:
+        check_outside(target, snapshot)
+    unchanged, planned = plan_composition(composition, runner, release)
+    _check_ids(composition, unchanged, planned)
+    skeleton = _metadata(composition, [*unchanged, *(p.old for p in planned if p.old is not None)])
+    convert_metadata(skeleton, release, properties=savepoint_properties())
+    _check_serializers(composition, skeleton, planned, release)
+    return PlannedSnapshot(composition=composition, skeleton=skeleton, operators=tuple(planned), release=release)
+
+
+def rehearse_composition(
+    composition: Composition, target: str, release: Target, runner: Runner, *, take_over: bool = False
+) -> None:
+    """Do everything that :func:`write_composition` does, except for writing; errors as there."""
+    from statetool.saving.rehearsal import rehearse  # only dry runs need it
+
+    rehearse(check_composition(composition, target, release, runner, take_over=take_over).jobs, runner, target)
+
+
+def check_composition(
+    composition: Composition, target: str, release: Target, runner: Runner, *, take_over: bool = False
+) -> PlannedSnapshot:
+    """Plan a new snapshot, and look for the files that it is made from; errors as for :func:`write_composition`, except for values."""
+    plan = plan_snapshot(composition, target, release, runner, take_over=take_over)
+    for found in (_by_snapshot(composition, plan.skeleton.operators, plan.grafts), plan.read_again()):
+        for snapshot, operators in found.items():
+            if snapshot is not None:
+                FileCarrier(snapshot.resolve, target).plan(operators)
+    return plan
 
 
 def write_composition(
-    composition: Composition, target: str, release: Target, runner: Runner, *, take_over: bool = False
+    composition: Composition,
+    target: str,
+    release: Target,
+    runner: Runner,
+    *,
+    take_over: bool = False,
+    prove: Callable[[], object] | None = None,
 ) -> str:
     """Write a new snapshot.
+
+    Parameters
+    ----------
+    prove
+        Called when the snapshot is staged: the target opens as the new snapshot in this thread, and in no other. If it raises an error, nothing
+        is published, and the staged files are removed.
 
     Returns
     -------
@@ -49,21 +143,13 @@ def write_composition(
     EncodeError
         A value does not fit its type, or a key is duplicated.
     """
-    Publication.check(target, take_over=take_over)
-    for snapshot in composition.snapshots:
-        check_outside(target, snapshot)
-    unchanged, planned = plan_composition(composition, runner, release)
-    _check_ids(composition, unchanged, planned)
-    skeleton = _metadata(composition, [*unchanged, *(p.old for p in planned if p.old is not None)])
-    convert_metadata(skeleton, release, properties=savepoint_properties())
-    _check_serializers(composition, skeleton, planned, release)
+    plan = plan_snapshot(composition, target, release, runner, take_over=take_over)
     with Publication(target, take_over=take_over) as publication:
         staging = publication.staging
         staged: list[StagedFile] = []
-        grafts = {p.old.operator_id: p.graft for p in planned if p.graft is not None and p.old is not None}
-        carried = {o.operator_id: o for o in _carry(composition, skeleton.operators, grafts, runner, staging, staged)}
-        results = iter(runner.run([job for p in planned for job in p.jobs], staging))
-        for p in planned:
+        carried = {o.operator_id: o for o in _carry(plan, runner, staging, staged)}
+        results = iter(runner.run(plan.jobs, staging))
+        for p in plan.operators:
             # Finished subtasks hold no state: they have neither keys nor tables.
             finished = {s.index for s in p.old.subtasks if s.finished} if p.old is not None else set()
             streams = [stream for _ in p.jobs for stream in next(results) if stream.subtask not in finished]
@@ -73,11 +159,25 @@ def write_composition(
         operators = list(carried.values())
         metadata = _with_uids(composition, _metadata(composition, operators))
         metadata = convert_metadata(metadata, release, properties=savepoint_properties())
-        metadata_file = publication.commit(write_metadata(metadata), staged)
+        data = write_metadata(metadata)
+        _prove(composition, publication.target, data, prove)
+        return publication.commit(data, staged)
+
+
+def _prove(composition: Composition, target: str, data: bytes, prove: Callable[[], object] | None) -> None:
+    """Call ``prove``, and warn of commit ids, while the target opens as the staged snapshot."""
     base = None if composition.base is None else composition.base.metadata
-    if base is None or metadata.checkpoint_id < base.checkpoint_id or not metadata.checkpoint_id:
-        _warn_of_commit_ids(composition, target, metadata)
-    return metadata_file
+    checkpoint_id = composition.new_checkpoint_id
+    low_id = base is None or checkpoint_id < base.checkpoint_id or not checkpoint_id
+    if prove is None and not low_id:
+        return
+    file = files.join(target, METADATA_NAME)
+    metadata = parse_metadata(data, file=file)
+    with opening_staged(ParsedMetadata(file=file, metadata=metadata, published=False)):
+        if prove is not None:
+            prove()
+        if low_id:
+            _warn_of_commit_ids(composition, target, metadata)
 
 
 def _warn_of_commit_ids(composition: Composition, target: str, metadata: SnapshotMetadata) -> None:
@@ -157,24 +257,32 @@ def _check_serializers(
             raise error.at(operator=p.uid) from None
 
 
-def _carry(
-    composition: Composition,
-    operators: Sequence[OperatorState],
-    grafts: Mapping[str, SourceOperator],
-    runner: Runner,
-    staging: Staging,
-    staged: list[StagedFile],
-) -> list[OperatorState]:
-    """Return the carried operators of the base and of other snapshots, with handles for the target."""
-    carried: list[OperatorState] = []
+def _by_snapshot(
+    composition: Composition, operators: Sequence[OperatorState], grafts: Mapping[str, SourceOperator]
+) -> dict[Inventory | None, list[OperatorState]]:
+    """Return operators by the snapshot whose files their handles name."""
     by_snapshot: dict[Inventory | None, list[OperatorState]] = {}
     for operator in operators:
         graft = grafts.get(operator.operator_id)
         by_snapshot.setdefault(composition.base if graft is None else graft.inventory, []).append(operator)
-    for snapshot, own in by_snapshot.items():
+    return by_snapshot
+
+
+def _keyed_alone(operator: OperatorState) -> OperatorState:
+    """Return an operator with its keyed state only."""
+    keyed = (SubtaskState(index=s.index, managed_keyed=s.managed_keyed, raw_keyed=s.raw_keyed) for s in operator.subtasks)
+    return replace(operator, subtasks=tuple(keyed), coordinator=None)
+
+
+def _carry(
+    plan: PlannedSnapshot, runner: Runner, staging: Staging, staged: list[StagedFile]
+) -> list[OperatorState]:
+    """Return the carried operators of the base and of other snapshots, with handles for the target."""
+    carried: list[OperatorState] = []
+    for snapshot, own in _by_snapshot(plan.composition, plan.skeleton.operators, plan.grafts).items():
         if snapshot is None:
             carried += own
-        elif composition.reference:
+        elif plan.composition.reference:
             carried += [find_references(o, snapshot.resolve) for o in own]
         else:
             carrier = FileCarrier(snapshot.resolve, staging.target)

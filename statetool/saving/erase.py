@@ -78,7 +78,7 @@ class ErasedOperator(OperatorRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """The result of reading the written snapshot again.
+    """The result of reading the new snapshot again before it is published.
 
     ``entries`` were read where the keys would be, and ``entries_of_keys`` of them belong to a removed key: always 0.
     """
@@ -283,7 +283,7 @@ def plan_erase(
 
 
 def prove(inventory: Inventory, plan: ErasePlan, in_tasks: Map) -> Proof:
-    """Read a written snapshot again and check that it has no entry of the removed keys.
+    """Read a new snapshot again and check that it has no entry of the removed keys.
 
     Raises
     ------
@@ -296,8 +296,8 @@ def prove(inventory: Inventory, plan: ErasePlan, in_tasks: Map) -> Proof:
         found = tally(by_id[operator_id], entry_filter, in_tasks)
         if found.entries:
             raise FormatError(
-                f"the written snapshot still has {several(found.entries, 'entry', 'entries')} of the removed keys",
-                hint="do not use it, and report this as a bug",
+                f"the new snapshot would still have {several(found.entries, 'entry', 'entries')} of the removed keys",
+                hint="nothing was published; report this as a bug",
             ).at(operator=by_id[operator_id].label, file=inventory.metadata_file)
         entries += found.entries_read
     return Proof(operators=len(plan.filters), entries=entries, entries_of_keys=0)

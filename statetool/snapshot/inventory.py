@@ -67,6 +67,7 @@ class Inventory:
         parsed = open_parsed(path) if parsed is None else parsed
         self.metadata_file = parsed.file
         self.metadata: SnapshotMetadata = parsed.metadata
+        self.published: Final = parsed.published
         self.given_uids = uids
         self._names = names or {}
         self.possible_names = possible_names or {}
@@ -80,7 +81,7 @@ class Inventory:
         if self.types.kryo is None:
             # Flink 2.0 introduced both names and uids in the metadata, and Kryo 5.
             self.types = replace(self.types, kryo=5 if self.metadata.version >= 5 else 2)
-        self._locator = Locator(self.metadata_file, rebase)
+        self._locator = Locator(self.metadata_file, rebase, published=self.published)
         labels = self._labels(uids)
         self.key_types: dict[str, Serializer] = {}
         try:
@@ -172,11 +173,12 @@ class Inventory:
 
     @property
     def _parsed(self) -> ParsedMetadata:
-        return ParsedMetadata(file=self.metadata_file, metadata=self.metadata)
+        return ParsedMetadata(file=self.metadata_file, metadata=self.metadata, published=self.published)
 
     def opener(self) -> Callable[[], Inventory]:
         """Return a picklable function that opens the snapshot in another process, without its compiled plan."""
-        return self._opener(self.metadata_file)
+        opener = self._opener(self.metadata_file)
+        return opener if self.published else partial(opener, parsed=self._parsed)
 
     def _opener(self, path: str) -> partial[Inventory]:
         return partial(

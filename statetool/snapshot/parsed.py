@@ -1,4 +1,8 @@
-"""Metadata that is read and parsed once, also if one step chooses a snapshot and the next one opens it."""
+"""Metadata that is read and parsed once, also if one step chooses a snapshot and the next one opens it.
+
+A staged snapshot has metadata in memory only: its files are in the target, and ``_metadata`` is not. No reader takes the target for a snapshot,
+except the code that proves it, in :func:`opening_staged`.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +21,11 @@ from statetool.snapshot.locate import METADATA_NAME, find_metadata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedMetadata:
-    """A metadata file, by its canonical URI, and its contents."""
+    """A metadata file, by its canonical URI, and its contents. The file of a snapshot that is not ``published`` does not exist yet."""
 
     file: str
     metadata: SnapshotMetadata
+    published: bool = True
 
     @property
     def directory(self) -> str:
@@ -30,6 +35,19 @@ class ParsedMetadata:
 
 #: Metadata that waits to be opened, by the directory of the snapshot; ``None`` outside of :func:`handing_over`.
 _HANDED_OVER: Final[ContextVar[dict[str, ParsedMetadata] | None]] = ContextVar("handed_over", default=None)
+
+_STAGED: Final[ContextVar[ParsedMetadata | None]] = ContextVar("staged", default=None)
+
+
+@contextmanager
+def opening_staged(parsed: ParsedMetadata) -> Iterator[None]:
+    """Let :func:`open_parsed` open a staged snapshot by the path of its target in the same thread."""
+    files.forget_listing(parsed.directory)  # other threads wrote the files
+    token = _STAGED.set(parsed)
+    try:
+        yield
+    finally:
+        _STAGED.reset(token)
 
 
 @contextmanager
@@ -50,7 +68,7 @@ def hand_over(parsed: ParsedMetadata) -> None:
 
 
 def open_parsed(path: str) -> ParsedMetadata:
-    """Return the metadata of a snapshot: what was handed over, which is then no longer kept, or else what the file has.
+    """Return the metadata of a snapshot: that of a staged one, or what was handed over, which is then no longer kept, or what the file has.
 
     Parameters
     ----------
@@ -64,6 +82,9 @@ def open_parsed(path: str) -> ParsedMetadata:
     FormatError, UnsupportedError
         The metadata is damaged, or of an unknown version.
     """
+    staged = _STAGED.get()
+    if staged is not None and files.canonical(path) in (staged.directory, staged.file):
+        return staged
     if waiting := _HANDED_OVER.get():
         metadata_file = files.canonical(find_metadata(path))
         parsed = waiting.pop(files.parent(metadata_file), None)

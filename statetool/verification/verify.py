@@ -131,7 +131,7 @@ def _verify(inventory: Inventory, each: Each, *, deep: bool, most: int, allow_un
             break
     truncated = len(contents.problems) >= most
     if any(p.severity == "error" for p in (*problems, *contents.problems)):
-        check_deletion(inventory.metadata_file)
+        check_deletion(inventory.metadata_file if inventory.published else "")
     problems += contents.problems
     for operator, reason in sorted(contents.unknown_hashes.items()):
         unproved = plan.unproved.get(operator)
