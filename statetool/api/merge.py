@@ -49,7 +49,7 @@ def graft(
     operators
         Operators of ``other``, or ``{operator: new uid}`` (``None`` keeps the uid).
     max_parallelism
-        Max parallelism of the added operators. By default it stays, if some operator of ``src`` has it.
+        Max parallelism of the added operators. By default each keeps its own.
     hashes
         As for :func:`statetool.rescale`, if keys move to other key groups.
     flink_version
@@ -67,7 +67,7 @@ def graft(
     TargetExistsError
         ``dst`` exists, or another write to it may still be running.
     UnknownNameError, OptionError
-        An operator does not exist, ``src`` already has its uid, or its max parallelism differs from all of ``src``.
+        An operator does not exist, or ``src`` already has its uid.
     UnsupportedError
         In-flight records, serializers that the release does not have, or keys with an unknown hash code.
     """
@@ -119,8 +119,6 @@ def merge(
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may still be running.
-    OptionError
-        The max parallelism of an operator of ``second`` differs from all of ``first``.
     UnsupportedError
         Both have state of the same keys (the error names them), or the same operator has operator state, coordinator state, other types
         or raw state in both. Or as for :func:`graft`.

@@ -14,7 +14,7 @@ from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.metadata.handles import ChangelogHandle, IncrementalHandle, KeyedHandle
 from statetool.saving.available import check_available, check_proxy
-from statetool.saving.composition import AddedState, Composition, OperatorChange, SourceOperator
+from statetool.saving.composition import AddedState, Composition, SourceOperator
 from statetool.saving.uids import id_and_uid
 from statetool.saving.versions import RELEASES, Target
 from statetool.snapshot.operator import OperatorInventory
@@ -135,29 +135,6 @@ def check_readable(operator: OperatorInventory, state: OperatorState, release: T
             check_available(None, operator.operator_states.values(), release)
     except UnsupportedError as error:
         raise error.at(operator=operator.label) from None
-
-
-def max_parallelism_of(composition: Composition, change: OperatorChange, graft: SourceOperator) -> int:
-    """Return the max parallelism of a grafted operator.
-
-    Raises
-    ------
-    OptionError
-        It differs from that of all operators of the base, and none is given.
-    """
-    own = graft.operator.state.max_parallelism
-    if change.max_parallelism is not None:
-        return change.max_parallelism
-    others = {o.max_parallelism for o in (() if composition.base is None else composition.base.metadata.operators)}
-    if not others or own in others:
-        return own
-    wanted = min(others)
-    raise OptionError(
-        f"operator {graft.operator.label.display!r} has max parallelism {own}, "
-        f"those of the savepoint {' or '.join(map(str, sorted(others)))}",
-        hint=f"pass max_parallelism={wanted} (--max-parallelism {wanted}) to move its keys to other key groups, or {own} to keep its own: "
-        "operators in one chain need the same",
-    )
 
 
 def check_added(operator: OperatorInventory, added: AddedState) -> None:

@@ -39,10 +39,19 @@ class MergeRow(OperatorRecord):
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """The operators of the new snapshot, and the changes to the first snapshot that result in it."""
+    """The operators of the new snapshot, and the changes to the first snapshot that result in it.
+
+    ``parted`` are grafted operators with a max parallelism that no operator of the first snapshot has. Flink does not restore a chain of
+    operators with different ones correctly.
+    """
 
     operators: tuple[MergeRow, ...]
     changes: Mapping[str, OperatorChange]
+
+    @property
+    def parted(self) -> tuple[str, ...]:
+        others = {row.max_parallelism for row in self.operators if row.action != "grafted"}
+        return tuple(r.operator for r in self.operators if r.action == "grafted" and r.max_parallelism not in others)
 
 
 def plan_graft(

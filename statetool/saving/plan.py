@@ -29,7 +29,7 @@ from statetool.saving.composition import (
     SourceOperator,
     StreamWriteTask,
 )
-from statetool.saving.grafts import check_added, check_source, grafted_state, max_parallelism_of
+from statetool.saving.grafts import check_added, check_source, grafted_state
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.in_place import streams_in_place
@@ -189,7 +189,7 @@ def _plan_graft(
             hint="remove it first, graft the other one under another uid, or merge the two snapshots",
         )
     check_source(graft, release)
-    number = max_parallelism_of(composition, change, graft)
+    number = change.max_parallelism or graft.operator.state.max_parallelism
     parallelism = change.parallelism or min(graft.operator.state.parallelism, number)
     check_max_parallelism(number, parallelism)
     proof = prove_moves(graft.operator, number, change.formula or HashFormula.declared({}))

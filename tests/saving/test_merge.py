@@ -9,9 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import statetool
 from statetool.api.comparison import Comparison
+from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, TargetExistsError, UnknownNameError, UnsupportedError
 from statetool.formats.metadata import parse_metadata, write_metadata
@@ -62,6 +64,25 @@ def test_a_merge_of_a_split_is_the_same_savepoint(tmp_path: Path) -> None:
         assert list(records(before.operators[name])) == list(records(after.operators[name]))
 
 
+def test_a_split_job_with_eleven_max_parallelisms_is_merged(tmp_path: Path) -> None:
+    numbers = (7, 32, 60, 64, 90, 100, 128, 200, 256, 300, 1024)
+    writer = statetool.SavepointWriter.new()
+    for number in numbers:
+        state = statetool.bootstrap_keyed_state(pa.table({"id": range(50), "n": [k * number for k in range(50)]}), key="id")
+        writer = writer.with_operator(f"op-{number}", state, max_parallelism=number)
+    writer.write(str(tmp_path / "whole"), flink_version="2.3")
+    first, second, merged = (str(tmp_path / n) for n in ("first", "second", "merged"))
+    statetool.split(str(tmp_path / "whole"), first, second, [f"op-{n}" for n in numbers[::2]])
+    done = CliRunner().invoke(cli, ["merge", first, second, merged])
+    assert done.exit_code == 0, done.output
+    assert "warning: 6 operators (op-7, op-60, " in done.stderr
+    assert "have a max parallelism that no other operator has" in done.stderr
+    operators = statetool.load(merged).operators
+    assert {name: operator.max_parallelism for name, operator in operators.items()} == {f"op-{n}": n for n in numbers}
+    assert not changed_entries(statetool.load(str(tmp_path / "whole")).diff(statetool.load(merged)))
+    assert statetool.verify(merged, deep=True).ok
+
+
 def test_an_operator_of_another_snapshot_keeps_its_bytes(tmp_path: Path) -> None:
     base = statetool.load(small(tmp_path / "base", "mine", [1, 2]))
     other = statetool.load(SAVEPOINT)
@@ -97,15 +118,13 @@ def test_reference_files_names_the_files_of_both_snapshots(tmp_path: Path) -> No
     )
 
 
-def test_a_graft_needs_a_max_parallelism_of_the_savepoint(tmp_path: Path) -> None:
+def test_a_graft_keeps_its_max_parallelism_or_gets_another(tmp_path: Path) -> None:
     base, other = small(tmp_path / "base", "mine", [1], max_parallelism=64), SAVEPOINT
-    with pytest.raises(OptionError, match=r"max parallelism 128, those of the savepoint 64.*--max-parallelism 64"):
-        statetool.graft(base, other, str(tmp_path / "new"), ["timers"], flink_version="2.3")
-    assert not (tmp_path / "new").exists()
-    for number in (64, 128, 90):
-        target = str(tmp_path / f"new-{number}")
-        plan = statetool.graft(base, other, target, ["timers"], max_parallelism=number, flink_version="2.3")
+    for number, given in ((128, None), (64, 64), (128, 128), (90, 90)):
+        target = str(tmp_path / f"new-{number}-{given}")
+        plan = statetool.graft(base, other, target, ["timers"], max_parallelism=given, flink_version="2.3")
         assert [r.max_parallelism for r in plan.operators if r.action == "grafted"] == [number]
+        assert plan.parted == (() if number == 64 else ("timers",))
         grafted = Inventory(target).operator("timers")
         assert grafted.state.max_parallelism == number
         wanted = Counter(r[1:] for r in records(Inventory(SAVEPOINT).operator("timers")))
