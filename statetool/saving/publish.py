@@ -56,6 +56,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import tempfile
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -207,6 +208,14 @@ def _check_going_on(staging: Staging) -> None:
         )
 
 
+def _is_young(marker: str, now_ms: int | None) -> bool:
+    """Return True if a marker is younger than the age limit, or its age is unknown."""
+    found = stat(marker)
+    if found is None or found.modified_ms is None or now_ms is None:
+        return True
+    return now_ms - found.modified_ms < _ABANDONED_HOURS * 3_600_000
+
+
 #: ``uncertain``: a call that can create ``_metadata`` has started. ``left``: no file of this write may be removed.
 _Stage = Literal["new", "open", "uncertain", "left", "published", "aborted"]
 #: Writes with an unknown outcome; they count as running as long as this process does.
@@ -237,7 +246,9 @@ class Publication:
 
     @staticmethod
     def check(target: str, *, take_over: bool = False) -> None:
-        """Refuse an existing target, except an empty directory or the files of a killed write.
+        """Refuse an existing target, except an empty directory or the files of a killed write, without writing to it.
+
+        The age of a marker is compared with the clock of this machine, because there is no marker of this write yet.
 
         Raises
         ------
@@ -247,7 +258,10 @@ class Publication:
         target = files.canonical(target)
         for write_id in survey(target).writes:
             marker = targets.read_if_there(marker_of(target, write_id))
-            if marker is not None and not take_over and owner.is_running(marker, write_id):
+            if marker is None or take_over:
+                continue
+            running = owner.is_running(marker, write_id)
+            if running or (running is None and _is_young(marker_of(target, write_id), round(time.time() * 1000))):
                 raise other_write(target, marker)
 
     def __enter__(self) -> Self:
@@ -273,7 +287,7 @@ class Publication:
             if marker is None:
                 continue  # the write ended meanwhile
             running = owner.is_running(marker, write_id)
-            if not self._take_over and (running or (running is None and self._is_young(write_id))):
+            if not self._take_over and (running or (running is None and self._was_made_lately(write_id))):
                 raise other_write(self.target, marker)
             over.append((write_id, marker))
         for write_id, marker in over:
@@ -292,12 +306,10 @@ class Publication:
         for write_id in self._ended:
             self._remove_staged(write_id, while_unpublished=True)
 
-    def _is_young(self, write_id: str) -> bool:
+    def _was_made_lately(self, write_id: str) -> bool:
         """Return True if the marker of another write is younger than the age limit, or its age is unknown."""
-        other, own = stat(marker_of(self.target, write_id)), stat(self.staging.marker)
-        if other is None or own is None or other.modified_ms is None or own.modified_ms is None:
-            return True
-        return own.modified_ms - other.modified_ms < _ABANDONED_HOURS * 3_600_000
+        own = stat(self.staging.marker)
+        return _is_young(marker_of(self.target, write_id), None if own is None else own.modified_ms)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:
