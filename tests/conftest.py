@@ -102,6 +102,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=repeated.STEPS,
         help="leave out what this step of .ci/run need not repeat (tests/support/repeated.tsv)",
     )
+    parser.addoption(
+        "--kills", type=int, default=3, help="kills of each function that writes, in tests/saving/test_kills.py"
+    )
     parser.addoption("--record", metavar="DIR", help="record what each test executes (tests/support/repeated.py)")
     parser.addoption("--pyflink", metavar="PYTHON", help="Python that has apache-flink, for tests/flink/pyflink")
 

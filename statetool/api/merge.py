@@ -5,13 +5,14 @@ No function changes a source snapshot, an existing target raises ``TargetExistsE
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from statetool.api.execution import Execution
 from statetool.api.load import inventory_of
 from statetool.api.rewrite import RewriteOptions
 from statetool.api.savepoint import Savepoint
+from statetool.errors import StatetoolError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -186,14 +187,30 @@ def split(
         options.check_target(inventory, target)
     plan = plan_split(inventory, operators, tuple(both))
 
+    published: list[str] = []
+
     def write_second() -> None:
         options.write(inventory, second, removed=plan.removed(plan.second))
+        published.append(second)
 
     if dry_run:
         write_second()
-    # The first is staged when the second one is written, so that either both are published or none, unless that of the first itself fails.
-    options.write(inventory, first, prove=write_second, removed=plan.removed(plan.first))
+    try:
+        # The second is published when the first is staged: only a failure of the last call for the first one leaves the second one alone.
+        options.write(inventory, first, prove=write_second, removed=plan.removed(plan.first))
+    except (StatetoolError, KeyboardInterrupt) as error:
+        raise _with_published(error, published) from error.__cause__
     return plan
+
+
+def _with_published(error: StatetoolError | KeyboardInterrupt, published: Sequence[str]) -> BaseException:
+    """Return an error or interrupt that names a savepoint which was published before it."""
+    for target in published:
+        words = f"{target} is complete: remove it before you run the command again"
+        if isinstance(error, KeyboardInterrupt):
+            return KeyboardInterrupt(f"{error}; {words}")
+        error.hint = f"{error.hint}; {words}" if error.hint else words
+    return error
 
 
 def move_state(

@@ -178,9 +178,7 @@ def upgrade(
         done = replace(done, verification=verification, after=after)
         _check_proof(verification, after)
 
-    options.write(
-        base, dst, flink_version=flink_version or release_of(plan, base), prove=prove, changes=plan.changes
-    )
+    options.write(base, dst, flink_version=flink_version or release_of(plan, base), prove=prove, changes=plan.changes)
     return done
 
 

@@ -270,13 +270,13 @@ def _by_snapshot(
 
 def _keyed_alone(operator: OperatorState) -> OperatorState:
     """Return an operator with its keyed state only."""
-    keyed = (SubtaskState(index=s.index, managed_keyed=s.managed_keyed, raw_keyed=s.raw_keyed) for s in operator.subtasks)
+    keyed = (
+        SubtaskState(index=s.index, managed_keyed=s.managed_keyed, raw_keyed=s.raw_keyed) for s in operator.subtasks
+    )
     return replace(operator, subtasks=tuple(keyed), coordinator=None)
 
 
-def _carry(
-    plan: PlannedSnapshot, runner: Runner, staging: Staging, staged: list[StagedFile]
-) -> list[OperatorState]:
+def _carry(plan: PlannedSnapshot, runner: Runner, staging: Staging, staged: list[StagedFile]) -> list[OperatorState]:
     """Return the carried operators of the base and of other snapshots, with handles for the target."""
     carried: list[OperatorState] = []
     for snapshot, own in _by_snapshot(plan.composition, plan.skeleton.operators, plan.grafts).items():

@@ -73,5 +73,6 @@ def _encodes(job: StreamWriteTask) -> bool:
     if job.tables or isinstance(job.streams, CatchUpStreams | ElementStreams):
         return True
     return any(
-        isinstance(e, AddedEntries) or (isinstance(e, CarriedEntries) and bool(e.conversions or e.formula)) for e in job.kept
+        isinstance(e, AddedEntries) or (isinstance(e, CarriedEntries) and bool(e.conversions or e.formula))
+        for e in job.kept
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import itertools
 import shutil
 import signal
 import sys
@@ -14,87 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import statetool as st
-from statetool.demo import SAVEPOINT
 from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
 from statetool.io import files, targets
-from statetool.saving.composition import Composition
 from tests.support.failures.failing_io import KINDS, FailingIO
+from tests.support.failures.verbs import VERBS, put_state_into_files, split, write_sources
 from tests.support.servers.object_store import object_store
 
-DEMO = Path(SAVEPOINT).parent
-Verb = Callable[[str, Path, bool], object]
 #: Failures to try at a call.
 Kinds = Callable[[int], tuple[tuple[str, bool], ...]]
 
 
-def new_savepoint(target: str, over: bool) -> object:
-    table = pa.table({"id": range(50), "v": range(50)})
-    writer = st.SavepointWriter.new().with_operator("op", st.bootstrap_keyed_state(table, key="id"), parallelism=2)
-    return writer.write(target, take_over=over)
-
-
-def edited_savepoint(target: str, over: bool) -> object:
-    return st.SavepointWriter.from_existing(st.load(SAVEPOINT)).change_uid("timers", "t").write(target, take_over=over)
-
-
-def transformed_savepoint(target: str, over: bool) -> object:
-    writer = st.SavepointWriter.from_existing(st.load(SAVEPOINT)).transform("timers", lambda table: table)
-    return writer.write(target, take_over=over)
-
-
-#: In order: commands that write a snapshot; the folder contains their sources.
-VERBS: dict[str, Verb] = {
-    "copy": lambda target, folder, over: st.copy(str(folder / "files"), target, threads=1, take_over=over),
-    "rescale": lambda target, folder, over: st.rescale(str(folder / "files"), target, 64, take_over=over),
-    "convert": lambda target, folder, over: st.convert(str(folder / "files"), target, take_over=over),
-    "uid": lambda target, folder, over: st.change_uids(
-        str(folder / "files"), target, {"op": "renamed"}, take_over=over
-    ),
-    "erase": lambda target, folder, over: st.erase(SAVEPOINT, target, ["timer-3"], take_over=over),
-    "set_values": lambda target, folder, over: st.set_values(
-        SAVEPOINT, target, "with-ttl", 4, {"plain": 1}, take_over=over
-    ),
-    "drop": lambda target, folder, over: st.drop(SAVEPOINT, target, ["timers"], take_over=over),
-    "migrate": lambda target, folder, over: st.migrate(
-        str(folder / "files"), target, to=str(folder / "wider"), accept=["op.v.value"], take_over=over
-    ),
-    "bootstrap": lambda target, folder, over: new_savepoint(target, over),
-    "edit": lambda target, folder, over: edited_savepoint(target, over),
-    "transform": lambda target, folder, over: transformed_savepoint(target, over),
-    "edit_source": lambda target, folder, over: st.edit_source(
-        str(DEMO / "kafka-source"), target, "orders", to="latest", take_over=over
-    ),
-    "convert_consumer": lambda target, folder, over: st.convert_consumer(
-        str(folder / "consumer"), target, "kafka", take_over=over
-    ),
-    "convert_source": lambda target, folder, over: st.convert_source(
-        str(folder / "source"), target, "kafka", take_over=over
-    ),
-    "forget": lambda target, folder, over: st.forget_transactions(
-        str(DEMO / "kafka-sink"), target, "514dc31230726fb6b190b5bf50bbec8f", ["orders-out-0-1"], take_over=over
-    ),
-}
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, connector_cases: Path) -> Path:
-    """Sources: a savepoint with files, one with a wider type, and those of both Kafka sources."""
     folder = tmp_path_factory.mktemp("sources")
-    table = pa.table({"id": range(50), "v": range(50)})
-    for name, kind in (("files", "BIGINT"), ("wider", "DOUBLE")):
-        state = st.bootstrap_keyed_state(table, key="id", states={"v": st.value(kind)})
-        writer = st.SavepointWriter.new().with_operator("op", state, parallelism=2)
-        writer.write(str(folder / name), inline_bytes=0, flink_version="2.3")
-    legacy = connector_cases / "v1_20_5-flink-kafka-consumer" / "snapshot"
-    (label,) = (
-        r.operator for r in st.load(str(legacy)).connector_rows("sources") if r.connector == "flink-kafka-consumer"
-    )
-    st.change_uids(str(legacy), str(folder / "consumer"), {label: "kafka"})
-    st.convert_consumer(str(folder / "consumer"), str(folder / "source"), "kafka")
+    write_sources(folder, connector_cases / "v1_20_5-flink-kafka-consumer" / "snapshot")
     return folder
 
 
@@ -161,9 +98,7 @@ def clear(target: str) -> None:
 
 @pytest.fixture(autouse=True)
 def state_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    defaults = Composition.__init__.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "inline_bytes", 0)
+    put_state_into_files(monkeypatch)
 
 
 def one_kind(point: int) -> tuple[tuple[str, bool], ...]:
@@ -194,7 +129,44 @@ def test_a_failure_at_any_call_leaves_a_whole_savepoint_or_none(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("verb", ["copy", "rescale", "edit_source", "forget"])
+def test_a_failure_of_a_split_leaves_both_savepoints_or_none(folder: Path, tmp_path: Path) -> None:
+    """Only if the last call for the first one fails, the second one stays alone, and the error says so."""
+    first, second = str(tmp_path / "sp"), str(tmp_path / "sp-second")
+    found: set[tuple[bool, bool]] = set()
+    for point in itertools.count(1):
+        error: BaseException | None = None
+        with pytest.MonkeyPatch.context() as patch:
+            failing = FailingIO(point, KINDS[point % len(KINDS)], patch)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)
+                    split(first, folder, False)
+            except (StatetoolError, OSError, KeyboardInterrupt) as raised:
+                error = raised
+        complete = [files.exists(f"{target}/_metadata") for target in (first, second)]
+        found.add((complete[0], complete[1]))
+        for target, is_there in zip((first, second), complete, strict=True):
+            if is_there:
+                check_whole(target)
+        if not failing.failed_call:
+            assert complete == [True, True]
+            break
+        if complete == [False, True]:
+            assert f"{second} is complete" in str(error), failing.failed_call
+            clear(second)
+        elif complete == [True, False]:
+            pytest.fail(f"{failing.failed_call}: only the first: {error!r}")
+        if not complete[0]:
+            split(first, folder, True)
+            check_whole(first)
+            check_whole(second)
+        clear(first)
+        clear(second)
+    assert {(False, False), (True, True)} <= found
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("verb", ["copy", "rescale", "erase", "edit_source", "forget"])
 def test_so_does_a_failure_of_an_object_store(verb: str, folder: Path, bucket: Any) -> None:
     target = f"s3://writes/{verb}"
     tried = try_all(lambda target, over: VERBS[verb](target, folder, over), target, one_kind)

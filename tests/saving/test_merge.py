@@ -68,7 +68,9 @@ def test_a_split_job_with_eleven_max_parallelisms_is_merged(tmp_path: Path) -> N
     numbers = (7, 32, 60, 64, 90, 100, 128, 200, 256, 300, 1024)
     writer = statetool.SavepointWriter.new()
     for number in numbers:
-        state = statetool.bootstrap_keyed_state(pa.table({"id": range(50), "n": [k * number for k in range(50)]}), key="id")
+        state = statetool.bootstrap_keyed_state(
+            pa.table({"id": range(50), "n": [k * number for k in range(50)]}), key="id"
+        )
         writer = writer.with_operator(f"op-{number}", state, max_parallelism=number)
     writer.write(str(tmp_path / "whole"), flink_version="2.3")
     first, second, merged = (str(tmp_path / n) for n in ("first", "second", "merged"))
