@@ -174,6 +174,40 @@ def test_so_does_a_failure_of_an_object_store(verb: str, folder: Path, bucket: A
     assert tried.nothing
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("verb", ["erase", "sample", "upgrade"])
+def test_a_read_that_an_object_store_refuses_during_a_proof_publishes_nothing(
+    verb: str, folder: Path, bucket: Any
+) -> None:
+    target, reads = f"s3://writes/proof-{verb}", 0
+    for refused in itertools.count(1):
+        count = 0
+
+        def forbid(method: str, path: str, query: str, refused: int = refused) -> str:
+            nonlocal count
+            if method == "GET" and f"/proof-{verb}/" in path:
+                count += 1
+            return "before" if method == "GET" and count >= refused and f"/proof-{verb}/" in path else ""
+
+        bucket.forbid = forbid
+        error: Exception | None = None
+        try:
+            VERBS[verb](target, folder, False)
+        except (StatetoolError, OSError) as raised:
+            error = raised
+        finally:
+            bucket.forbid = None
+        if error is None:
+            check_whole(target)
+            break
+        reads += 1
+        assert "_metadata" not in targets.list_sizes(target), error
+        VERBS[verb](target, folder, False)
+        check_whole(target)
+        clear(target)
+    assert reads
+
+
 def put_of_metadata(method: str, path: str, query: str) -> bool:
     return method == "PUT" and path.endswith("/_metadata")
 

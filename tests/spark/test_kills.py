@@ -23,6 +23,7 @@ from tests.support.servers.cluster import with_archives
 pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
 
 ROWS = 30_000
+ERASED = 1_000
 DRIVER_ROWS = 300_000
 DRIVER_KILLS = 18
 #: Each write, asked for by a line, has a process of its own. Only the first process loads the package and the kernels.
@@ -58,7 +59,10 @@ def write(target):
     st.SavepointWriter.new().with_operator("op", bootstrap, parallelism=6).write(target, inline_bytes=0)
 write(sys.argv[1] + "-warm")
 print("ready", flush=True)
-write(sys.argv[1])
+if sys.argv[2] == "erase":
+    st.erase(sys.argv[1] + "-warm", sys.argv[1], list(range({erased})), spark=spark)
+else:
+    write(sys.argv[1])
 print("written", flush=True)
 """
 
@@ -164,15 +168,16 @@ def test_a_killed_task_leaves_nothing_and_the_next_write_succeeds(
 
 
 @contextmanager
-def cluster_write(target: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a write on separate executors up to the moment when it begins; all of its processes end with the block."""
+def cluster_write(target: Path, what: str = "write") -> Iterator[subprocess.Popen[bytes]]:
+    """Run a write, or an erasure with its proof, on separate executors up to its beginning; all of its processes end with the block."""
     environment = os.environ | {
         "PYTHONPATH": str(Path(st.__file__).parents[1]),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     environment.pop("PYSPARK_SUBMIT_ARGS", None)
-    command = [sys.executable, "-c", _SPARK_WRITE.format(rows=ROWS, settings=with_archives()), str(target)]
+    code = _SPARK_WRITE.format(rows=ROWS, erased=ERASED, settings=with_archives())
+    command = [sys.executable, "-c", code, str(target), what]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         try:
             assert process.stdout is not None
@@ -210,9 +215,10 @@ def test_killed_spark_drivers_and_executors_leave_all_or_nothing(tmp_path: Path)
     assert len(names(target)) == 7
     shutil.rmtree(target)
     for i in range(SPARK_DRIVER_KILLS):
-        with cluster_write(target) as process:
+        erases = i % 2 == 1
+        with cluster_write(target, "erase" if erases else "write") as process:
             time.sleep(took * (i + 0.5) / (SPARK_DRIVER_KILLS + 1))
-        if check(target):
+        if check(target, ROWS - ERASED if erases else ROWS):
             shutil.rmtree(target)
     with cluster_write(target) as process:
         assert process.stdout is not None
