@@ -191,7 +191,8 @@ def split(
 
     def write_second() -> None:
         options.write(inventory, second, removed=plan.removed(plan.second))
-        published.append(second)
+        if not dry_run:
+            published.append(second)
 
     if dry_run:
         write_second()

@@ -16,7 +16,7 @@ from statetool.formats.stream import Stream
 from statetool.saving.publish import StagedFile, StagedOutput, Staging
 from statetool.saving.streams.catch_up import CatchUpStreams
 from statetool.saving.streams.elements import ElementStreams
-from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
+from statetool.saving.streams.keyed import CarriedEntries
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -72,7 +72,4 @@ def _encodes(job: StreamWriteTask) -> bool:
     """Return True if new bytes are made from values, or keys are hashed by a formula that was proved on a sample."""
     if job.tables or isinstance(job.streams, CatchUpStreams | ElementStreams):
         return True
-    return any(
-        isinstance(e, AddedEntries) or (isinstance(e, CarriedEntries) and bool(e.conversions or e.formula))
-        for e in job.kept
-    )
+    return any(isinstance(e, CarriedEntries) and bool(e.conversions or e.formula) for e in job.kept)

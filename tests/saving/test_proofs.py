@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import statetool as st
 from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
-from statetool.errors import FormatError, StatetoolError, UnsupportedError
+from statetool.errors import EncodeError, FormatError, StatetoolError, UnsupportedError
 from statetool.io import files, targets
 from statetool.saving.erase import ErasePlan
 from tests.support.servers.object_store import object_store
@@ -76,6 +76,21 @@ def test_neither_does_it_on_spark(spark: Any, tmp_path: Path) -> None:
     proved = st.erase(SAVEPOINT, str(tmp_path / "other"), ["timer-3"], spark=spark).proof
     assert proved is not None
     assert proved.entries_of_keys == 0
+
+
+@pytest.mark.full
+def test_a_dry_run_on_spark_converts_and_writes_nothing(spark: Any, tmp_path: Path) -> None:
+    old, new, target = wider(tmp_path / "old", "BIGINT"), wider(tmp_path / "job", "INT"), str(tmp_path / "new")
+    options: dict[str, Any] = {"to": new, "accept": ["op.v.value"], "spark": spark, "dry_run": True}
+    assert st.migrate(old, target, **options).rows
+    st.rescale(old, target, 90, spark=spark, dry_run=True)
+    large = pa.table({"id": [1, 2], "v": [1, 1 << 40]})
+    state = st.bootstrap_keyed_state(large, key="id", states={"v": st.value("BIGINT")})
+    writer = st.SavepointWriter.new().with_operator("op", state, parallelism=2)
+    writer.write(str(tmp_path / "large"), flink_version="2.3")
+    with pytest.raises(EncodeError, match="does not fit"):
+        st.migrate(str(tmp_path / "large"), target, **options)
+    assert not Path(target).exists()
 
 
 def test_the_newest_snapshot_is_never_one_that_is_being_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
