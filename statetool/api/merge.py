@@ -187,12 +187,17 @@ def split(
         options.check_target(inventory, target)
     plan = plan_split(inventory, operators, tuple(both))
 
-    published: list[str] = []
+    #: What happened to the second savepoint, for an error or interrupt of the first one.
+    outcome: list[str] = []
 
     def write_second() -> None:
-        options.write(inventory, second, removed=plan.removed(plan.second))
+        try:
+            options.write(inventory, second, removed=plan.removed(plan.second))
+        except KeyboardInterrupt as interrupt:
+            outcome.append(str(interrupt))
+            raise
         if not dry_run:
-            published.append(second)
+            outcome.append(f"{second} is complete: remove it before you run the command again")
 
     if dry_run:
         write_second()
@@ -200,14 +205,13 @@ def split(
         # The second is published when the first is staged: only a failure of the last call for the first one leaves the second one alone.
         options.write(inventory, first, prove=write_second, removed=plan.removed(plan.first))
     except (StatetoolError, KeyboardInterrupt) as error:
-        raise _with_published(error, published) from error.__cause__
+        raise _with_outcome(error, outcome) from error.__cause__
     return plan
 
 
-def _with_published(error: StatetoolError | KeyboardInterrupt, published: Sequence[str]) -> BaseException:
-    """Return an error or interrupt that names a savepoint which was published before it."""
-    for target in published:
-        words = f"{target} is complete: remove it before you run the command again"
+def _with_outcome(error: StatetoolError | KeyboardInterrupt, outcome: Sequence[str]) -> BaseException:
+    """Return the error or interrupt of a write that also says what happened to another one."""
+    for words in outcome:
         if isinstance(error, KeyboardInterrupt):
             return KeyboardInterrupt(f"{error}; {words}")
         error.hint = f"{error.hint}; {words}" if error.hint else words
