@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.types import arrow_type
+from statetool.columns.companions import column_arrays, column_fields
 from statetool.columns.values import decode_framed
 from statetool.errors import OptionError
 from statetool.formats.keyed.distinct import distinct
@@ -47,7 +47,7 @@ class PredicateFilter(MaskFilter):
         ids, first = distinct(batch.data, start, end, batch.group)
         keys = decode_framed(header.key, batch.data, start[first], end[first], OPTIONS)
         fulfilled = np.zeros(len(first), dtype=np.bool_)
-        fulfilled[matching_rows(pa.table({"key": keys}), self.where)] = True
+        fulfilled[matching_rows(key_columns(header.key, keys), self.where)] = True
         return fulfilled[ids] if self.keep else ~fulfilled[ids]
 
     def within(self, groups: frozenset[int]) -> PredicateFilter:
@@ -65,8 +65,14 @@ def is_key_predicate(where: str, key: Serializer) -> bool:
     """
     if {name.lower() for name in names_in(where)} - {"key"}:
         return False
-    check_columns(pa.schema([("key", arrow_type(key.logical, OPTIONS))]), where)
+    check_columns(pa.schema(column_fields("key", key.logical, OPTIONS)), where)
     return True
+
+
+def key_columns(key: Serializer, decoded: pa.Array) -> pa.Table:
+    """Return decoded keys as the columns that tables show: ``key``, and beside it for example the nanoseconds of a timestamp."""
+    schema = pa.schema(column_fields("key", key.logical, OPTIONS))
+    return pa.Table.from_arrays(column_arrays(decoded, key.logical, OPTIONS), schema=schema)
 
 
 def check_columns(schema: pa.Schema, where: str) -> None:

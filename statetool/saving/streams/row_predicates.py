@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import Self
 
+from statetool.columns.companions import SUFFIXES
 from statetool.columns.values import decode_framed
 from statetool.entries.form import EntryRequest, error_context
 from statetool.errors import OptionError
@@ -25,7 +26,7 @@ from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.saving.streams.condition_rules import names_in
 from statetool.saving.streams.filters import Bools, MaskFilter, key_bounds
-from statetool.saving.streams.predicates import OPTIONS, check_columns, matching_rows
+from statetool.saving.streams.predicates import OPTIONS, check_columns, key_columns, matching_rows
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.keyed import KeyedTable
 from statetool.tables.kinds import KeyedStateKind, in_table_order
@@ -113,13 +114,18 @@ class RowFilter(MaskFilter):
         if not known.all():
             others = np.flatnonzero(~known)
             keys = decode_framed(header.key, batch.data, start[others], end[others], OPTIONS)
-            fulfilled[others[matching_rows(self._rows_of_keys(keys), self.where)]] = True
+            fulfilled[others[matching_rows(self._rows_of_keys(key_columns(header.key, keys)), self.where)]] = True
         return fulfilled[ids] if self.keep else ~fulfilled[ids]
 
-    def _rows_of_keys(self, keys: pa.Array) -> pa.Table:
-        """Return rows in which all states are null."""
+    def _rows_of_keys(self, keys: pa.Table) -> pa.Table:
+        """Return rows of keys without states: their columns are null, and say that there is none where they cannot be."""
         schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        return pa.table({f.name: pa.nulls(len(keys), f.type) for f in schema} | {"key": keys})
+        columns = {name: keys[name] for name in keys.schema.names}
+        for field in schema:
+            if field.name not in columns:
+                absent = pa.nulls(len(keys), field.type)
+                columns[field.name] = absent if field.nullable else absent.fill_null(pa.scalar(False))
+        return pa.table(columns)
 
     def _keys_of(self, key_group: int) -> _Keys:
         """Return the keys of a key group that have one of the states."""
@@ -196,7 +202,8 @@ def row_filter(operator: OperatorInventory, where: str, *, keep: bool) -> RowFil
     columns = KeyedStateKind().plan(operator, ScanRequest.of(), states).column_of
     used = names_in(where)
     _check_written(used, where, columns)
-    named = [n for n, c in columns.items() if c is not None and c.lower() in {name.lower() for name in used}]
+    lower = {name.lower() for name in used}
+    named = [n for n, c in columns.items() if c is not None and any((c + s).lower() in lower for s in ("", *SUFFIXES))]
     scan = plan_table(operator, ScanRequest.of(states=named, decimals=OPTIONS.decimals)).scan()
     try:
         check_columns(scan.schema, where)
