@@ -16,7 +16,9 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from tests.support.checks.condition_check import check
+from tests.support.checks.corpus_check import Case
 from tests.support.quick import examples
+from tests.support.snapshots.entries import readable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,10 +77,10 @@ def test_random_conditions(keys: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
-def test_many_random_conditions(keys: str, corpus: Path, zone: str) -> None:
+def test_many_random_conditions(keys: str, corpus: Path, tmp_path: Path, zone: str) -> None:
     kinds = ("v1_20_5-rocksdb-native", "v2_3_0-changelog-hashmap", "v2_3_0-rocksdb-canonical")
-    paths = [keys, SAVEPOINT, *(str(next((corpus / kind).glob("snapshot*"))) for kind in kinds)]
-    command = [sys.executable, "-m", "tests.support.checks.condition_check", *paths, "--conditions", "500", "--seed", zone[:1].encode().hex()]
+    paths = [keys, SAVEPOINT, *(str(readable(Case(corpus / kind), tmp_path / kind)) for kind in kinds)]
+    command = [sys.executable, "-m", "tests.support.checks.condition_check", *paths, "--conditions", "500", "--seed", str(len(zone))]
     done = subprocess.run(command, env={**os.environ, "TZ": zone}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
 
