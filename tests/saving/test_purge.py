@@ -105,7 +105,15 @@ def test_timers_of_windows_stay(tmp_path: Path) -> None:
 
 
 def test_the_command_counts_the_timers_of_windows_that_stay(tmp_path: Path) -> None:
-    words = ["purge", SAVEPOINT, str(tmp_path / "new"), "--event-timers-before", str(1 << 60), "--uid", "win-tumble-reduce"]
+    words = [
+        "purge",
+        SAVEPOINT,
+        str(tmp_path / "new"),
+        "--event-timers-before",
+        str(1 << 60),
+        "--uid",
+        "win-tumble-reduce",
+    ]
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0
     assert "0 entries with 0 bytes removed" in done.stderr

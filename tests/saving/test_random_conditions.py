@@ -53,7 +53,9 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> str:
                 "n": [i * i - 50 if i % 3 else None for i in range(n)],
                 "ts": pa.array(times, pa.timestamp("us", tz="UTC")),
                 "l": pa.array([list(range(i % 4)) for i in range(n)], pa.list_(pa.int64())),
-                "m": pa.array([[(f"k{j}", j * i) for j in range(i % 3)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
+                "m": pa.array(
+                    [[(f"k{j}", j * i) for j in range(i % 3)] for i in range(n)], pa.map_(pa.string(), pa.int64())
+                ),
             }
         )
         types = {
@@ -80,7 +82,16 @@ def test_random_conditions(keys: str) -> None:
 def test_many_random_conditions(keys: str, corpus: Path, tmp_path: Path, zone: str) -> None:
     kinds = ("v1_20_5-rocksdb-native", "v2_3_0-changelog-hashmap", "v2_3_0-rocksdb-canonical")
     paths = [keys, SAVEPOINT, *(str(readable(Case(corpus / kind), tmp_path / kind)) for kind in kinds)]
-    command = [sys.executable, "-m", "tests.support.checks.condition_check", *paths, "--conditions", "500", "--seed", str(len(zone))]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.checks.condition_check",
+        *paths,
+        "--conditions",
+        "500",
+        "--seed",
+        str(len(zone)),
+    ]
     done = subprocess.run(command, env={**os.environ, "TZ": zone}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
 

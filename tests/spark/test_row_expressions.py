@@ -38,13 +38,15 @@ def test_what_is_not_of_one_key_is_refused(spark: SparkSession, words: str) -> N
         with pytest.raises(OptionError, match=words):
             operator.transform({"registered": sql})
         with pytest.raises(OptionError, match=words):
-            operator.transform({"registered": "registered"}, where=f"({sql}) IS NOT NULL" if words != "cannot evaluate" else sql)
+            operator.transform(
+                {"registered": "registered"}, where=f"({sql}) IS NOT NULL" if words != "cannot evaluate" else sql
+            )
 
 
 def test_fields_have_the_same_rules(spark: SparkSession) -> None:
     operator = statetool.load(SAVEPOINT, spark)["collections-by-string"]
     for sql in ("(SELECT max(id) FROM range(5))", "0) + (1"):
-        with pytest.raises(OptionError, match="subquery|PARSE_SYNTAX_ERROR"):
+        with pytest.raises(OptionError, match=r"subquery|PARSE_SYNTAX_ERROR"):
             operator.transform({"mean.f0": sql})
 
 

@@ -14,7 +14,15 @@ from statetool.errors import OptionError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.saving.streams.condition_rules import ROW, TABLE, changing_result, connection, is_changing, names_in, statement
+from statetool.saving.streams.condition_rules import (
+    ROW,
+    TABLE,
+    changing_result,
+    connection,
+    is_changing,
+    names_in,
+    statement,
+)
 from statetool.saving.streams.filters import Bools, MaskFilter, key_bounds
 from statetool.serializers.base import Serializer
 from statetool.types.options import ReadOptions

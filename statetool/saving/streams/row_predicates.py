@@ -121,10 +121,10 @@ class RowFilter(MaskFilter):
         """Return rows of keys without states: their columns are null, and say that there is none where they cannot be."""
         schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
         columns = {name: keys[name] for name in keys.schema.names}
-        for field in schema:
-            if field.name not in columns:
-                absent = pa.nulls(len(keys), field.type)
-                columns[field.name] = absent if field.nullable else absent.fill_null(pa.scalar(False))
+        for column in schema:
+            if column.name not in columns:
+                absent = pa.nulls(len(keys), column.type)
+                columns[column.name] = absent if column.nullable else absent.fill_null(pa.scalar(False))
         return pa.table(columns)
 
     def _keys_of(self, key_group: int) -> _Keys:

@@ -55,7 +55,9 @@ class Chance:
         """Return a condition: one or several simple ones."""
         parts = [self._simple() for _ in range(self.random.choice([1, 1, 1, 2, 3]))]
         joined = self.random.choice([" AND ", " OR "]).join(f"({p})" for p in parts)
-        shape = self.random.choice(["{}", "{}", "{}", "NOT ({})", "coalesce({}, true)", "CASE WHEN {} THEN key IS NOT NULL END"])
+        shape = self.random.choice(
+            ["{}", "{}", "{}", "NOT ({})", "coalesce({}, true)", "CASE WHEN {} THEN key IS NOT NULL END"]
+        )
         return shape.format(joined) + self.random.choice(["", "", " -- now()", " /* (SELECT 1) */"])
 
     def refused(self) -> str:
@@ -113,7 +115,11 @@ class Chance:
             f"{sql} IS DISTINCT FROM {literal}", f"hash({sql}) % 4 < 2",
         ]  # fmt: skip
         if pa.types.is_integer(kind):
-            simple += [f"{sql} % {choose([2, 3, 7])} = 0", f"{sql}::VARCHAR LIKE '%{str(value)[-1]}'", f"-({sql}::HUGEINT) < {literal}"]
+            simple += [
+                f"{sql} % {choose([2, 3, 7])} = 0",
+                f"{sql}::VARCHAR LIKE '%{str(value)[-1]}'",
+                f"-({sql}::HUGEINT) < {literal}",
+            ]
         if pa.types.is_string(kind):
             simple += [
                 f"{sql} LIKE {_literal(value[:4] + '%', kind)}", f"len({sql}) {self._order()} {len(value)}", f"upper({sql}) > {literal}",
@@ -121,7 +127,11 @@ class Chance:
             ]  # fmt: skip
         if pa.types.is_timestamp(kind):
             simple += [f"hour({sql}) < 12", f"{sql}::DATE = {literal}::DATE", f"date_trunc('day', {sql}) <= {literal}"]
-            simple += [f"{sql}::VARCHAR < {literal}::VARCHAR", f"strftime({sql}, '%H') > '06'", f"year({sql}) = year({literal})"]
+            simple += [
+                f"{sql}::VARCHAR < {literal}::VARCHAR",
+                f"strftime({sql}, '%H') > '06'",
+                f"year({sql}) = year({literal})",
+            ]
         if pa.types.is_boolean(kind):
             simple += [sql, f"NOT {sql}"]
         return choose(simple)
@@ -140,9 +150,9 @@ def _literal(value: Any, kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
         return f"'{value}'"
     if pa.types.is_timestamp(kind):  # without a zone: it is UTC
-        return "'" + value.replace(tzinfo=None).isoformat(sep=" ") + "'"
+        return f"'{value.replace(tzinfo=None).isoformat(sep=' ')}'"
     if pa.types.is_string(kind) and value.isprintable():
-        return "'" + value.replace("'", "''") + "'"
+        return f"'{value.replace(chr(39), chr(39) * 2)}'"
     return ""
 
 
@@ -220,7 +230,9 @@ def check(paths: Sequence[str], conditions: int, *, seed: int = 0, spark: Any = 
     return figures
 
 
-def _try_condition(subject: Subject, chance: Chance, target: str, figures: Figures, spark: Any, *, refused: bool) -> None:
+def _try_condition(
+    subject: Subject, chance: Chance, target: str, figures: Figures, spark: Any, *, refused: bool
+) -> None:
     where = chance.refused() if refused else chance.condition()
     verb = chance.random.choice(["erase", "keep"])
     call = f"{verb}({subject.path!r}, where={where!r}, operators=[{subject.uid!r}])"
