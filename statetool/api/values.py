@@ -56,7 +56,8 @@ def set_values(
         Paths to remove: states of the key, elements of lists, entries of maps.
     add_timers, remove_timers
         Pairs of time domain and epoch milliseconds: ``("event", 1700000000000)``. If an operator has several timer services in a domain,
-        name it: ``("event/cleanup", ...)``.
+        name it: ``("event/cleanup", ...)``. A timer of a window is only removed together with the state of the window, or if another one
+        is added.
     new_key
         Add state of a key, or of a window, that has none.
     namespace
@@ -145,7 +146,8 @@ def purge(
     now_ms
         The time of the comparison, by default the current time.
     event_timers_before_ms, processing_timers_before_ms
-        Remove timers of the domain before this time (epoch milliseconds). They never fire.
+        Remove timers of the domain before this time (epoch milliseconds). They never fire. Timers of windows stay, because their windows
+        would neither fire nor be removed; ``left_timers`` of the result counts them.
     empty
         Remove lists without elements, and maps without entries.
     operators

@@ -151,7 +151,8 @@ def purge(
 ) -> None:
     """Remove expired values and overdue timers.
 
-    A snapshot does not store times to live, so pass those of the job. Removed timers never fire. Everything else keeps its bytes.
+    A snapshot does not store times to live, so pass those of the job. Removed timers never fire, so those of windows stay. Everything else
+    keeps its bytes.
 
     Examples:
       statetool purge savepoint-1a2b smaller --ttl sessions=7d --dry-run
@@ -179,4 +180,9 @@ def purge(
         f"{several(entries, 'entry', 'entries')} with {several(size, 'byte')} removed; "
         f"{before:,} bytes before, {before - size:,} after"
     )
+    if plan.left_timers:
+        echo_err(
+            f"{several(plan.left_timers, 'timer')} of windows left: without them, their windows would never fire, nor be removed "
+            "(to remove windows with their timers, remove their keys: statetool erase)"
+        )
     report_target(target, options)

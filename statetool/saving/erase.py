@@ -20,10 +20,11 @@ from statetool.errors import (
 )
 from statetool.saving.composition import OperatorChange
 from statetool.saving.remaining_copies import RemainingCopy, remaining_copies
+from statetool.saving.streams.condition_rules import check_condition
 from statetool.saving.streams.databases import has_databases
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
 from statetool.saving.streams.in_place import streams_in_place
-from statetool.saving.streams.predicates import PredicateFilter, check_repeatable, is_key_predicate
+from statetool.saving.streams.predicates import PredicateFilter, is_key_predicate
 from statetool.saving.streams.row_predicates import RowFilter, row_filter
 from statetool.saving.tally import Map, Tally, tally
 from statetool.serializers.opaque import OpaqueSerializer
@@ -141,7 +142,7 @@ class KeyChoice:
         Raises
         ------
         OptionError
-            Neither or both were given, the list of keys is empty, or the result of the condition changes with each evaluation.
+            Neither or both were given, the list of keys is empty, or the condition is not an expression of one key with a lasting result.
         """
         if isinstance(keys, str | bytes):
             raise OptionError(f"keys= takes a list of keys, not one: keys=[{keys!r}]")
@@ -151,7 +152,7 @@ class KeyChoice:
         if listed is not None and not listed:
             raise OptionError("the list of keys is empty", hint="pass at least one key")
         if where is not None:
-            check_repeatable(where)
+            check_condition(where)
         return cls(keys=listed, where=where, keep=keep)
 
     def filter(self, operator: OperatorInventory) -> EntryFilter:

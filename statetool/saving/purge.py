@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from statetool.columns.values import StateLayout
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
 from statetool.saving.composition import OperatorChange
 from statetool.saving.erase import Form, form_of
 from statetool.saving.streams.expired import ExpiredFilter
-from statetool.saving.tally import Count, Map, tally
+from statetool.saving.tally import Count, Map, Tally, tally
 from statetool.saving.transform import has_ttl
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
@@ -43,7 +43,10 @@ class PurgeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgedRow(OperatorRecord):
-    """One state or timer queue before and after. Bytes are those of keys, namespaces and values."""
+    """One state or timer queue before and after. Bytes are those of keys, namespaces and values.
+
+    ``left_timers`` are the timers of windows that were to be removed, but stay: without them, the windows would never fire.
+    """
 
     state: str
     kind: str
@@ -52,6 +55,7 @@ class PurgedRow(OperatorRecord):
     size_bytes: int
     removed_bytes: int
     form: Form
+    left_timers: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,11 @@ class PurgePlan:
 
     states: tuple[PurgedRow, ...]
     changes: Mapping[str, OperatorChange]
+
+    @property
+    def left_timers(self) -> int:
+        """Number of timers of windows that stay."""
+        return sum(row.left_timers for row in self.states)
 
 
 def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[str], in_tasks: Map) -> PurgePlan:
@@ -88,26 +97,40 @@ def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[
             raise UnknownNameError(f"no operator has a keyed state {name!r}", hint=suggest(name, known))
     rows: list[PurgedRow] = []
     changes: dict[str, OperatorChange] = {}
-    entry_filter = request.filter
     for operator in chosen:
-        concerned = [meta for _, meta in operator.listed_keyed.values() if entry_filter.concerns(meta)]
-        if not concerned:
-            continue
-        operator.check_listed("keyed")
-        for meta in concerned:
-            if meta.name in request.ttl_ms:
-                _check_ttl(operator, meta.name)
-        total = tally(operator, entry_filter, in_tasks)
-        form: Form = "unchanged"
-        if total.groups:
-            narrowed = entry_filter.within(total.groups)
-            changes[operator.state.operator_id] = OperatorChange(filter=narrowed)
-            form = form_of(operator, narrowed)
-        nothing = Count(0, 0)
-        for meta in concerned:
-            held, removed = total.read.get(meta.name, nothing), total.states.get(meta.name, nothing)
-            if not held.entries:
-                continue
+        changed, purged = _plan_operator(operator, request, in_tasks)
+        changes |= changed
+        rows += purged
+    return PurgePlan(states=tuple(rows), changes=changes)
+
+
+def _plan_operator(
+    operator: OperatorInventory, request: PurgeRequest, in_tasks: Map
+) -> tuple[dict[str, OperatorChange], list[PurgedRow]]:
+    entry_filter, windows = request.filter, replace(request.filter, of_windows=True)
+    metas = [meta for _, meta in operator.listed_keyed.values()]
+    concerned = [meta for meta in metas if entry_filter.concerns(meta)]
+    of_windows = [meta for meta in metas if windows.concerns(meta)]
+    if not concerned and not of_windows:
+        return {}, []
+    operator.check_listed("keyed")
+    for meta in concerned:
+        if meta.name in request.ttl_ms:
+            _check_ttl(operator, meta.name)
+    total = tally(operator, entry_filter, in_tasks) if concerned else Tally()
+    left = tally(operator, windows, in_tasks) if of_windows else Tally()
+    form: Form = "unchanged"
+    changes = {}
+    if total.groups:
+        narrowed = entry_filter.within(total.groups)
+        changes[operator.state.operator_id] = OperatorChange(filter=narrowed)
+        form = form_of(operator, narrowed)
+    rows = []
+    nothing = Count(0, 0)
+    for meta in (*concerned, *of_windows):
+        held = (left if meta in of_windows else total).read.get(meta.name, nothing)
+        removed = total.states.get(meta.name, nothing)
+        if held.entries:
             rows.append(
                 PurgedRow(
                     operator=operator.label,
@@ -118,9 +141,10 @@ def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[
                     size_bytes=held.size_bytes,
                     removed_bytes=removed.size_bytes,
                     form=form,
+                    left_timers=left.states.get(meta.name, nothing).entries,
                 )
             )
-    return PurgePlan(states=tuple(rows), changes=changes)
+    return changes, rows
 
 
 def _check_ttl(operator: OperatorInventory, name: str) -> None:

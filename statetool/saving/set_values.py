@@ -43,7 +43,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import timer_names
-from statetool.snapshot.views import MERGED, WINDOWS, contents_of, is_window
+from statetool.snapshot.views import MERGED, WINDOWS, contents_of, has_window_timers, is_window, window_states
 from statetool.tables.option_text import Key
 from statetool.tables.scan import encode_keys
 from statetool.types import Scalar, StructType
@@ -144,6 +144,7 @@ def plan_set(
         rows.append(SetRow(operator=operator.label, state=path.state, path=edit.path, before=before, after=after))
     for timer in timers:
         rows.append(_set_timer(operator, entries, timer))
+    _check_windows_fire(operator, entries, timers)
     return SetPlan(operator=operator.label, changes=tuple(rows), filter=entries.filter())
 
 
@@ -287,6 +288,26 @@ class _KeyEntries:
                 shape.element.children()[0][1].skip(c)
                 pairs[pair[: c.pos]] = pair[c.pos :]
         return pairs
+
+    @property
+    def merges(self) -> bool:
+        """Whether windows of the operator merge."""
+        return self._merged_windows() is not None
+
+    def has_window(self, meta: StateMetaInfo) -> bool:
+        """Return True if a state has, or may have, entries of the given window that are not removed.
+
+        The list of merged windows is not edited, so that these always stay.
+        """
+        if self.merges:
+            return True
+        if meta.name in self.changed:
+            head = self.head(meta)
+            return any(composite.startswith(head) for composite in self.changed[meta.name])
+        if self.namespace is None or meta.namespace is None:
+            return True
+        raw = encode(meta.namespace, _plain_namespace(meta.namespace, self.namespace))
+        return raw in self.namespaces.get(meta.name, {})
 
     def of(self, state: str) -> dict[bytes, bytes]:
         """Return the entries of a state, to be changed."""
@@ -539,6 +560,29 @@ def _set_timer(operator: OperatorInventory, entries: _KeyEntries, edit: TimerEdi
         before=None if edit.adds else text,
         after=text if edit.adds else None,
     )
+
+
+def _check_windows_fire(operator: OperatorInventory, entries: _KeyEntries, edits: Sequence[TimerEdit]) -> None:
+    """Refuse to remove a timer of a window whose state stays, unless another timer is added: the window would neither fire nor be removed.
+
+    Raises
+    ------
+    OptionError
+        Names the states of the window.
+    """
+    queues = {edit: _timer_state(operator, edit)[1] for edit in edits}
+    removed = [edit for edit, meta in queues.items() if has_window_timers(meta) and not edit.adds]
+    if not removed or any(edit.adds and has_window_timers(meta) for edit, meta in queues.items()):
+        return
+    keyed = {name: meta for name, (_, meta) in operator.keyed_states.items()}
+    left = [name for name in window_states(keyed) if entries.has_window(keyed[name])]
+    if left:
+        raise OptionError(
+            f"without its {removed[0].domain}-time timer {removed[0].timestamp_ms}, the window would neither fire nor be removed",
+            hint="add another one with --add-timer, or remove all of the key with statetool erase"
+            if entries.merges
+            else f"add another one with --add-timer, or also remove its state: {', '.join(f'--remove {n}' for n in left)}",
+        ).at(operator=operator.label)
 
 
 def _timer_state(operator: OperatorInventory, edit: TimerEdit) -> tuple[str, StateMetaInfo]:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from statetool.errors import FormatError
+from statetool.snapshot.state_tables import TIMER_STATE, timer_names
 from statetool.types import Scalar
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ NODES: Final = ("sharedBuffer-entries-with-lockable-edges", "sharedBuffer-entrie
 #: States that map a merged window to the window that holds its contents: a list of pairs in the DataStream operator, a map in the SQL
 #: operator.
 MERGED: Final = ("merging-window-set", "session-window-mapping")
+#: The timer service of the window operators of DataStream and SQL.
+WINDOW_TIMERS: Final = "window-timers"
 #: Timers of SQL's window operators. The namespace is a window or, for slices, its end in milliseconds (``SlicingWindowOperator``).
-_SLICE_TIMERS: Final = "_timer_state/event_window-timers"
+_SLICE_TIMERS: Final = f"{TIMER_STATE}event_{WINDOW_TIMERS}"
 SLICE_END: Final = Scalar("int64")
 #: The states stored under that other window: of the DataStream operator, and the operators of DataStream V2 with one input, two inputs and
 #: two outputs. Trigger state is stored under the merged window itself, and may have any name.
@@ -158,6 +161,14 @@ def contents_of(keyed: Mapping[str, StateMetaInfo]) -> frozenset[str]:
     if MERGED[1] in keyed:
         return frozenset(name for name in window_states(keyed) if not name.startswith(_NOT_CONTENTS))
     return next((frozenset(names) for names in _CONTENTS if any(name in keyed for name in names)), frozenset())
+
+
+def has_window_timers(meta: StateMetaInfo) -> bool:
+    """Return True if a timer queue has the timers of windows: those of window operators, slices included, or with a window as namespace."""
+    if meta.kind != "timers":
+        return False
+    namespace = dict(meta.value.children()).get("namespace")
+    return timer_names(meta.name)[1] == WINDOW_TIMERS or (namespace is not None and is_window(namespace))
 
 
 def is_window(namespace: Serializer) -> bool:

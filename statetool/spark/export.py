@@ -103,7 +103,9 @@ def export_table(
     if own_style is not None:
         return export_files(table, place, own_style, by)
     counted, count = _observe_rows(_storable(table.frame()))
-    writer = counted.write.format(_OF_SPARK[style]).partitionBy(*[KEY_GROUP] * by_key_group)
+    # Text of times is in UTC, as files of tasks have it, and not in the time zone of the session.
+    writer = counted.write.format(_OF_SPARK[style]).option("timeZone", "UTC")
+    writer = writer.partitionBy(*[KEY_GROUP] * by_key_group)
     writer.mode("error").save(spark_target(table.spark, place))
     return count()
 

@@ -15,6 +15,7 @@ from statetool.columns.types import COMPANION
 from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.saving.transform import has_ttl, states_without_namespace
 from statetool.snapshot.operator import OperatorInventory
+from statetool.spark.row_expressions import check_row_expression, in_utc
 from statetool.spark.schema import arrow_schema
 from statetool.types.table_columns import state_columns
 
@@ -80,7 +81,8 @@ def change_by_expressions(
     timed_columns = [column_of[n] for n in timed]
     for column, parts in nested.items():
         columns[column] = _with_fields(frame.schema[column].dataType, column, parts, timed=column in timed_columns)
-    data = apply_expressions(frame, columns, where, timed_columns, companions & set(frame.columns))
+    given = [*change.values(), *([] if where is None else [where])]
+    data = apply_expressions(frame, columns, where, timed_columns, companions & set(frame.columns), given)
     return arrow_schema(frame), arrow_schema(data), data
 
 
@@ -110,7 +112,7 @@ def _rebuild(kind: t.DataType, value: str, parts: Mapping[tuple[str, ...], str],
     if () in parts:
         if len(parts) > 1:
             raise OptionError(f"{path!r} is set as a whole and in part", hint="set it as a whole, or only its fields")
-        return f"CAST(({parts[()]}) AS {kind.simpleString()})"
+        return f"CAST((\n{parts[()]}\n) AS {kind.simpleString()})"
     if not isinstance(kind, t.StructType):
         raise OptionError(
             f"{path!r} of type {kind.simpleString()} has no fields",
@@ -131,9 +133,14 @@ def _rebuild(kind: t.DataType, value: str, parts: Mapping[tuple[str, ...], str],
 
 
 def apply_expressions(
-    frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str], companions: Collection[str]
+    frame: Any,
+    change: Mapping[str, str],
+    where: str | None,
+    timed: Sequence[str],
+    companions: Collection[str],
+    given: Sequence[str],
 ) -> Any:
-    """Return keys and changed columns.
+    """Return keys and changed columns. Expressions are evaluated in UTC.
 
     Parameters
     ----------
@@ -143,16 +150,21 @@ def apply_expressions(
         Columns of values with their last access, which stays unchanged; expressions see only the values.
     companions
         Companions of scales and of null values among the columns.
+    given
+        The expressions and the condition as the user wrote them.
 
     Raises
     ------
+    UnsupportedError
+        The session is one of Spark Connect.
     OptionError
-        Spark cannot parse an expression, a column would get a type that cannot hold the values that stay unchanged, or the nanoseconds
+        Spark cannot parse an expression, it is not one of single rows with a lasting result, a column would get a type that cannot hold the values that stay unchanged, or the nanoseconds
         next to a timestamp are not specified.
     """
     try:
-        result = _select_changed(frame, change, where, timed, companions)
-        fields = result.schema.fields
+        with in_utc(frame.sparkSession):
+            result = _select_changed(frame, change, where, timed, companions, given)
+            fields = result.schema.fields
     except AnalysisException as error:
         given = ", ".join(f"{name}={sql}" for name, sql in change.items()) + (f" where {where}" if where else "")
         raise OptionError(f"Spark cannot evaluate {given}: {str(error).strip().splitlines()[0]}") from error
@@ -166,7 +178,12 @@ def apply_expressions(
 
 
 def _select_changed(
-    frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str], companions: Collection[str]
+    frame: Any,
+    change: Mapping[str, str],
+    where: str | None,
+    timed: Sequence[str],
+    companions: Collection[str],
+    given: Sequence[str],
 ) -> Any:
     visible = frame
     inside = {n for n in timed if f"value{COMPANION}" in frame.schema[n].dataType.names}
@@ -175,6 +192,9 @@ def _select_changed(
         visible = visible.withColumn(_ACCESS + name, f.col(column)).withColumn(name, f.col(f"{column}.value"))
         if name in inside:
             visible = visible.withColumn(f"{name}{COMPANION}", f.col(f"{_quote(_ACCESS + name)}.value{COMPANION}"))
+    shown = visible.select(*(f.col(_quote(n)) for n in visible.columns if not n.startswith(_ACCESS)))
+    for sql in given:
+        check_row_expression(shown, sql)
     stamps = (t.TimestampType, t.TimestampNTZType)
     outside = {n for n in frame.columns if isinstance(frame.schema[n].dataType, stamps)}
     nanos = {f"{n}{COMPANION}": n for n in outside | inside if f"{n}{COMPANION}" in visible.columns}
@@ -194,7 +214,7 @@ def _select_changed(
     # Scales stay, except for numbers that need more digits. An existing state stays, even with a null that it can hold.
     for companion, name in kept.items():
         if name in change and companion not in change:
-            told = f"({change[name]}) IS NOT NULL OR {_quote(companion)}"
+            told = f"(\n{change[name]}\n) IS NOT NULL OR {_quote(companion)}"
             change[companion] = told if companion.endswith(PRESENT) else _quote(companion)
     expressions: dict[str, Any] = {name: _conditional(name, sql, where) for name, sql in change.items()}
     for name in (n for n in timed if n in change):
@@ -240,7 +260,7 @@ def _holds(new: t.DataType, old: t.DataType) -> bool:
 
 
 def _conditional(name: str, sql: str, where: str | None) -> str:
-    return sql if where is None else f"CASE WHEN ({where}) THEN ({sql}) ELSE {_quote(name)} END"
+    return sql if where is None else f"CASE WHEN (\n{where}\n) THEN (\n{sql}\n) ELSE {_quote(name)} END"
 
 
 def _quote(name: str) -> str:

@@ -17,6 +17,7 @@ from statetool.columns.storable import storable_schema, store_empty_structs
 from statetool.errors import MissingDependencyError, StatetoolError
 from statetool.sql.conditions import arrow_condition, columns_of
 from statetool.sql.source import TableSource
+from statetool.types.table_columns import distinct_names
 
 
 class DuckDBTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
@@ -30,7 +31,7 @@ class DuckDBTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
 
     def __init__(self, source: TableSource) -> None:
         self._source = source
-        self._schema = storable_schema(source.schema)
+        self._schema = pa.schema([f.with_type(distinct_fields(f.type)) for f in storable_schema(source.schema)])
         self.errors: list[StatetoolError | OSError] = []
 
     @property
@@ -52,7 +53,7 @@ class DuckDBTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
                 used = self._schema.names if condition is None else columns_of(condition)
                 needed = [*columns, *(name for name in self._schema.names if name in used and name not in columns)]
             for batch in self._source.scan(needed, condition).batches():
-                rows = store_empty_structs(batch)
+                rows = self._renamed(store_empty_structs(batch))
                 if expression is None:
                     yield rows
                     continue
@@ -61,6 +62,13 @@ class DuckDBTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
         except (StatetoolError, OSError) as error:
             self.errors.append(error)
             raise
+
+    def _renamed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows with the names of fields in the schema."""
+        schema = pa.schema([self._schema.field(name) for name in rows.schema.names])
+        if schema.types == rows.schema.types:
+            return rows
+        return pa.RecordBatch.from_arrays([c.view(f.type) for c, f in zip(rows, schema, strict=True)], schema=schema)
 
 
 class DuckDBScan:
@@ -98,6 +106,28 @@ def relation(connection: Any, table: DuckDBTable) -> Any:
     if not any(_compares_floats(field.type) for field in table.schema):
         return whole
     return whole.project(", ".join(_selection(field) for field in table.schema))
+
+
+def distinct_fields(kind: pa.DataType) -> pa.DataType:
+    """Return a type in which underscores are appended to names of fields that differ from others of their struct at most in case.
+
+    DuckDB does not distinguish these: of both, it would always read the first. Columns are named in the same way
+    (:func:`~statetool.types.table_columns.state_columns`).
+
+    Examples
+    --------
+    >>> distinct_fields(pa.struct([("A", pa.int64()), ("a", pa.int64())]))
+    StructType(struct<A: int64, a_: int64>)
+    """
+    if pa.types.is_struct(kind):
+        fields = list(kind)
+        names = distinct_names(field.name for field in fields)
+        return pa.struct([f.with_name(names[f.name]).with_type(distinct_fields(f.type)) for f in fields])
+    if pa.types.is_map(kind):
+        return pa.map_(distinct_fields(kind.key_type), distinct_fields(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(distinct_fields(kind.value_type)))
+    return kind
 
 
 def quote(name: str) -> str:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
 from statetool.sql.duckdb_tables import DuckDBTable, quote, relation, require_duckdb
 from statetool.sql.source import TableSource
+from statetool.tables.duckdb_settings import use_utc
 
 #: Default memory of DuckDB itself. What does not fit is written to a temporary directory.
 MEMORY_LIMIT: Final = "512MB"
@@ -37,7 +38,7 @@ class SnapshotTables(Protocol):
 
 
 def connect(memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> Any:
-    """Return a connection to a DuckDB in memory that downloads nothing and does not look for tables among Python's variables.
+    """Return a connection to a DuckDB in memory, in UTC, that downloads nothing and does not look for tables among Python's variables.
 
     Raises
     ------
@@ -62,6 +63,7 @@ def connect(memory_limit: str = MEMORY_LIMIT, threads: int | None = None) -> Any
         raise OptionError(f"memory limit {memory_limit!r}: {_message(error)}", hint="pass a size such as 2GB") from None
     # Wherever Python looks interactive, DuckDB prints a progress bar among the rows of a query that takes two seconds.
     connection.execute("SET enable_progress_bar = false")
+    use_utc(connection)
     return connection
 
 

@@ -19,18 +19,28 @@ def state_columns(states: Iterable[str], own: Iterable[str] = ()) -> dict[str, s
     >>> state_columns(["count", "Count", "key", "key_"])
     {'count': 'count', 'Count': 'Count_', 'key': 'key__', 'key_': 'key_'}
     """
-    names = list(states)
-    taken = {*_TABLE_COLUMNS, *own}
-    columns: dict[str, str] = {}
+    return distinct_names(states, {*_TABLE_COLUMNS, *own})
+
+
+def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Return names, with underscores appended to those that differ at most in case from others or from ``taken``, which is in lower case.
+
+    Examples
+    --------
+    >>> distinct_names(["A", "a", "b"])
+    {'A': 'A', 'a': 'a_', 'b': 'b'}
+    """
+    names, taken = list(names), {*taken}
+    distinct: dict[str, str] = {}
     for name in names:
         if name.lower() not in taken:
             taken.add(name.lower())
-            columns[name] = name
+            distinct[name] = name
     for name in names:
-        if name not in columns:
-            column = name + "_"
-            while column.lower() in taken:
-                column += "_"
-            taken.add(column.lower())
-            columns[name] = column
-    return {name: columns[name] for name in names}
+        if name not in distinct:
+            other = name + "_"
+            while other.lower() in taken:
+                other += "_"
+            taken.add(other.lower())
+            distinct[name] = other
+    return {name: distinct[name] for name in names}

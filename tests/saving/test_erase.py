@@ -287,7 +287,7 @@ def test_what_cannot_be_decided_is_refused(corpus: Path, tmp_path: Path) -> None
             statetool.erase(SAVEPOINT, target, keys, where=where)
     with pytest.raises(OptionError, match=r"the columns are key \(string\)"):
         statetool.erase(SAVEPOINT, target, where="nothing > 1", operators=["timers"])
-    with pytest.raises(OptionError, match="cannot be evaluated"):
+    with pytest.raises(OptionError, match="has a subquery"):
         statetool.erase(SAVEPOINT, target, where="key IN (SELECT * FROM '/etc/passwd')", operators=["timers"])
     with pytest.raises(EncodeError, match="String"):
         statetool.erase(SAVEPOINT, target, ["timer-3", 7], operators=["timers"])
@@ -305,7 +305,7 @@ def test_what_cannot_be_decided_is_refused(corpus: Path, tmp_path: Path) -> None
     ("where", "name"),
     [
         ("random() < 0.5", "random"),
-        ("key IN (SELECT uuid())", "uuid"),
+        ("key = uuid()::VARCHAR", "uuid"),
         ("registered < epoch_ms(now())", "now"),
         ("current_timestamp > '2026-01-01'", "current_timestamp"),
         ("list_filter([1], x -> x > random()) = []", "random"),

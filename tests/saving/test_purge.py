@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import statetool
+from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, UnknownNameError
 from statetool.snapshot.inventory import Inventory
@@ -83,3 +85,36 @@ def test_what_cannot_be_purged_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="no time to live"):
         statetool.purge(SAVEPOINT, target, {"plain": 1})
     assert not (tmp_path / "new").exists()
+
+
+def test_timers_of_windows_stay(tmp_path: Path) -> None:
+    """Their windows would never fire."""
+    plan = statetool.purge(SAVEPOINT, str(tmp_path / "new"), event_timers_before_ms=1 << 60)
+    rows = {(r.operator, r.state.removeprefix("_timer_state/")): r for r in plan.states}
+    for uid in ("win-tumble-reduce", "win-session-list"):
+        row = rows[uid, "event_window-timers"]
+        assert (row.removed_entries, row.left_timers, row.form) == (0, row.entries, "unchanged")
+        old, new = (statetool.load(path)[uid].to_arrow("timers") for path in (SAVEPOINT, str(tmp_path / "new")))
+        assert old.equals(new)
+    assert rows["timers", "event_user-timers"].removed_entries == rows["timers", "event_user-timers"].entries > 0
+    assert plan.left_timers == sum(r.entries for r in plan.states if r.state.endswith("window-timers")) >= 10
+    uid = "win-tumble-reduce"
+    times = sorted(statetool.load(SAVEPOINT)[uid].to_arrow("timers")["timestamp"].to_pylist())
+    some = statetool.purge(SAVEPOINT, "unused", event_timers_before_ms=times[-1], operators=[uid], dry_run=True)
+    assert some.left_timers == sum(time < times[-1] for time in times)
+
+
+def test_the_command_counts_the_timers_of_windows_that_stay(tmp_path: Path) -> None:
+    words = [
+        "purge",
+        SAVEPOINT,
+        str(tmp_path / "new"),
+        "--event-timers-before",
+        str(1 << 60),
+        "--uid",
+        "win-tumble-reduce",
+    ]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0
+    assert "0 entries with 0 bytes removed" in done.stderr
+    assert "timers of windows left: without them, their windows would never fire" in done.stderr

@@ -92,6 +92,25 @@ def test_a_condition_that_is_null_is_not_fulfilled(tmp_path: Path) -> None:
     assert keys_of(str(tmp_path / "kept"), "timers") == keys_of(only_timers, "timers") - {"timer-3"}
 
 
+def test_nanoseconds_are_columns_of_keys_and_states(tmp_path: Path) -> None:
+    stamps = pa.array([i * 60_000_000_000 + i % 3 for i in range(60)], pa.timestamp("ns"))
+    table = pa.table({"key": stamps, "t": stamps.cast(pa.timestamp("ns", "UTC"))})
+    state = statetool.bootstrap_keyed_state(table, states={"t": statetool.value("TIMESTAMP")}, key_type="TIMESTAMP_NTZ")
+    source = str(tmp_path / "sp")
+    statetool.SavepointWriter.new().with_operator("op", state).write(source, flink_version="2.3")
+    for number, (where, left) in enumerate(
+        [
+            ("key_nanos = 2", 20),
+            ("key_nanos IS NOT NULL", 60),
+            ("key < '1970-01-01 00:10:00'", 10),
+            ("t_nanos = 1", 20),
+            ("t_nanos = key_nanos AND hour(key) = 0 AND minute(t) > 50", 9),
+        ]
+    ):
+        statetool.keep(source, str(tmp_path / f"{number}"), where=where)
+        assert statetool.load(str(tmp_path / f"{number}"))["op"].to_arrow().num_rows == left, where
+
+
 def test_operators_without_the_states_are_not_searched(tmp_path: Path) -> None:
     done = statetool.erase(SAVEPOINT, str(tmp_path / "new"), where="registered > 6")
     assert [o.operator for o in done.plan.operators if not o.skipped] == ["timers"]

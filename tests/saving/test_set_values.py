@@ -110,6 +110,24 @@ def test_timers_of_one_window(tmp_path: Path) -> None:
     assert len(after) == len(timers)
 
 
+@pytest.mark.parametrize("merges", [False, True])
+def test_a_window_keeps_a_timer_while_it_has_state(tmp_path: Path, merges: bool) -> None:
+    uid = "win-session-list" if merges else "win-tumble-reduce"
+    timer = statetool.load(SAVEPOINT)[uid].to_arrow("timers").to_pylist()[0]
+    key, window, gone = timer["key"], timer["namespace"], [("event", timer["timestamp"])]
+    contents, target = ["window-contents"], str(tmp_path / "new")
+    hint = "remove all of the key" if merges else "--remove window-contents"
+    with pytest.raises(OptionError, match=f"the window would neither fire nor be removed.*--add-timer.*{hint}"):
+        statetool.set_values(SAVEPOINT, target, uid, key, remove_timers=gone, namespace=window)
+    assert not Path(target).exists()
+    if merges:  # the operator also lists the windows that merged
+        with pytest.raises(OptionError, match="neither fire nor be removed"):
+            statetool.set_values(SAVEPOINT, target, uid, key, remove=contents, remove_timers=gone, namespace=window)
+        return
+    statetool.set_values(SAVEPOINT, target, uid, key, remove=contents, remove_timers=gone, namespace=window)
+    assert timer not in statetool.load(target)[uid].to_arrow("timers").to_pylist()
+
+
 def test_windows_that_do_not_exist_or_were_not_given(tmp_path: Path) -> None:
     target = str(tmp_path / "new")
     key = windows_of(SAVEPOINT, "win-tumble-reduce")[0]["key"]

@@ -201,6 +201,21 @@ def test_conditions_have_the_results_of_duckdb_alone(numbers: statetool.Operator
     assert len({connection.execute(joined.format(t)).fetchone() for t in ("alone", "pushed")}) == 1
 
 
+def test_fields_that_differ_only_in_case_have_two_names(tmp_path: Path) -> None:
+    """DuckDB would read the first one for both."""
+    numbers = range(100)
+    inner = [{"x": [{"N": i, "n": -i}]} for i in numbers]
+    rows = pa.table({"key": pa.array(numbers), "p": [{"A": i, "a": -i} for i in numbers], "q": inner})
+    pair = statetool.flink.pojo("com.acme.Pair", {"A": statetool.flink.LONG, "a": statetool.flink.LONG})
+    item = statetool.flink.pojo("com.acme.Item", {"N": statetool.flink.LONG, "n": statetool.flink.LONG})
+    outer = statetool.flink.pojo("com.acme.Outer", {"x": statetool.flink.list_of(item)})
+    keyed = statetool.bootstrap_keyed_state(rows, states={"p": statetool.value(pair), "q": statetool.value(outer)})
+    statetool.SavepointWriter.new().with_operator("op", keyed).write(str(tmp_path / "sp"), flink_version="2.3")
+    query = "SELECT key, p, p.A AS a, p.a_ AS b, q.x[1].n_ AS n FROM op_keyed_state WHERE p.a_ < -97 AND p.A < 99"
+    (row,) = statetool.query(str(tmp_path / "sp"), query).read_all().to_pylist()
+    assert row == {"key": 98, "p": {"A": 98, "a_": -98}, "a": 98, "b": -98, "n": -98}
+
+
 def test_conditions_have_the_results_of_polars_alone(numbers: statetool.Operator[Any]) -> None:
     alone = pl.DataFrame(pl.from_arrow(numbers.to_arrow()))
     key, f = pl.col("key"), pl.col("f")

@@ -31,11 +31,12 @@ from statetool.saving.bootstrap.model import SERVICE_COLUMNS, KeyedBootstrap, Ta
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import RowSerializer
 from statetool.serializers.snapshot import write_proxied
+from statetool.snapshot.views import WINDOW_TIMERS
 from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlType
 from statetool.types.python_types import PythonState
 from statetool.types.table_columns import state_columns
 
-_DEFAULT_SERVICE: Final = {True: "user-timers", False: "window-timers"}
+_DEFAULT_SERVICE: Final = {True: "user-timers", False: WINDOW_TIMERS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.saving.streams.filters import AddedEntry, Bools
 from statetool.saving.streams.runs import entry_batch
 from statetool.snapshot.state_tables import timer_names
+from statetool.snapshot.views import has_window_timers
 from statetool.types.options import ReadOptions
 
 _SIGN: Final = np.int64(-(1 << 63))
@@ -39,6 +40,8 @@ class ExpiredFilter:
         Exclusive upper bound of the times of removed timers, by domain (``event``, ``processing``).
     empty
         Whether lists without elements are removed.
+    of_windows
+        Only timers of windows are removed, instead of everything else: to count them. Without them windows would never fire.
     groups
         The key groups that change, ``None`` if unknown.
     """
@@ -47,6 +50,7 @@ class ExpiredFilter:
     now_ms: int
     timers_before_ms: Mapping[str, int]
     empty: bool
+    of_windows: bool = False
     groups: frozenset[int] | None = None
 
     @property
@@ -70,8 +74,8 @@ class ExpiredFilter:
     def concerns(self, meta: StateMetaInfo) -> bool:
         """Return True if entries of a state may be removed."""
         if meta.kind == "timers":
-            return timer_names(meta.name)[0] in self.timers_before_ms
-        return meta.name in self.ttl_ms or (self.empty and meta.kind == "list")
+            return timer_names(meta.name)[0] in self.timers_before_ms and has_window_timers(meta) == self.of_windows
+        return not self.of_windows and (meta.name in self.ttl_ms or (self.empty and meta.kind == "list"))
 
     def apply(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
         """Return the remaining entries, with shorter lists; ``batch`` itself if nothing changes."""

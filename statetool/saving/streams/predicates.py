@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.types import arrow_type
+from statetool.columns.companions import column_arrays, column_fields
 from statetool.columns.values import decode_framed
-from statetool.errors import MissingDependencyError, OptionError
+from statetool.errors import OptionError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.saving.streams.condition_rules import (
+    ROW,
+    TABLE,
+    changing_result,
+    connection,
+    is_changing,
+    names_in,
+    statement,
+)
 from statetool.saving.streams.filters import Bools, MaskFilter, key_bounds
 from statetool.serializers.base import Serializer
 from statetool.types.options import ReadOptions
 
-_ROW: Final = "__statetool_row"
 #: How a condition sees values.
 OPTIONS: Final = ReadOptions(decimals="plain")
-#: Functions whose result changes with each evaluation: of chance, and without parameters, of time.
-_CHANGING: Final = """SELECT DISTINCT function_name FROM duckdb_functions()
-WHERE stability = 'VOLATILE' OR stability = 'CONSISTENT_WITHIN_QUERY' AND len(parameters) = 0"""
-_TIME_KEYWORDS: Final = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
-_local = threading.local()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class PredicateFilter(MaskFilter):
         ids, first = distinct(batch.data, start, end, batch.group)
         keys = decode_framed(header.key, batch.data, start[first], end[first], OPTIONS)
         fulfilled = np.zeros(len(first), dtype=np.bool_)
-        fulfilled[matching_rows(pa.table({"key": keys}), self.where)] = True
+        fulfilled[matching_rows(key_columns(header.key, keys), self.where)] = True
         return fulfilled[ids] if self.keep else ~fulfilled[ids]
 
     def within(self, groups: frozenset[int]) -> PredicateFilter:
@@ -71,43 +71,27 @@ def is_key_predicate(where: str, key: Serializer) -> bool:
     MissingDependencyError
         DuckDB is not installed.
     """
-    try:
-        matching_rows(pa.table({"key": pa.array([], type=arrow_type(key.logical, OPTIONS))}), where)
-    except OptionError:
+    if {name.lower() for name in names_in(where)} - {"key"}:
         return False
+    check_columns(pa.schema(column_fields("key", key.logical, OPTIONS)), where)
     return True
 
 
-def check_repeatable(where: str) -> None:
-    """Refuse a condition whose result changes with each evaluation: entries are counted, written and proved one after another.
+def key_columns(key: Serializer, decoded: pa.Array) -> pa.Table:
+    """Return decoded keys as the columns that tables show: ``key``, and beside it for example the nanoseconds of a timestamp."""
+    schema = pa.schema(column_fields("key", key.logical, OPTIONS))
+    return pa.Table.from_arrays(column_arrays(decoded, key.logical, OPTIONS), schema=schema)
+
+
+def check_columns(schema: pa.Schema, where: str) -> None:
+    """Check that a condition can be evaluated on rows with these columns.
 
     Raises
     ------
-    OptionError
-        The condition calls a function such as ``random()`` or ``now()``.
-    MissingDependencyError
-        DuckDB is not installed.
+    OptionError, MissingDependencyError
+        As for :func:`matching_rows`.
     """
-    connection, _ = _connection()
-    # A condition that cannot be parsed has no names. Its error is that of the evaluation.
-    (tree,) = connection.execute("SELECT json_serialize_sql(?)", [f"SELECT 1 FROM keys WHERE (\n{where}\n)"]).fetchone()
-    changing = {name for (name,) in connection.execute(_CHANGING).fetchall()} | _TIME_KEYWORDS
-    for name in sorted(set(_names(json.loads(tree))) & changing):
-        raise OptionError(
-            f"the condition calls {name}, whose result changes with each evaluation",
-            hint="use constants, such as TIMESTAMP '2026-01-31 12:00:00'",
-        )
-
-
-def _names(tree: Any) -> Iterator[str]:
-    """Yield the names of all functions in a parsed condition, and of columns, which keywords such as ``current_date`` look like."""
-    if isinstance(tree, dict):
-        if tree.get("class") == "FUNCTION":
-            yield tree["function_name"].lower()
-        if tree.get("class") == "COLUMN_REF" and len(tree["column_names"]) == 1:
-            yield tree["column_names"][0].lower()
-    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
-        yield from _names(part)
+    matching_rows(schema.empty_table(), where)
 
 
 def matching_rows(table: pa.Table, where: str) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -120,32 +104,47 @@ def matching_rows(table: pa.Table, where: str) -> np.ndarray[Any, np.dtype[np.in
     MissingDependencyError
         DuckDB is not installed.
     """
-    connection, error_type = _connection()
-    numbered = table.append_column(_ROW, pa.array(np.arange(table.num_rows, dtype=np.int64)))
-    connection.register("keys", numbered)
+    import duckdb
+
+    _check_names(table.schema, where)
+    own = connection()
+    own.register(TABLE, table.append_column(ROW, pa.array(np.arange(table.num_rows, dtype=np.int64))))
     try:
-        # The condition ends with its line, so that it cannot be followed by a comment that hides the parenthesis.
-        found = connection.execute(f"SELECT {_ROW} FROM keys WHERE (\n{where}\n) ORDER BY {_ROW}").fetchnumpy()
-    except error_type as error:
-        columns = ", ".join(f"{f.name} ({f.type})" for f in table.schema)
-        raise OptionError(
-            f"the condition {where!r} cannot be evaluated: {str(error).splitlines()[0]}",
-            hint=f"the columns are {columns}",
-        ) from error
+        found = own.execute(statement(where)).fetchnumpy()
+    except duckdb.Error as error:
+        raise _invalid(table.schema, where, str(error).splitlines()[0]) from error
     finally:
-        connection.unregister("keys")
-    return np.asarray(found[_ROW], dtype=np.int64)
+        own.unregister(TABLE)
+    return np.asarray(found[ROW], dtype=np.int64)
 
 
-def _connection() -> tuple[Any, Any]:
-    """Return the connection of this thread, and the class of its errors."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingDependencyError(
-            "a SQL condition needs DuckDB", hint="run: pip install 'statetool[sql]'"
-        ) from error
-    if not hasattr(_local, "connection"):
-        config: dict[str, Any] = {"enable_external_access": "false", "threads": "1", "lock_configuration": "true"}
-        _local.connection = duckdb.connect(":memory:", config=config)
-    return _local.connection, duckdb.Error
+def _check_names(schema: pa.Schema, where: str) -> None:
+    """Check that a condition names columns only, and none with fields whose names differ only in case: DuckDB would read the first one."""
+    columns = {name.lower(): name for name in schema.names}
+    for name in sorted(names_in(where)):
+        if name.lower() in columns:
+            field = schema.field(columns[name.lower()])
+            if (both := similar_fields(field.type)) is not None:
+                words = " and ".join(map(repr, both))
+                raise _invalid(schema, where, f"{field.name!r} has the fields {words}, which SQL does not distinguish")
+        elif is_changing(name):
+            raise changing_result(where, name)
+        else:
+            raise _invalid(schema, where, f"there is no column {name!r}")
+
+
+def similar_fields(kind: pa.DataType) -> tuple[str, str] | None:
+    """Return two fields of a struct inside a type whose names differ only in case, ``None`` if there are none."""
+    seen: dict[str, str] = {}
+    for i in range(kind.num_fields):
+        field = kind.field(i)
+        if pa.types.is_struct(kind) and (other := seen.setdefault(field.name.lower(), field.name)) != field.name:
+            return other, field.name
+        if (found := similar_fields(field.type)) is not None:
+            return found
+    return None
+
+
+def _invalid(schema: pa.Schema, where: str, reason: str) -> OptionError:
+    columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
+    return OptionError(f"the condition {where!r} cannot be evaluated: {reason}", hint=f"the columns are {columns}")

@@ -7,9 +7,8 @@ also if it has only timers, windows or other states.
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -18,14 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import Self
 
+from statetool.columns.companions import SUFFIXES
 from statetool.columns.values import decode_framed
 from statetool.entries.form import EntryRequest, error_context
 from statetool.errors import OptionError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.saving.streams.condition_rules import names_in
 from statetool.saving.streams.filters import Bools, MaskFilter, key_bounds
-from statetool.saving.streams.predicates import OPTIONS, matching_rows
+from statetool.saving.streams.predicates import OPTIONS, check_columns, key_columns, matching_rows
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.keyed import KeyedTable
 from statetool.tables.kinds import KeyedStateKind, in_table_order
@@ -36,8 +37,6 @@ from statetool.tables.splits import KeyedSplit
 
 #: Bytes of the keys of evaluated key groups that a task remembers.
 _REMEMBERED_BYTES: Final = 64 << 20
-#: Expressions that refer to columns without their names, and names in quotes with escaped quotes.
-_ANY_COLUMN: Final = re.compile(r'\bcolumns\b|""', re.IGNORECASE)
 _lock = threading.Lock()
 
 
@@ -115,13 +114,18 @@ class RowFilter(MaskFilter):
         if not known.all():
             others = np.flatnonzero(~known)
             keys = decode_framed(header.key, batch.data, start[others], end[others], OPTIONS)
-            fulfilled[others[matching_rows(self._rows_of_keys(keys), self.where)]] = True
+            fulfilled[others[matching_rows(self._rows_of_keys(key_columns(header.key, keys)), self.where)]] = True
         return fulfilled[ids] if self.keep else ~fulfilled[ids]
 
-    def _rows_of_keys(self, keys: pa.Array) -> pa.Table:
-        """Return rows in which all states are null."""
+    def _rows_of_keys(self, keys: pa.Table) -> pa.Table:
+        """Return rows of keys without states: their columns are null, and say that there is none where they cannot be."""
         schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        return pa.table({f.name: pa.nulls(len(keys), f.type) for f in schema} | {"key": keys})
+        columns = {name: keys[name] for name in keys.schema.names}
+        for column in schema:
+            if column.name not in columns:
+                absent = pa.nulls(len(keys), column.type)
+                columns[column.name] = absent if column.nullable else absent.fill_null(pa.scalar(False))
+        return pa.table(columns)
 
     def _keys_of(self, key_group: int) -> _Keys:
         """Return the keys of a key group that have one of the states."""
@@ -196,13 +200,13 @@ def row_filter(operator: OperatorInventory, where: str, *, keep: bool) -> RowFil
     """
     states = table_states(operator, ())
     columns = KeyedStateKind().plan(operator, ScanRequest.of(), states).column_of
-    # A condition that refers to a column contains its name.
-    named = [
-        n for n, c in columns.items() if c is not None and (_ANY_COLUMN.search(where) or c.lower() in where.lower())
-    ]
+    used = names_in(where)
+    _check_written(used, where, columns)
+    lower = {name.lower() for name in used}
+    named = [n for n, c in columns.items() if c is not None and any((c + s).lower() in lower for s in ("", *SUFFIXES))]
     scan = plan_table(operator, ScanRequest.of(states=named, decimals=OPTIONS.decimals)).scan()
     try:
-        matching_rows(scan.schema.empty_table(), where)
+        check_columns(scan.schema, where)
     except OptionError as error:
         unused = ", ".join(c for n, c in columns.items() if c is not None and n not in named)
         raise OptionError(error.message, hint=f"{error.hint}{unused and ', '}{unused}") from error.__cause__
@@ -212,3 +216,14 @@ def row_filter(operator: OperatorInventory, where: str, *, keep: bool) -> RowFil
         schema=scan.schema.serialize().to_pybytes(),
         splits=tuple(split for split in scan.splits if isinstance(split, KeyedSplit)),
     )
+
+
+def _check_written(used: Collection[str], where: str, columns: Mapping[str, str | None]) -> None:
+    """Refuse a name that may mean several states, whose names differ only in case, unless it is exactly that of a column."""
+    for name in sorted(used):
+        similar = [state for state in columns if state.lower() == name.lower()]
+        if len(similar) > 1 and name not in columns.values():
+            raise OptionError(
+                f"the condition {where!r} names {name!r}, which may be any of the states {', '.join(map(repr, similar))}",
+                hint=f"their columns are {', '.join(str(columns[state]) for state in similar)}",
+            )
