@@ -20,6 +20,7 @@ from statetool.saving.available import check_available
 from statetool.saving.carry import FileCarrier, find_references
 from statetool.saving.composition import Composition, Runner, SourceOperator
 from statetool.saving.grafts import check_readable
+from statetool.saving.named_files import NamedFileCopies
 from statetool.saving.overlap import check_outside
 from statetool.saving.plan import PlannedOperator, plan_composition
 from statetool.saving.publish import Publication, StagedFile, Staging
@@ -52,14 +53,17 @@ def write_composition(
     Publication.check(target, take_over=take_over)
     for snapshot in composition.snapshots:
         check_outside(target, snapshot)
+    publication = Publication(target, take_over=take_over)
+    named = NamedFileCopies(publication.staging)
+    composition = named.add_to(composition)
     unchanged, planned = plan_composition(composition, runner, release)
     _check_ids(composition, unchanged, planned)
     skeleton = _metadata(composition, [*unchanged, *(p.old for p in planned if p.old is not None)])
     convert_metadata(skeleton, release, properties=savepoint_properties())
     _check_serializers(composition, skeleton, planned, release)
-    with Publication(target, take_over=take_over) as publication:
+    with publication:
         staging = publication.staging
-        staged: list[StagedFile] = []
+        staged = named.copy()
         grafts = {p.old.operator_id: p.graft for p in planned if p.graft is not None and p.old is not None}
         carried = {o.operator_id: o for o in _carry(composition, skeleton.operators, grafts, runner, staging, staged)}
         results = iter(runner.run([job for p in planned for job in p.jobs], staging))
