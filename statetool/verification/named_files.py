@@ -76,7 +76,7 @@ class _Check:
             if missing:
                 words = (
                     f"{len(missing):,} of {total} that only this state names do not exist, such as {missing[0].path}: "
-                    "unless the sink has sent their records and deleted them, a restore loses the records"
+                    "unless the sink has sent their records and deleted them, a restored sink sends neither them nor later ones"
                 )
                 yield replace(self._problem(missing[0], "warning", words), subtask=None, file=folder)
             if len(missing) < len(of_folder):

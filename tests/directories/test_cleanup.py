@@ -508,6 +508,35 @@ def test_a_manifest_that_is_a_directory_is_an_error(root: Path) -> None:
     with pytest.raises(StatetoolError):
         statetool.restore_deleted(str(root), done.trash_id)
 
+@pytest.mark.parametrize("case", ["rocksdb-native", "rocksdb-incremental", "hashmap-canonical"])
+def test_a_path_with_nul_is_an_error_of_one_line(corpus: Path, tmp_path: Path, case: str) -> None:
+    shutil.copytree(corpus / f"v2_3_0-{case}" / "snapshot", tmp_path / "top" / "job")
+    metadata = max((tmp_path / "top").rglob("_metadata"))
+    data = metadata.read_bytes()
+    names = [f.name.encode() for f in (tmp_path / "top").rglob("*") if f.name.encode() in data]
+    snapshot, root = str(metadata.parent), str(tmp_path / "top")
+    for name in (min(names), max(names)):
+        metadata.write_bytes(data.replace(name, name[:-1] + b"\0"))
+        age(tmp_path / "top")
+        for command, *arguments in (
+            ["verify", snapshot],
+            ["verify", snapshot, "--deep"],
+            ["check", snapshot, "--flink", "2.3"],
+            ["copy", snapshot, str(tmp_path / "copy")],
+            ["convert", snapshot, str(tmp_path / "copy")],
+            ["info", snapshot],
+            ["ls", root],
+            ["chain", root],
+            ["orphans", root],
+            ["orphans", root, "--delete"],
+            ["chain", root, "--delete", metadata.parent.name],
+        ):
+            result = run(command, *arguments)
+            assert isinstance(result.exception, SystemExit | None), (command, result.exception)
+            assert "Traceback" not in result.output
+        assert "NUL" in run("verify", snapshot).output
+        assert not (tmp_path / "copy").exists()
+
 
 @pytest.mark.parametrize("wrong", ["", "..", "x/..", "a\0b"])
 def test_names_that_are_no_trash_folders_are_refused(root: Path, wrong: str) -> None:

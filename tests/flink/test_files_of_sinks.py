@@ -9,23 +9,21 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 import statetool
+from statetool.errors import OptionError
 from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.support.flink.write_ahead_job import SOURCE, Job
 from tests.support.snapshots.trees import age, lose_file
 
 pytestmark = pytest.mark.full
 #: A long run has 100: ``STATETOOL_CLEANUP_ROUNDS=100 pytest --full --timeout=0 tests/flink/test_files_of_sinks.py``.
-ROUNDS: Final = int(os.environ.get("STATETOOL_CLEANUP_ROUNDS", "3"))
-PATIENCE_S: Final = 600
-SOURCE: Final = Path(__file__).parent.parent / "support" / "flink" / "write_ahead"
-UIDS: Final = ("ahead", "open", "rolled")
+ROUNDS: Final = int(os.environ.get("STATETOOL_CLEANUP_ROUNDS", "2"))
 
 
 @pytest.fixture(scope="module")
@@ -34,100 +32,6 @@ def ahead(flink: FlinkMachine, tmp_path_factory: pytest.TempPathFactory) -> Iter
     machine = FlinkMachine(flink.version, tmp_path_factory.mktemp(f"ahead-{flink.version}"), (SOURCE,))
     yield machine
     machine.close()
-
-
-class Job:
-    """Runs of the job on one directory of checkpoints and one of output."""
-
-    def __init__(self, flink: FlinkMachine, root: Path, out: Path) -> None:
-        self.flink = flink
-        self.root = root
-        self.out = out
-        self.job = ""
-
-    def call(self, **request: Any) -> dict[str, Any]:
-        return self.flink.call("class", **{"class": "WriteAheadJob"}, **request)
-
-    def start(self, snapshot: str | None = None, *, hold: bool, claim: bool = False, more: dict[str, str] | None = None) -> None:
-        """Start the job. If its write-ahead sink is on hold, files of all checkpoints stay pending."""
-        root = self.root.as_uri()
-        config = {
-            "execution.checkpointing.interval": "365 d",
-            "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
-            "execution.checkpointing.num-retained": "2",
-            # Forces all state into files instead of _metadata.
-            "execution.checkpointing.data-inline-threshold": "1 b",
-            "execution.checkpointing.dir": root,
-            "state.checkpoints.dir": root,
-            **(more or {}),
-        }
-        if claim:
-            config |= {"execution.savepoint-restore-mode": "CLAIM", "execution.state-recovery.claim-mode": "CLAIM"}
-        self.call(action="hold", held=hold)
-        self.job = self.call(action="start", folder=str(self.out), config=config, snapshot=snapshot)["job"]
-
-    def checkpoint(self) -> str:
-        """Take a checkpoint after some numbers."""
-        time.sleep(0.2)
-        path: str = self.call(action="checkpoint", job=self.job)["path"]
-        return path
-
-    def savepoint(self, folder: Path) -> str:
-        path: str = self.call(action="savepoint", job=self.job, folder=str(folder))["path"]
-        return path
-
-    def stop(self) -> None:
-        self.call(action="stop", job=self.job)
-
-    def take(self, checkpoints: int = 2, snapshot: str | None = None, **options: Any) -> str:
-        """Run the job on hold for some checkpoints, and return the last one."""
-        self.start(snapshot, hold=True, **options)
-        try:
-            return [self.checkpoint() for _ in range(checkpoints)][-1]
-        finally:
-            self.stop()
-
-    def restore(self, snapshot: str, **options: Any) -> None:
-        """Restore a snapshot, and check that the sinks have written each number, without gap and none twice."""
-        self.start(snapshot, hold=False, **options)
-        try:
-            self.checkpoint()
-            wait_until(lambda: complete(self.sent()) and complete(rolled(self.out)))
-            self.checkpoint()
-        finally:
-            self.stop()
-        assert complete(self.sent())
-
-    def sent(self) -> list[int]:
-        """Return the numbers that the write-ahead sink has sent."""
-        return numbers_in(self.out / "ahead")
-
-
-def complete(numbers: list[int]) -> bool:
-    """Return True if there are numbers, without gap at the start, and each once."""
-    return bool(numbers) and numbers[0] == 0 and len(set(numbers)) == len(numbers) and gaps(numbers) == []
-
-
-def gaps(numbers: list[int]) -> list[int]:
-    """Return the numbers that are missing before the newest hundred; the subtasks do not send at the same time."""
-    present = set(numbers)
-    return [n for n in range(numbers[-1] - 100) if n not in present]
-
-
-def rolled(out: Path) -> list[int]:
-    return numbers_in(out / "rolled")
-
-
-def numbers_in(folder: Path) -> list[int]:
-    """Return the numbers in the files that are not hidden."""
-    files = [f for f in folder.iterdir() if f.is_file() and not f.name.startswith((".", "_"))]
-    return sorted(int(line) for f in files for line in f.read_text().split())
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.05)
 
 
 def test_clean_up_leaves_what_only_state_names(ahead: FlinkMachine, tmp_path: Path) -> None:
@@ -139,3 +43,133 @@ def test_clean_up_leaves_what_only_state_names(ahead: FlinkMachine, tmp_path: Pa
     assert moved == [str(lost.relative_to(job.root))]
     assert statetool.verify(path).ok
     job.restore(path)
+
+
+@pytest.mark.in_turn(0)
+@pytest.mark.parametrize("verb", ["copy", "convert", "rescale"])
+def test_copies_take_along_what_only_state_names(ahead: FlinkMachine, tmp_path: Path, verb: str) -> None:
+    """Restored after the original is gone. Its parts of file sinks are in the system that these write to, so they stay."""
+    job = Job(ahead, tmp_path / "checkpoints", tmp_path / "table")
+    path = job.take()
+    target = str(tmp_path / "a copy")
+    if verb == "rescale":
+        statetool.rescale(path, target, 16, parallelism=1)
+    else:
+        {"copy": statetool.copy, "convert": statetool.convert}[verb](path, target)
+    shutil.rmtree(job.root)
+    assert statetool.verify(target, deep=True).ok
+    job.restore(target)
+
+
+@pytest.mark.in_turn(0)
+def test_a_savepoint_needs_files_of_the_job(ahead: FlinkMachine, tmp_path: Path) -> None:
+    """``verify`` says so, ``orphans`` keeps them, and a copy restores without them."""
+    job = Job(ahead, tmp_path / "checkpoints", tmp_path / "table")
+    job.start(hold=True)
+    try:
+        job.checkpoint()
+        savepoint = job.savepoint(tmp_path / "savepoints")
+    finally:
+        job.stop()
+    notes = [p.problem for p in statetool.verify(savepoint).problems if p.state == "pending-checkpoints"]
+    assert len(notes) == 1
+    assert "taskowned" in notes[0]
+    for checkpoint in job.root.glob("*/chk-*"):
+        shutil.rmtree(checkpoint)
+    age(tmp_path / "savepoints")
+    age(job.root)
+    statetool.delete_orphans(str(job.root), min_age="1d", retained=[str(tmp_path / "savepoints")])
+    copy = str(tmp_path / "copy")
+    statetool.copy(savepoint, copy)
+    (taskowned,) = job.root.glob("*/taskowned")
+    taskowned.rename(tmp_path / "gone")
+    (warning,) = [p for p in statetool.verify(savepoint).problems if p.severity == "warning"]
+    assert "do not exist" in warning.problem
+    assert statetool.verify(copy).ok
+    job.restore(copy)
+
+
+@pytest.mark.in_turn(1)
+def test_lost_files_of_sinks_are_found_before_flink_fails(ahead: FlinkMachine, tmp_path: Path) -> None:
+    """A part that a file sink continues is gone: Flink fails. Records of the write-ahead sink are gone: it sends nothing, for ever."""
+    job = Job(ahead, tmp_path / "checkpoints", tmp_path / "table")
+    path = job.take()
+    out = tmp_path / "out"
+    shutil.copytree(job.out, out)
+    for part in (job.out / "open").iterdir():
+        part.unlink()
+    problems = statetool.verify(path).problems
+    assert {p.severity for p in problems if "continues it" in p.problem} == {"error"}
+    with pytest.raises(FlinkRefusedError, match="File Not Found"):
+        job.restore(path)
+    shutil.rmtree(job.out)
+    shutil.move(out, job.out)
+    for file in job.root.glob("*/taskowned/*"):
+        file.unlink()
+    (warning,) = [p for p in statetool.verify(path).problems if p.severity == "warning"]
+    assert "4 of 4 files that only this state names do not exist" in warning.problem
+    with pytest.raises(AssertionError):
+        job.restore(path, patience_s=5)
+    assert job.sent() == []
+
+
+#: Kinds of directories around the one that is cleaned up.
+KINDS: Final = ("job", "all", "link", "own", "own-link", "volume")
+
+
+@pytest.mark.in_turn(1)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_file_that_a_restore_needs_is_moved(ahead: FlinkMachine, tmp_path: Path, kind: str) -> None:
+    """Rounds of jobs that each claim the last checkpoint of the job before, and a clean-up beside each."""
+    chance = random.Random(kind)
+    top = tmp_path / "top"
+    job = Job(ahead, top / "checkpoints", top / "table")
+    own = kind in ("own", "own-link", "volume")
+    path: str | None = None
+    lost: list[Path] = []
+    moved = refused = 0
+    for number in range(ROUNDS):
+        more = {"execution.checkpointing.create-subdir": "false", "state.checkpoints.create-subdir": "false"}
+        if own:
+            job.root = top / f"job-{number}"
+            if kind == "volume" and number % 2:
+                (tmp_path / f"volume-{number}").mkdir()
+                top.mkdir(exist_ok=True)
+                job.root.symlink_to(tmp_path / f"volume-{number}")
+        path = job.take(chance.randint(1, 2), path, claim=bool(chance.getrandbits(1)), more=more if own else None)
+        age(tmp_path)
+        for cleaned in directories(job.root, kind, tmp_path):
+            lost.append(lose_file(cleaned / "shared"))
+            done = statetool.delete_orphans(str(cleaned), min_age="1d")
+            moved += len(done.moved)
+        if kind == "own-link":
+            (top / "unmounted").symlink_to(tmp_path / "unmounted")
+            with pytest.raises(OptionError, match="does not exist"):
+                statetool.delete_orphans(str(job.root), min_age="1d")
+            refused += 1
+            (top / "unmounted").unlink()
+    assert moved >= len(lost) == len([file for file in lost if not file.exists()])
+    assert path is not None
+    assert not [p for p in statetool.verify(path).problems if p.severity != "note"]
+    print(f"{kind}: {ROUNDS} rounds, {moved} files moved, {refused} clean-ups refused")
+    job.restore(path)
+
+
+def directories(root: Path, kind: str, work: Path) -> list[Path]:
+    """Return the directories to clean up: those of the jobs, or that of all jobs, or links to them."""
+    if kind == "all":
+        return [root]
+    jobs = sorted(p for p in (root.parent if kind in ("own", "own-link", "volume") else root).iterdir() if holds_job(p))
+    if kind not in ("link", "own-link"):
+        return jobs
+    links = []
+    for job in jobs:
+        link = work / f"link-to-{job.name}"
+        if not link.is_symlink():
+            link.symlink_to(job)
+        links.append(link)
+    return links
+
+
+def holds_job(folder: Path) -> bool:
+    return (folder / "shared").is_dir()
