@@ -32,7 +32,11 @@ def _judge(
         raise
     except StatetoolError:
         return verdict  # state that cannot be read has its own reason
-    causes = [_cause(p, Level.INCOMPATIBLE if p.severity == "error" else Level.AS_IS) for p in problems if p.file or not p.is_unknown]
+    causes = [
+        _cause(p, Level.INCOMPATIBLE if p.severity == "error" else Level.AS_IS)
+        for p in problems
+        if p.file or not p.is_unknown
+    ]
     causes += (
         Cause(level=Level.UNKNOWN, reason=f"Files that state {u.state} may name are not known: {sentence(u.reason)}")
         for u in named.unread

@@ -112,7 +112,6 @@ class FileSink(SinkConnector):
         name = committable.compacted_to_cleanup or (cleanup and (cleanup.temp_file or cleanup.path)) or "(nothing)"
         return PendingCommit(name=f"remove {name}", status="", subtask=-1, expires=False, fields=committable)
 
-
     def files(self, state: SinkState) -> Iterator[NamedFile]:
         return part_files(state)
 
@@ -152,7 +151,6 @@ class StreamingFileSink(StateSink):
             versions=frozenset(versions),
             unread=tuple(unread),
         )
-
 
     def files(self, state: SinkState) -> Iterator[NamedFile]:
         return part_files(state)

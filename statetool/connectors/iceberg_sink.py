@@ -129,7 +129,6 @@ class IcebergFilesCommitter(StateSink):
             elements[subtask] = (*elements.get(subtask, ()), data)
         return {_STATE: elements}
 
-
     def files(self, state: SinkState) -> Iterator[NamedFile]:
         return manifest_files(state)
 

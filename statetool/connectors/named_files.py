@@ -170,4 +170,8 @@ def _unread_states(sink: Sink) -> Iterator[UnreadState]:
             reason = f"{several(len(sink.state.unread), 'element')} cannot be decoded"
             yield UnreadState(connector.file_states[0], reason, connector.keeps_state_files)
     elif connector is None and (sink.state.unread or sink.state.pending or sink.state.writers):
-        yield UnreadState(WRITER_STATE if sink.state.role == "writer" else COMMITTER_STATE, "its sink is not known", may_name_state=False)
+        yield UnreadState(
+            WRITER_STATE if sink.state.role == "writer" else COMMITTER_STATE,
+            "its sink is not known",
+            may_name_state=False,
+        )

@@ -106,9 +106,7 @@ def _has_snapshots(directory: str, root: str) -> bool:
             f"{directory}, beside {root}, cannot be listed, so not all snapshots are known: {reason}",
             hint="run this as the user that runs Flink",
         ) from error
-    return _is_of_job(names) or any(
-        n == METADATA_NAME or SAVEPOINT.fullmatch(n) or JOB.fullmatch(n) for n in names
-    )
+    return _is_of_job(names) or any(n == METADATA_NAME or SAVEPOINT.fullmatch(n) or JOB.fullmatch(n) for n in names)
 
 
 def _is_of_job(names: Iterable[str]) -> bool:

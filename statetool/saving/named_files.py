@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from statetool.connectors.named_files import NamedFiles, elements_with_files, find_named_file, named_files, state_names
+from statetool.connectors.named_files import NamedFiles, elements_with_files, find_named_file, named_files
 from statetool.errors import FormatError, UnknownNameError, several
 from statetool.formats.metadata import OperatorState
 from statetool.formats.metadata.handles import OperatorStreamHandle
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
 
 
 def named_streams(operator: OperatorInventory) -> dict[str, Stream]:
-    """Return the files to copy with the state of an operator, by their path in state, and warn of those that cannot be copied.
+    """Return the files to copy with the state of an operator, by their path in state. Missing ones are left out.
 
     Raises
     ------
     FormatError
         A file is shorter than the state says.
     """
-    if not state_names(operator.state):
-        return {}
-    named = named_files(operator)
+    return _streams(operator, named_files(operator))
+
+
+def _streams(operator: OperatorInventory, named: NamedFiles) -> dict[str, Stream]:
     streams: dict[str, Stream] = {}
     for file in named.of_state:
         place = find_named_file(operator, file)
@@ -56,7 +57,6 @@ def named_streams(operator: OperatorInventory) -> dict[str, Stream]:
             )
         size = found.size_bytes
         streams[file.path] = Stream(file=place, start=0, size_bytes=size, file_bytes=size)
-    _warn(operator, named, streams)
     return streams
 
 
@@ -64,7 +64,9 @@ def _warn(operator: OperatorInventory, named: NamedFiles, streams: Mapping[str, 
     missing = [f.path for f in named.of_state if f.path not in streams]
     if missing:
         words = f"{several(len(missing), 'file')} that only its state names are not there to copy, such as {missing[0]}"
-        warnings.warn(f"{operator.label.display}: {words}: unless the sink has sent their records, they are lost", stacklevel=2)
+        warnings.warn(
+            f"{operator.label.display}: {words}: unless the sink has sent their records, they are lost", stacklevel=2
+        )
     for unread in named.unread:
         if unread.may_name_state:
             words = f"files that state {unread.state!r} may name are not copied, and stay needed: {unread.reason}"
@@ -81,8 +83,16 @@ class NamedFileCopies:
     _names: dict[Stream, str] = field(default_factory=dict)
 
     def elements(self, operator: OperatorInventory) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
-        """Return the elements, by state and subtask, of the states of an operator that name files, with the paths of their copies."""
-        streams = named_streams(operator)
+        """Return the elements, by state and subtask, of the states of an operator that name files, with the paths of their copies.
+
+        Warns
+        -----
+        UserWarning
+            Some files do not exist, or are not known.
+        """
+        named = named_files(operator)
+        streams = _streams(operator, named)
+        _warn(operator, named, streams)
         if not streams:
             return {}
         return elements_with_files(operator, {path: self._place(stream) for path, stream in streams.items()})
@@ -167,7 +177,5 @@ def write_elements(inventory: Inventory, copies: NamedFileCopies) -> WrittenElem
 
 
 def _with_handles(operator: OperatorState, handles: Mapping[int, OperatorStreamHandle | None]) -> OperatorState:
-    subtasks = (
-        replace(s, managed_operator=handles[s.index]) if s.index in handles else s for s in operator.subtasks
-    )
+    subtasks = (replace(s, managed_operator=handles[s.index]) if s.index in handles else s for s in operator.subtasks)
     return replace(operator, subtasks=tuple(subtasks)) if handles else operator

@@ -100,7 +100,11 @@ class _Check:
         if _storage(file.path) != _storage(self._metadata_file):
             return f"{file.path} is in another file system than the snapshot"
         try:
-            if self._find(file.path) is None and files.is_local(file.path) and not files.is_dir(files.parent(file.path)):
+            if (
+                self._find(file.path) is None
+                and files.is_local(file.path)
+                and not files.is_dir(files.parent(file.path))
+            ):
                 return f"the directory {files.parent(file.path)} does not exist here"
         except NO_FINDING:
             raise

@@ -50,9 +50,7 @@ class Problem:
     @property
     def is_unknown(self) -> bool:
         """Return True if something was not read or not checked."""
-        return self.unread or (
-            self.severity == "note" and not self.problem.startswith((_NO_TABLE, _ELSEWHERE))
-        )
+        return self.unread or (self.severity == "note" and not self.problem.startswith((_NO_TABLE, _ELSEWHERE)))
 
     @property
     def is_missing_file(self) -> bool:

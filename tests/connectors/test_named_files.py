@@ -195,7 +195,7 @@ def test_paths_are_written_as_java_writes_uris(jobs: Path, path: str) -> None:
 def test_a_handle_without_a_path_is_not_known() -> None:
     handle = JavaObject(JavaClass("org.example.CloudStateHandle", parent=JavaClass("java.lang.Object")))
     array = JavaArray(JavaClass("[Ljava.lang.Object;"), [handle, handle])
-    with pytest.raises(UnsupportedError, match="org.example.CloudStateHandle"):
+    with pytest.raises(UnsupportedError, match=r"org\.example\.CloudStateHandle"):
         list(handles_in(array))
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import shutil
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import fsspec
 import pytest
@@ -249,6 +252,7 @@ def test_a_changelog_below_the_root_belongs_to_the_checkpoints_that_name_its_fil
     found = {row.path for row in statetool.orphans(str(root), rebase=rebase)}
     assert {str(young), str(lost_log)} <= found
 
+
 def test_files_of_operators_stay(root: Path) -> None:
     """Only operators know which files in ``taskowned`` they need."""
     kept = [orphan(root / JOB / "taskowned"), orphan(root / JOB / "taskowned" / f"job_{JOB}_tm_1")]
@@ -433,6 +437,83 @@ def test_an_interrupted_clean_up_can_be_restored(root: Path, monkeypatch: pytest
     assert tree_of(root) == before
 
 
+class Failing:
+    """Calls of functions of the system for local files, of which the one of a number fails."""
+
+    NAMES: Final = ("link", "unlink", "mkdir", "open", "fsync")
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException) -> None:
+        self.left = number
+        self.error = error
+        for name in self.NAMES:
+            monkeypatch.setattr(os, name, self.failing(getattr(os, name)))
+
+    def failing(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            self.left -= 1
+            if self.left == 0:
+                raise self.error
+            return function(*arguments, **options)
+
+        return call
+
+
+@pytest.mark.parametrize("error", [OSError(5, "I/O error"), KeyboardInterrupt()])
+@pytest.mark.parametrize("restoring", [False, True])
+def test_failures_at_each_call_lose_no_file_and_block_nothing(
+    root: Path, error: BaseException, restoring: bool
+) -> None:
+    """After each, a further clean-up and restores of all trash folders give the directory as it was."""
+    for i in range(1, 4):
+        orphan(root / JOB / "shared", f"{i}0000000-0000-4000-8000-000000000000")
+    before, number, failed = tree_of(root), 0, True
+    while failed:
+        number += 1
+        trash_id = statetool.delete_orphans(str(root)).trash_id if restoring else ""
+        with pytest.MonkeyPatch.context() as patch:
+            failing = Failing(patch, number, error)
+            try:
+                if restoring:
+                    statetool.restore_deleted(str(root), trash_id)
+                else:
+                    statetool.delete_orphans(str(root))
+            except (StatetoolError, OSError, KeyboardInterrupt):
+                pass
+            failed = failing.left <= 0
+        statetool.delete_orphans(str(root))
+        for folder in (root / ".statetool-trash").iterdir():
+            if (folder / "manifest.json").exists():
+                statetool.restore_deleted(str(root), folder.name)
+        assert tree_of(root) == before, number
+    assert number > 5
+
+
+_DELETE: Final = "import sys, statetool; print('ready', flush=True); statetool.delete_orphans(sys.argv[1])"
+_RESTORE: Final = "import sys, statetool; print('ready', flush=True); statetool.restore_deleted(*sys.argv[1:])"
+
+
+@pytest.mark.full
+def test_kills_lose_no_file_and_block_nothing(root: Path) -> None:
+    """Processes that clean up and restore are killed after random times."""
+    lost = [orphan(root / JOB / "shared") for _ in range(300)]
+    before, chance, halves = tree_of(root), random.Random(1), 0
+    for _ in range(int(os.environ.get("STATETOOL_CLEANUP_KILLS", "6"))):
+        done = statetool.delete_orphans(str(root))
+        for program, arguments in ((_RESTORE, [str(root), done.trash_id]), (_DELETE, [str(root)])):
+            with subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                time.sleep(chance.random() * 0.4)
+                process.kill()
+            halves += 0 < sum(file.exists() for file in lost) < len(lost)
+        statetool.delete_orphans(str(root))
+        for folder in (root / ".statetool-trash").iterdir():
+            if (folder / "manifest.json").exists():
+                statetool.restore_deleted(str(root), folder.name)
+        assert tree_of(root) == before
+    print(f"{halves} kills in the middle")
+
+
 def test_restore_never_overwrites(root: Path) -> None:
     first, second = orphan(root / JOB / "shared"), orphan(root / JOB / "shared")
     done = statetool.delete_orphans(str(root))
@@ -452,6 +533,7 @@ def test_restore_never_overwrites(root: Path) -> None:
     manifest.write_text("{")
     with pytest.raises(FormatError, match="manifest"):
         statetool.restore_deleted(str(root), done.trash_id)
+
 
 @pytest.mark.parametrize("wrong", [float("inf"), float("nan"), -1, "9" * 400 + "d", True, "inf"])
 def test_ages_that_are_none_are_refused(root: Path, wrong: float | str) -> None:
@@ -507,6 +589,7 @@ def test_a_manifest_that_is_a_directory_is_an_error(root: Path) -> None:
     manifest.mkdir()
     with pytest.raises(StatetoolError):
         statetool.restore_deleted(str(root), done.trash_id)
+
 
 @pytest.mark.parametrize("case", ["rocksdb-native", "rocksdb-incremental", "hashmap-canonical"])
 def test_a_path_with_nul_is_an_error_of_one_line(corpus: Path, tmp_path: Path, case: str) -> None:

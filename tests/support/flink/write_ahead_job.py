@@ -37,7 +37,9 @@ class Job:
     def call(self, **request: Any) -> dict[str, Any]:
         return self.flink.call("class", **{"class": "WriteAheadJob"}, **request)
 
-    def start(self, snapshot: str | None = None, *, hold: bool, claim: bool = False, more: dict[str, str] | None = None) -> None:
+    def start(
+        self, snapshot: str | None = None, *, hold: bool, claim: bool = False, more: dict[str, str] | None = None
+    ) -> None:
         """Start the job. If its write-ahead sink is on hold, files of all checkpoints stay pending."""
         root = self.root.as_uri()
         config = {
