@@ -17,7 +17,7 @@ from statetool.verification.problems import Problem
 def with_named_files(verdicts: Iterable[OperatorVerdict], old: Inventory) -> Iterator[OperatorVerdict]:
     """Yield verdicts that also say which files only state names, and which of them are missing."""
     find = FileStats()
-    operators = {o.label: o for o in old.operators.values()}
+    operators = {str(o.label): o for o in old.operators.values()}
     for verdict in verdicts:
         operator = operators.get(verdict.uid)
         yield verdict if operator is None else _judge(verdict, operator, old.metadata_file, find)

@@ -70,7 +70,8 @@ def handles_in(value: Any) -> Iterator[StateHandleObject]:
             raise UnsupportedError(f"the file of a state handle of class {handle.cls.name} is not known")
         size = handle.fields.get("stateSize")
         start = handle.fields.get("startPos", 0)
-        for path in paths or [None]:
+        places: list[str | None] = [*paths] or [None]
+        for path in places:
             yield StateHandleObject(path=path, size_bytes=start + size if path and isinstance(size, int) else None)
 
 

@@ -54,8 +54,10 @@ def test_copies_take_along_what_only_state_names(ahead: FlinkMachine, tmp_path: 
     target = str(tmp_path / "a copy")
     if verb == "rescale":
         statetool.rescale(path, target, 16, parallelism=1)
+    elif verb == "convert":
+        statetool.convert(path, target)
     else:
-        {"copy": statetool.copy, "convert": statetool.convert}[verb](path, target)
+        statetool.copy(path, target)
     shutil.rmtree(job.root)
     assert statetool.verify(target, deep=True).ok
     job.restore(target)
