@@ -48,7 +48,7 @@ COORDINATOR_VERSIONS: Final = frozenset({0, 1, 2})
 #: Archives of savepoints of jobs with sources and sinks.
 CONNECTOR_ARCHIVES: Final = tuple(
     HERE / "corpus" / f"{name}.tar.xz"
-    for name in ("connectors", "fluss", "lakes", "libraries", "sources", "built-jobs", "delta-sink")
+    for name in ("connectors", "fluss", "lakes", "libraries", "sources", "built-jobs", "delta-sink", "write-ahead")
 )
 #: Columns by their names in Spark.
 COLUMN_TYPES: Final = {

@@ -24,8 +24,9 @@ def delete_orphans(
 ) -> CleanUp:
     """Move state files that no retained metadata references to a trash folder below ``root/.statetool-trash``.
 
-    statetool reads all metadata below ``root``. If ``root`` is the directory of one job, it also reads that of the jobs beside it, which may
-    have restored its snapshots. Other files than state files are never moved.
+    statetool reads all metadata below ``root``, and the operator state that names files. If ``root`` is the directory of one job, it also reads
+    that of the jobs beside it, which may have restored its snapshots. Other files than state files are never moved, and neither are those in
+    ``taskowned``, which belong to operators.
 
     Parameters
     ----------

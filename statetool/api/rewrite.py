@@ -381,7 +381,7 @@ def copy(
     compare: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> SnapshotCopy:
-    """Copy a snapshot of any kind to a self-contained snapshot. State keeps its bytes.
+    """Copy a snapshot of any kind to a self-contained snapshot. State keeps its bytes, but for the paths of files that only it names.
 
     Parameters
     ----------
@@ -415,6 +415,11 @@ def copy(
         The snapshot, or a file that it needs, does not exist.
     FormatError
         The metadata is damaged, a file is shorter than the metadata says, or a copy differs.
+
+    Warns
+    -----
+    UserWarning
+        Files that only state names do not exist, or are not known.
     """
     from statetool.saving.copies import Copying
 

@@ -178,6 +178,7 @@ def _restore(root: str, trash_id: str, output: Output) -> None:
 
 def _print_clean_up(done: CleanUp, root: str, output: Output) -> None:
     """Print the moved files. Exit with 1 if some files were kept."""
+    echo_err(f"read the snapshots in {', '.join(done.directories)}")
     _print(done.moved, output, ("path", "size_bytes", "time", "reason"))
     if done.moved:
         size = sum(row.size_bytes for row in done.moved)
@@ -188,7 +189,7 @@ def _print_clean_up(done: CleanUp, root: str, output: Output) -> None:
     else:
         echo_err("nothing to delete")
     if done.kept:
-        echo_err(*(f"kept: {row.path} (not a state file of Flink)" for row in done.kept))
+        echo_err(*(f"kept: {row.path} ({row.reason})" for row in done.kept))
         sys.exit(1)
 
 

@@ -265,7 +265,8 @@ def rename(
 def copy(options: CommonOptions, source: str, target: str, compare: bool) -> None:
     """Copy a snapshot with all files that it needs.
 
-    SRC and DST may be in different file systems. The copy is self-contained. DST must not exist.
+    SRC and DST may be in different file systems. The copy is self-contained: it has the files that only state names too,
+    such as those of a write-ahead sink in taskowned. DST must not exist.
 
     Examples:
       statetool copy s3://bucket/savepoint-1a2b /backup/savepoint-1a2b --compare

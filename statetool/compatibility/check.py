@@ -9,6 +9,7 @@ from typing import Final
 
 from statetool.compatibility.class_trial import NewClasses
 from statetool.compatibility.commits import with_commit_ids
+from statetool.compatibility.named_files import with_named_files
 from statetool.compatibility.plan_rules import plan_resolutions
 from statetool.compatibility.states import (
     NAME_BACKEND,
@@ -84,7 +85,7 @@ def check_inventories(
     target = _target(new, flink)
     job = Job(backend=known_backend, target=target, kryo=_kryo(new, target), classes=classes)
     metadata = _metadata(old, job)
-    operators = tuple(with_commit_ids(_operators(old, new, job), old, new))
+    operators = tuple(with_named_files(with_commit_ids(_operators(old, new, job), old, new), old))
     verdict = worst([metadata.level.verdict, *(o.verdict for o in operators)])
     first = next((o for o in operators if o.verdict == verdict), None)
     reason = metadata.reason

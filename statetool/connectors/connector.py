@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -11,6 +11,7 @@ from statetool.connectors.elements import OperatorBytes, reading_as
 from statetool.connectors.model import (
     Enumerator,
     HeldSplit,
+    NamedFile,
     PendingCommit,
     SinkState,
     SourceBytes,
@@ -181,7 +182,34 @@ class StateSource(SourceConnector):
         return SourceState(held=held)
 
 
-class SinkConnector(ABC):
+class NamesFiles:
+    """Declaration of the files that the state of a sink names and that metadata does not.
+
+    Clean-up, copies, ``verify``, ``check`` and ``report`` all ask it (:mod:`statetool.connectors.named_files`).
+
+    Attributes
+    ----------
+    keeps_state_files
+        Whether the files are in Flink's directory of checkpoints.
+    """
+
+    keeps_state_files: ClassVar[bool] = False
+
+    def files(self, state: SinkState) -> Iterator[NamedFile]:
+        """Yield the files that the decoded state of an operator names."""
+        yield from ()
+
+    def with_files(
+        self, operator: OperatorBytes, places: Mapping[str, str]
+    ) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
+        """Return the elements, by state and subtask, of the states that name files, with other paths by those in state.
+
+        Only files with ``is_state`` are copied, so only a sink with such files implements it.
+        """
+        raise UnsupportedError("state that names files cannot be written with other names")
+
+
+class SinkConnector(NamesFiles, ABC):
     """A Sink V2 sink: writer states and committables have versioned serializers.
 
     Attributes
@@ -243,10 +271,17 @@ class SinkConnector(ABC):
         return ()
 
 
-class StateSink(ABC):
-    """A sink that stores pending items in list states."""
+class StateSink(NamesFiles, ABC):
+    """A sink that stores pending items in list states.
+
+    Attributes
+    ----------
+    file_states
+        Names of the states that name files.
+    """
 
     name: ClassVar[str]
+    file_states: ClassVar[tuple[str, ...]] = ()
     #: See :class:`SinkConnector`.
     commits_by_checkpoint_id: ClassVar[bool] = False
     classes: ClassVar[tuple[ClassDeclaration, ...]] = ()

@@ -18,7 +18,7 @@ that were compiled from these sources confirm it, and a job in Flink 1.16 with t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
@@ -28,11 +28,12 @@ from statetool.connectors.file_sink import (
     COMMITTABLE,
     File,
     expect_magic,
+    hidden_part,
     pending_file,
     read_bucket_id,
     read_pending_file,
 )
-from statetool.connectors.model import PendingCommit
+from statetool.connectors.model import NamedFile, PendingCommit, SinkState
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, JavaStream
 from statetool.io.output import Output
@@ -116,6 +117,13 @@ class DeltaSink(SinkConnector):
             size_bytes=committable.size_bytes,
             fields=committable,
         )
+
+    def files(self, state: SinkState) -> Iterator[NamedFile]:
+        for pending in state.pending:
+            if isinstance(pending.fields, DeltaFile):
+                file = pending.fields.pending_file
+                committed = file.target_file or file.path
+                yield replace(hidden_part(file, pending.subtask), committed_path=committed, fails_restore=False)
 
 
 class DeltaKernelSink(SinkConnector):

@@ -7,7 +7,8 @@ files (i4 length, bytes); in 1 files of both kinds are bare recoverables.
 
 Part in progress 2: i4 0xB3A4073D, boolean has path [utf], recoverable (versioned); 1: without the path. Pending file 2: i4 0x2C853C89,
 boolean has path [utf], i8 size, recoverable (versioned); 1: without both. Recoverable of a local file, 1: **little-endian** i4 0x1E744B57,
-i8 offset, i4 and i4 lengths, UTF-8 target, UTF-8 temporary file. Recoverables of other file systems stay bytes.
+i8 offset, i4 and i4 lengths, UTF-8 target, UTF-8 temporary file. Of Hadoop's file systems, 1: the same after
+**little-endian** i4 0xD7436C5E, with URIs. Recoverables of other file systems stay bytes.
 
 Committable 2 (``FileSinkCommittableSerializer``): i4 0x1E765C80, utf bucket id, boolean has pending file [versioned], boolean has part to
 clean up [versioned], boolean has compacted file to remove [utf]; 1: without bucket id and the last one.
@@ -16,13 +17,13 @@ clean up [versioned], boolean has compacted file to remove [utf]; 1: without buc
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, TypeVar
 
 from statetool.connectors.connector import SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.model import PendingCommit, SinkState
+from statetool.connectors.model import NamedFile, PendingCommit, SinkState
 from statetool.connectors.wire import known_version, read_inner, read_version, read_versioned, whole_versioned
 from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
@@ -34,6 +35,7 @@ _PENDING: Final = 0x2C853C89
 COMMITTABLE: Final = 0x1E765C80
 _LOCAL: Final = struct.Struct("<Iqii")
 _LOCAL_MAGIC: Final = 0x1E744B57
+_HADOOP_MAGIC: Final = 0xD7436C5E
 _LITTLE: Final = struct.Struct("<i")
 _BUCKET_STATES: Final = "bucket-states"
 _PART_COUNTER: Final = "max-part-counter"
@@ -46,7 +48,7 @@ class File:
     Attributes
     ----------
     target_file, temp_file, offset
-        Final name, current name, and number of bytes written; ``None`` on file systems that are not local.
+        Final name, current name, and number of bytes written; ``None`` on other file systems than local ones and Hadoop's.
     path, size
         Stored by newer versions only.
     recoverable
@@ -110,11 +112,15 @@ class FileSink(SinkConnector):
         name = committable.compacted_to_cleanup or (cleanup and (cleanup.temp_file or cleanup.path)) or "(nothing)"
         return PendingCommit(name=f"remove {name}", status="", subtask=-1, expires=False, fields=committable)
 
+    def files(self, state: SinkState) -> Iterator[NamedFile]:
+        return part_files(state)
+
 
 class StreamingFileSink(StateSink):
     """The file sink before Sink V2, ``StreamingFileSink``."""
 
     name: ClassVar[str] = "streaming-file-sink"
+    file_states: ClassVar[tuple[str, ...]] = (_BUCKET_STATES,)
 
     def recognises(self, operator: OperatorBytes) -> bool:
         return _BUCKET_STATES in operator.states and _PART_COUNTER in operator.states
@@ -145,6 +151,29 @@ class StreamingFileSink(StateSink):
             versions=frozenset(versions),
             unread=tuple(unread),
         )
+
+    def files(self, state: SinkState) -> Iterator[NamedFile]:
+        return part_files(state)
+
+
+def part_files(state: SinkState) -> Iterator[NamedFile]:
+    """Yield the parts in progress that a restored writer continues, and the complete ones that it commits."""
+    for subtask, writer in state.writers:
+        if isinstance(writer, Bucket) and writer.in_progress is not None:
+            yield hidden_part(writer.in_progress, subtask, writer.bucket_path)
+    for pending in state.pending:
+        fields = pending.fields
+        file = fields.pending_file if isinstance(fields, FileCommittable) else fields
+        if isinstance(file, File):
+            yield replace(
+                hidden_part(file, pending.subtask), committed_path=file.target_file or file.path, fails_restore=False
+            )
+
+
+def hidden_part(file: File, subtask: int, folder: str = "") -> NamedFile:
+    """Return a part that is not visible yet: a hidden file, or an upload to an object store."""
+    path = file.temp_file or file.path or folder
+    return NamedFile(path=path, size_bytes=file.offset, is_upload=file.temp_file is None, subtask=subtask)
 
 
 def read_bucket(version: int, c: Cursor) -> Bucket:
@@ -233,7 +262,7 @@ def _read_recoverable(c: Cursor, *, size_before: bool = False) -> File:
 
 def _recoverable(version: int, c: Cursor) -> File:
     data = c.data[c.pos : c.end]
-    if version != 1 or len(data) < _LOCAL.size or _LOCAL.unpack_from(data)[0] != _LOCAL_MAGIC:
+    if version != 1 or len(data) < _LOCAL.size or _LOCAL.unpack_from(data)[0] not in (_LOCAL_MAGIC, _HADOOP_MAGIC):
         return File(recoverable=(version, c.take(c.left)))
     _, offset, target, temporary = _LOCAL.unpack(c.take(_LOCAL.size))
     file = File(target_file=_text(c, target), temp_file=_text(c, temporary), offset=offset)

@@ -16,13 +16,13 @@ utf Avro schema, Avro. A commit is identified by job id, operator id and checkpo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.model import PendingCommit, SinkState
+from statetool.connectors.model import NamedFile, PendingCommit, SinkState
 from statetool.connectors.wire import known_version, read_all, read_versioned
 from statetool.declaring.flink_types import avro
 from statetool.io.cursor import Cursor
@@ -75,6 +75,9 @@ class IcebergSink(SinkConnector):
     def pending(self, committable: IcebergCommittable) -> PendingCommit:
         return _pending(committable, status="", subtask=-1)
 
+    def files(self, state: SinkState) -> Iterator[NamedFile]:
+        return manifest_files(state)
+
 
 class DynamicIcebergSink(IcebergSink):
     """Iceberg's sink to several tables."""
@@ -101,6 +104,7 @@ class IcebergFilesCommitter(StateSink):
 
     name: ClassVar[str] = "iceberg-files-committer"
     commits_by_checkpoint_id: ClassVar[bool] = True
+    file_states: ClassVar[tuple[str, ...]] = (_STATE,)
 
     def recognises(self, operator: OperatorBytes) -> bool:
         return _STATE in operator.states and _JOB in operator.states
@@ -124,6 +128,23 @@ class IcebergFilesCommitter(StateSink):
             data = element.data if len(remaining) == len(checkpoints) else operator.encoded(_STATE, remaining)
             elements[subtask] = (*elements.get(subtask, ()), data)
         return {_STATE: elements}
+
+    def files(self, state: SinkState) -> Iterator[NamedFile]:
+        return manifest_files(state)
+
+
+def manifest_files(state: SinkState) -> Iterator[NamedFile]:
+    """Yield the manifests that a restored committer reads. It deletes those that it has committed, so their commits may be in the table."""
+    for pending in state.pending:
+        for both in pending.fields.manifests if isinstance(pending.fields, IcebergCommittable) else ():
+            for manifest in (both.data, both.deletes):
+                if manifest is not None:
+                    yield NamedFile(
+                        path=manifest["manifest_path"],
+                        size_bytes=manifest.get("manifest_length"),
+                        fails_restore=False,
+                        subtask=pending.subtask,
+                    )
 
 
 def _stored_committable(job: str, checkpoint: int, raw: bytes) -> IcebergCommittable:

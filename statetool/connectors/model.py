@@ -159,6 +159,37 @@ class PendingCommit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedFile:
+    """A file that state names and metadata does not. A restored job reads or commits it.
+
+    Attributes
+    ----------
+    path
+        Absolute path or URI.
+    size_bytes
+        Bytes that the job reads, ``None`` if not stored.
+    committed_path
+        Where the file is after a commit, if that renames it. One of both must exist.
+    is_state
+        Whether the file is in Flink's directory of checkpoints. Copies of the snapshot need a copy of it. Other files belong to the system
+        that the sink writes to.
+    is_upload
+        Whether it is an upload to an object store, which is no file before its commit.
+    fails_restore
+        Whether the restore fails if the file is missing. Otherwise its records are lost.
+    """
+
+    path: str
+    size_bytes: int | None = None
+    committed_path: str | None = None
+    is_state: bool = False
+    is_upload: bool = False
+    fails_restore: bool = True
+    subtask: int | None = None
+    state: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SinkState:
     """State of an operator of a sink, decoded by a connector.
 

@@ -69,6 +69,7 @@ _BUILT_IN: Final = (
     "fluss:FlussSink",
     "two_phase:TwoPhaseCommitSink",
     "two_phase:KafkaProducer",
+    "write_ahead:WriteAheadSink",
 )
 
 

@@ -6,24 +6,35 @@ that follow from this:
 
 1. *The directory is quiet*: no file in it, metadata included, is younger than the threshold, by the clock of the file system.
 2. *All metadata is known*: a metadata file that cannot be read (damaged, or of a newer version of the format) refuses everything. So do
-   symbolic links, behind which other metadata may be hidden. For the directory of one job, the directories of all jobs beside it are read.
+   symbolic links, also to nothing, behind which other metadata may be hidden. For the directory of one job, the directories of all jobs
+   beside it are read (:mod:`statetool.directories.roots`). Files that only operator state names count as named, and state that may name
+   files and cannot be decoded refuses everything (:mod:`statetool.directories.state_files`).
 3. *The metadata stays the same*: two complete surveys, one after the other, find the same metadata files. Only files that are not named in
    either of them move. A job beside the directory that writes but has no complete checkpoint yet refuses everything.
-4. *Only state files move*: Flink names them by UUIDs, directly in ``chk-N``, ``shared``, ``taskowned`` and savepoints, or in the
-   subdirectories that file merging makes. Nothing else is touched: not the working files of ForSt, no file of the user, and no file of a
-   changelog, which a job writes all the time, and may need for its next checkpoint even if that is days away.
+4. *Only state files move*: Flink names them by UUIDs, directly in ``chk-N``, ``shared`` and savepoints, or in the subdirectories that file
+   merging makes. Nothing else is touched: not the working files of ForSt, no file of the user, and no file of a changelog, which a job writes
+   all the time, and may need for its next checkpoint even if that is days away. Files in ``taskowned`` belong to operators, and only their
+   code knows which they need: such a file only moves with a deleted checkpoint, if its metadata alone named it.
 5. *Afterwards* the directories are surveyed once more. If new metadata names a moved file, it is moved back.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from statetool.directories.orphans import DEFAULT_MIN_AGE, OrphanFile, age_seconds, check_known, find_orphans
+from statetool.directories.orphans import (
+    DEFAULT_MIN_AGE,
+    OrphanFile,
+    age_seconds,
+    check_known,
+    check_state_known,
+    find_orphans,
+)
+from statetool.directories.roots import SHARED, check_is_whole, check_links, directories_to_read, real_directory
+from statetool.directories.state_files import with_state_files
 from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT, FoundSnapshot, Survey, names_of, survey
 from statetool.directories.trash import Trash, TrashedFile
 from statetool.errors import DirectoryInUseError, OptionError, UnknownNameError, several, suggest
@@ -37,7 +48,9 @@ _MOST_SURVEYS: Final = 6
 _UUID: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 #: Names of Flink's state files, and of files that statetool stages in a new savepoint.
 _STATE_FILE: Final = re.compile(rf"{_UUID}|[0-9a-f]{{32}}-[a-z]+-{_UUID}")
-_SHARED: Final = ("shared", "taskowned")
+_TASK_OWNED: Final = "taskowned"
+_NOT_OF_FLINK: Final = "not a state file of Flink"
+_OF_OPERATORS: Final = "in taskowned, whose files operators may need although no snapshot names them"
 #: A subdirectory of file merging: ``job_<id>_op_<id>_<subtask>_<parallelism>``, ``job_<id>_tm_<id>``.
 _MERGING: Final = re.compile(r"(job|tm|op)_.*")
 #: A file of a changelog, in a folder of its job.
@@ -59,13 +72,16 @@ class CleanUp:
     moved
         Files that were moved there.
     kept
-        Files that no metadata references, but that are not certain to be state files.
+        Files that no metadata references, but that are not certain to be state files that no job needs. ``reason`` says why.
+    directories
+        The directories whose snapshots were read.
     """
 
     trash_id: str
     folder: str
     moved: tuple[TrashedFile, ...]
     kept: tuple[OrphanFile, ...]
+    directories: tuple[str, ...] = ()
 
 
 def move_orphans(
@@ -95,15 +111,17 @@ def move_orphans(
     OptionError
         The threshold is not valid or too low, the directory is part of a snapshot, or the file system reports no times.
     """
-    trash = Trash.new(root)
+    trash = Trash.new(real_directory(root))
 
     def choose(tree: Survey) -> tuple[list[TrashedFile], list[OrphanFile]]:
         moved, kept = [], []
         for row in find_orphans(tree):
-            if is_state_file(row.path, trash.root):
-                moved.append(trash.describe(tree.files[row.path], row.reason))
+            if not is_state_file(row.path, trash.root):
+                kept.append(replace(row, reason=_NOT_OF_FLINK))
+            elif _TASK_OWNED in row.path.split("/"):
+                kept.append(replace(row, reason=_OF_OPERATORS))
             else:
-                kept.append(row)
+                moved.append(trash.describe(tree.files[row.path], row.reason))
         return moved, kept
 
     return _clean_up(trash, choose, min_age, retained, rebase)
@@ -133,7 +151,7 @@ def delete_checkpoint(
     DirectoryInUseError, FormatError, SnapshotNotFoundError
         As for :func:`move_orphans`.
     """
-    trash = Trash.new(root)
+    trash = Trash.new(real_directory(root))
 
     def choose(tree: Survey) -> tuple[list[TrashedFile], list[OrphanFile]]:
         chosen = _find_checkpoint(tree, trash.root, checkpoint)
@@ -146,7 +164,7 @@ def delete_checkpoint(
         reason = f"only {chosen.directory} needs it"
         moved = [trash.describe(f, reason) for f in alone if is_state_file(f.uri, trash.root)]
         kept = [
-            OrphanFile(path=f.uri, size_bytes=f.size_bytes, modified_ms=f.modified_ms, reason=reason)
+            OrphanFile(path=f.uri, size_bytes=f.size_bytes, modified_ms=f.modified_ms, reason=_NOT_OF_FLINK)
             for f in alone
             if not is_state_file(f.uri, trash.root)
         ]
@@ -168,7 +186,7 @@ def restore_trash(root: str, trash_id: str) -> list[TrashedFile]:
     FormatError
         The manifest of the folder is damaged.
     """
-    return Trash.find(root, trash_id).restore()
+    return Trash.find(real_directory(root), trash_id).restore()
 
 
 def is_state_file(uri: str, root: str) -> bool:
@@ -179,9 +197,9 @@ def is_state_file(uri: str, root: str) -> bool:
     if not _STATE_FILE.fullmatch(names[-1]):
         return False
     last = folders[-1]
-    if last in _SHARED or CHECKPOINT.fullmatch(last) or SAVEPOINT.fullmatch(last):
+    if last in SHARED or CHECKPOINT.fullmatch(last) or SAVEPOINT.fullmatch(last):
         return True
-    return len(folders) > 1 and folders[-2] in (*_SHARED,) and _MERGING.fullmatch(last) is not None
+    return len(folders) > 1 and folders[-2] in SHARED and _MERGING.fullmatch(last) is not None
 
 
 def _clean_up(
@@ -193,25 +211,21 @@ def _clean_up(
             f"files of the last {seconds:g} seconds may belong to a checkpoint in progress",
             hint="pass a threshold of at least 1h (--older-than 1h)",
         )
-    roots = _roots(trash.root, retained)
+    check_is_whole(trash.root)
+    roots = directories_to_read(trash.root, retained)
     rules = tuple((rebase or {}).items())
     moving, kept = _choose_twice(trash, roots, rules, choose, int(seconds * 1000))
     if not moving:
-        return CleanUp(trash_id="", folder="", moved=(), kept=tuple(kept))
+        return CleanUp(trash_id="", folder="", moved=(), kept=tuple(kept), directories=tuple(roots))
     moved = trash.take(moving)
     _check_afterwards(trash, roots, rules, moved)
-    return CleanUp(trash_id=trash.trash_id, folder=trash.folder, moved=tuple(moved), kept=tuple(kept))
-
-
-def _roots(root: str, retained: Iterable[str]) -> list[str]:
-    """Return the directory, the one above it if it is that of a job, and the other directories to read."""
-    above, _, name = root.rstrip("/").rpartition("/")
-    if CHECKPOINT.fullmatch(name) or SAVEPOINT.fullmatch(name) or name in _SHARED:
-        raise OptionError(
-            f"{root} is part of the files of a job", hint=f"pass the directory of the job or of all its jobs: {above}"
-        )
-    beside = [above] if JOB.fullmatch(name) and above else []
-    return [root, *beside, *retained]
+    return CleanUp(
+        trash_id=trash.trash_id,
+        folder=trash.folder,
+        moved=tuple(moved),
+        kept=tuple(kept),
+        directories=tuple(roots),
+    )
 
 
 def _choose_twice(
@@ -228,8 +242,10 @@ def _choose_twice(
     for _ in range(_MOST_SURVEYS):
         tree = survey(roots, rebase=rules)
         check_known(tree, trash.root)
-        _check_links(tree)
+        check_links(roots)
         _check_quiet(tree, trash, age_ms)
+        tree = with_state_files(tree, rules)
+        check_state_known(tree)
         moving, kept = choose(tree)
         metadata = frozenset(f for uri, f in tree.files.items() if uri.rpartition("/")[2] == METADATA_NAME)
         if before is not None and before[0] == metadata:
@@ -239,16 +255,6 @@ def _choose_twice(
         "checkpoints are written and deleted faster than they can be read",
         hint="try again, or while the job takes no checkpoints",
     ).at(file=roots[1] if len(roots) > 1 else trash.root)
-
-
-def _check_links(tree: Survey) -> None:
-    """Refuse symbolic links: listings do not follow them, so metadata may be hidden behind them."""
-    for uri in tree.files:
-        if files.is_local(uri) and os.path.islink(files.local_path(uri)):
-            raise OptionError(
-                f"{uri} is a symbolic link, so not all snapshots are known",
-                hint="clean up the directory that it points to, or remove the link",
-            )
 
 
 def _check_quiet(tree: Survey, trash: Trash, age_ms: int) -> None:
@@ -298,9 +304,11 @@ def _check_afterwards(
     DirectoryInUseError
         There was such metadata.
     """
-    tree = survey(roots, rebase=rules)
+    tree = with_state_files(survey(roots, rebase=rules), rules)
     _, named = names_of(tree.snapshots)
-    unread = [s.directory for s in tree.snapshots if s.metadata is None and s.metadata_file is not None]
+    unread = [
+        s.directory for s in tree.snapshots if s.unread_state or (s.metadata is None and s.metadata_file is not None)
+    ]
     wanted = [row for row in moved if unread or row.path.rpartition("/")[2] in named]
     if wanted:
         restored = trash.restore({row.path for row in wanted})

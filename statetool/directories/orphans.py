@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from statetool.cluster.paths import resolve_directory
+from statetool.directories.roots import directories_to_read, real_directory
+from statetool.directories.state_files import with_state_files
 from statetool.directories.survey import Survey, names_of, survey
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, several
 from statetool.io import files
@@ -17,6 +20,8 @@ from statetool.snapshot.locate import METADATA_NAME
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])")
 DEFAULT_MIN_AGE: Final = "7d"
+#: Highest age: a thousand years.
+_MOST_SECONDS: Final = 1000 * 366 * 86400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +42,12 @@ def age_seconds(age: str | float) -> float:
     OptionError
         The age is not valid.
     """
-    if isinstance(age, int | float) and age >= 0:
-        return float(age)
-    match = _AGE.fullmatch(str(age).strip()) if isinstance(age, str) else None
-    if match is None:
+    match = _AGE.fullmatch(age.strip()) if isinstance(age, str) else None
+    if match is not None:
+        age = float(match.group(1)) * _UNITS[match.group(2)]
+    if isinstance(age, str | bool) or not 0 <= age <= _MOST_SECONDS:
         raise OptionError(f"{age!r} is not a valid age", hint="pass 7d, 12h, 30m or 45s")
-    return float(match.group(1)) * _UNITS[match.group(2)]
+    return float(age)
 
 
 def orphans(
@@ -57,13 +62,13 @@ def orphans(
     """Return the files below a directory that no metadata references.
 
     Files are compared by name, without their directory: Flink's file names are unique, and a copied checkpoint may still reference its
-    original location.
+    original location. Files that only operator state names (of write-ahead sinks and file sinks) count as referenced.
 
     Parameters
     ----------
     root
         A directory: a local path or any URI that fsspec can list. Or the URL of a job, for the
-        directory of its checkpoints.
+        directory of its checkpoints. If it is the directory of one job, those of the jobs beside it are read, too.
     min_age
         Leave out younger files (``"7d"``, ``"12h"``, seconds): a running job writes files before the metadata that references them.
     retained
@@ -85,8 +90,13 @@ def orphans(
         ``min_age`` is not a valid age, or the file system does not provide the age of a file.
     """
     seconds = age_seconds(min_age)
-    tree = survey([root, *retained], rebase=tuple((rebase or {}).items()))
+    rules = tuple((rebase or {}).items())
+    root = real_directory(resolve_directory(root, rules))
+    tree = survey(directories_to_read(root, retained), rebase=rules)
     check_known(tree, root, ignore_unreadable=ignore_unreadable)
+    if any(find_orphans(tree)):
+        tree = with_state_files(tree, rules)
+        check_state_known(tree, ignore_unreadable=ignore_unreadable)
     newest = (int(time.time() * 1000) if now_ms is None else now_ms) - int(seconds * 1000)
     rows = []
     for row in find_orphans(tree):
@@ -129,6 +139,22 @@ def check_known(tree: Survey, root: str, *, ignore_unreadable: bool = False) -> 
             f"{len(unreadable)} of {several(len(tree.snapshots), 'snapshot')} cannot be read: the files that they need are unknown; "
             f"first {unreadable[0].directory}: {unreadable[0].problem}",
             hint="repair or remove it, or add --ignore-unreadable to continue without it",
+        )
+
+
+def check_state_known(tree: Survey, *, ignore_unreadable: bool = False) -> None:
+    """Refuse a survey in which state that may name files cannot be decoded.
+
+    Raises
+    ------
+    FormatError
+    """
+    unread = [] if ignore_unreadable else [s for s in tree.snapshots if s.unread_state]
+    if unread:
+        raise FormatError(
+            f"the state of {several(len(unread), 'snapshot')} may name files and cannot be decoded; first {unread[0].directory}: "
+            f"{unread[0].unread_state}",
+            hint="run statetool verify on it, and repair or remove it",
         )
 
 

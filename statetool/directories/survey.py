@@ -54,7 +54,10 @@ class FoundSnapshot:
     needed
         The ranges of each file that the snapshot needs. A file that does not exist has its path in the metadata.
     other_names
-        Names, without directories, of files that the metadata references by another name than in ``needed``.
+        Names, without directories, of files that the metadata references by another name than in ``needed``, and of those that only state
+        names (:mod:`statetool.directories.state_files`).
+    unread_state
+        Why it is not known which files its state names, empty if it is, or was not asked.
     """
 
     directory: str
@@ -63,6 +66,7 @@ class FoundSnapshot:
     needed: Mapping[str, Ranges]
     problem: str
     other_names: frozenset[str] = frozenset()
+    unread_state: str = ""
 
     @property
     def kind_by_name(self) -> str:

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import Final
+from typing import Any, Final
 
 from statetool.errors import FormatError, OptionError, TargetExistsError, UnknownNameError, several, suggest
 from statetool.io import files, targets
@@ -123,10 +123,10 @@ class Trash:
             The manifest is missing or damaged.
         """
         uri = files.join(self.folder, _MANIFEST)
-        data = targets.read_if_there(uri)
         try:
-            return [TrashedFile(**row) for row in json.loads(data or b"")["files"]]
-        except (ValueError, LookupError, TypeError) as error:
+            data = targets.read_if_there(uri)
+            return [_row(fields) for fields in json.loads(data or b"")["files"]]
+        except (ValueError, LookupError, TypeError, RecursionError, IsADirectoryError) as error:
             raise FormatError(
                 f"the manifest of the trash folder cannot be read: {error}",
                 hint=f"move the files below {files.join(self.folder, _FILES)} back to the same paths below {self.root}",
@@ -153,10 +153,6 @@ class Trash:
         restored: list[TrashedFile] = []
         taken: list[str] = []
         for row in reversed([row for row in self.rows() if names is None or row.path in names]):
-            if ".." in row.path.split("/") or row.path.startswith("/"):
-                raise FormatError(f"the manifest has a path outside of the directory: {row.path!r}").at(
-                    file=self.folder
-                )
             place = files.join(self.root, row.path)
             moved = targets.size_of(self.place_of(row.path))
             if moved is None:
@@ -176,6 +172,24 @@ class Trash:
                 hint=f"compare them with those in {files.join(self.folder, _FILES)}",
             )
         return restored
+
+
+def _row(fields: Any) -> TrashedFile:
+    """Return a file of a manifest.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError
+        Its fields are not those of a file below the directory.
+    """
+    row = TrashedFile(**fields)
+    whole = isinstance(row.size_bytes, int) and isinstance(row.modified_ms, int | None)
+    if not whole or not isinstance(row.path, str) or not isinstance(row.reason, str):
+        raise TypeError(f"wrong types of fields: {fields!r}")
+    row.path.encode()
+    if {"", ".", ".."} & set(row.path.split("/")) or "\0" in row.path:
+        raise ValueError(f"a path outside of the directory: {row.path!r}")
+    return row
 
 
 def _differ(first: str, second: str) -> bool:

@@ -63,6 +63,25 @@ def find_directories(root: str, wanted: Callable[[str], bool], skipped: Collecti
         yield from _find(canonical(root), wanted, skipped)
 
 
+def find_links(root: str) -> Iterator[str]:
+    """Yield the symbolic links below a local directory, at any depth, also those to nothing, except in a trash folder. Errors as for :func:`list_files`."""
+    with _listing(root):
+        yield from _links(canonical(root))
+
+
+def _links(directory: str) -> Iterator[str]:
+    below: list[str] = []
+    # A running job deletes checkpoints that it no longer retains during the listing.
+    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                yield entry.path
+            elif entry.name != TRASH_NAME and entry.is_dir(follow_symlinks=False):
+                below.append(entry.path)
+    for path in below:
+        yield from _links(path)
+
+
 def _find(directory: str, wanted: Callable[[str], bool], skipped: Collection[str]) -> Iterator[str]:
     for below in _directories_in(directory):
         name = below.rpartition("/")[2]

@@ -22,6 +22,7 @@ from statetool.saving.available import check_available
 from statetool.saving.carry import FileCarrier, find_references
 from statetool.saving.composition import Composition, Runner, SourceOperator, StreamWriteTask
 from statetool.saving.grafts import check_readable
+from statetool.saving.named_files import NamedFileCopies
 from statetool.saving.overlap import check_outside
 from statetool.saving.plan import PlannedOperator, plan_composition
 from statetool.saving.publish import Publication, StagedFile, Staging
@@ -77,12 +78,22 @@ class PlannedSnapshot:
 
 
 def plan_snapshot(
-    composition: Composition, target: str, release: Target, runner: Runner, *, take_over: bool = False
+    composition: Composition,
+    target: str,
+    release: Target,
+    runner: Runner,
+    named: NamedFileCopies,
+    *,
+    take_over: bool = False,
 ) -> PlannedSnapshot:
-    """Plan and check a new snapshot; errors as for :func:`write_composition`, except for values and their encoding."""
+    """Plan and check a new snapshot; errors as for :func:`write_composition`, except for values and their encoding.
+
+    The composition of the plan names the copies of files that only state names, in ``named``.
+    """
     Publication.check(target, take_over=take_over)
     for snapshot in composition.snapshots:
         check_outside(target, snapshot)
+    composition = named.add_to(composition)
     unchanged, planned = plan_composition(composition, runner, release)
     _check_ids(composition, unchanged, planned)
     skeleton = _metadata(composition, [*unchanged, *(p.old for p in planned if p.old is not None)])
@@ -104,8 +115,9 @@ def check_composition(
     composition: Composition, target: str, release: Target, runner: Runner, *, take_over: bool = False
 ) -> PlannedSnapshot:
     """Plan a new snapshot, and look for the files that it is made from; errors as for :func:`write_composition`, except for values."""
-    plan = plan_snapshot(composition, target, release, runner, take_over=take_over)
-    for found in (_by_snapshot(composition, plan.skeleton.operators, plan.grafts), plan.read_again()):
+    named = NamedFileCopies(Publication(target, take_over=take_over).staging)
+    plan = plan_snapshot(composition, target, release, runner, named, take_over=take_over)
+    for found in (_by_snapshot(plan.composition, plan.skeleton.operators, plan.grafts), plan.read_again()):
         for snapshot, operators in found.items():
             if snapshot is not None:
                 FileCarrier(snapshot.resolve, target).plan(operators)
@@ -143,10 +155,13 @@ def write_composition(
     EncodeError
         A value does not fit its type, or a key is duplicated.
     """
-    plan = plan_snapshot(composition, target, release, runner, take_over=take_over)
-    with Publication(target, take_over=take_over) as publication:
+    publication = Publication(target, take_over=take_over)
+    named = NamedFileCopies(publication.staging)
+    plan = plan_snapshot(composition, target, release, runner, named, take_over=take_over)
+    composition = plan.composition
+    with publication:
         staging = publication.staging
-        staged: list[StagedFile] = []
+        staged = named.copy()
         carried = {o.operator_id: o for o in _carry(plan, runner, staging, staged)}
         results = iter(runner.run(plan.jobs, staging))
         for p in plan.operators:

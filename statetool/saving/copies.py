@@ -11,6 +11,7 @@ from statetool.formats.stream import Stream
 from statetool.io import files
 from statetool.io.listing import FileStats
 from statetool.saving.carry import FileCarrier
+from statetool.saving.named_files import NamedFileCopies, named_streams, write_elements
 from statetool.saving.publish import Publication
 from statetool.snapshot.locate import METADATA_NAME, Locator
 from statetool.snapshot.operator import OperatorInventory
@@ -53,7 +54,8 @@ class Copying:
     """Copy of a snapshot of any kind that does not depend on the original.
 
     Files are staged in the target. The handles of the new metadata are resolved and their lengths compared. Then
-    ``_metadata`` is written last. The state's bytes, ids and properties do not change.
+    ``_metadata`` is written last. The state's bytes, ids and properties do not change, but for the paths of files that only state names
+    (:mod:`statetool.saving.named_files`).
 
     Raises
     ------
@@ -69,9 +71,11 @@ class Copying:
         for operator in inventory.operators.values():
             if operator.elements.are_unflushed:
                 raise UnsupportedError(UNFLUSHED, hint="run statetool convert SRC DST").at(operator=operator.label)
+        self._inventory = inventory
         self._metadata = inventory.metadata
         self._carrier = FileCarrier(inventory.resolve, target)
-        streams = self._carrier.plan(self._metadata.operators)
+        named = [s for operator in inventory.operators.values() for s in named_streams(operator).values()]
+        streams = [*self._carrier.plan(self._metadata.operators), *dict.fromkeys(named)]
         # Inline state stays in the metadata. Only the paths differ in length.
         self.plan: Final = SnapshotCopy(
             target=target,
@@ -84,15 +88,20 @@ class Copying:
         """Copy the files, and read every copied file back if ``compare``."""
         with Publication(self.plan.target, take_over=take_over) as publication:
             staging = publication.staging
-            self._carrier.copy(self._metadata.operators, lambda streams: runner.copy_all(streams, staging))
+            copies = NamedFileCopies(staging)
+            written = write_elements(self._inventory, copies)
+            carried = [written.without(operator) for operator in self._metadata.operators]
+            self._carrier.copy(carried, lambda streams: runner.copy_all(streams, staging))
+            staged = [*copies.copy(), *written.files, *self._carrier.staged.values()]
             if compare:
-                for stream, file in self._carrier.staged.items():
-                    _compare(stream, files.join(publication.target, file.name))
-            operators = tuple(map(self._carrier.carried, self._metadata.operators))
+                both = [(stream, file.name) for stream, file in self._carrier.staged.items()]
+                for stream, name in (*both, *((stream, name) for name, stream in copies.streams.items())):
+                    _compare(stream, files.join(publication.target, name))
+            operators = tuple(written.added_to(self._carrier.carried(operator)) for operator in carried)
             copied = replace(self._metadata, operators=operators)
             _check(copied, publication.target)
             data = write_metadata(copied)
-            uri = publication.commit(data, self._carrier.staged.values())
+            uri = publication.commit(data, staged)
         return replace(self.plan, metadata_bytes=len(data), metadata_file=uri)
 
 

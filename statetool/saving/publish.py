@@ -106,7 +106,23 @@ class Staging:
 
     def create(self, label: str = "state") -> StagedOutput:
         """Open a new file; each task attempt gets a separate one."""
-        return StagedOutput(self, f"{self.write_id}-{label}-{uuid.uuid4()}")
+        return StagedOutput(self, self.new_name(label))
+
+    def new_name(self, label: str) -> str:
+        """Return a new name of a file."""
+        return f"{self.write_id}-{label}-{uuid.uuid4()}"
+
+    def copy_as(self, source: Stream, name: str) -> StagedFile:
+        """Copy a stream into a file with a name of :meth:`new_name`. Errors as for :meth:`copy`."""
+        _check_going_on(self)
+        copy = self._copy(source, name)
+        try:
+            _check_going_on(self)
+        except BaseException:
+            with contextlib.suppress(Exception):  # must not hide the cause
+                targets.remove(files.join(self.target, name))
+            raise
+        return copy
 
     def copy(self, sources: Sequence[Stream], progress: Callable[[int], object] = lambda _: None) -> list[StagedFile]:
         """Copy streams into new files, one after the other. An object store copies whole objects itself.
@@ -127,7 +143,7 @@ class Staging:
         copies: list[StagedFile] = []
         try:
             for source in sources:
-                copies.append(self._copy(source))
+                copies.append(self._copy(source, self.new_name("copy")))
                 progress(source.size_bytes)
             _check_going_on(self)
         except BaseException:
@@ -137,8 +153,7 @@ class Staging:
             raise
         return copies
 
-    def _copy(self, source: Stream) -> StagedFile:
-        name = f"{self.write_id}-copy-{uuid.uuid4()}"
+    def _copy(self, source: Stream, name: str) -> StagedFile:
         uri = files.join(self.target, name)
         is_whole = source.inline is None and source.start == 0 and source.file_bytes == source.size_bytes
         if is_whole and targets.copy_in_store(source.file, uri):

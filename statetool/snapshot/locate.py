@@ -210,6 +210,10 @@ class Locator:
 
     def file_of(self, handle: FileHandle | RelativeFileHandle | SegmentHandle) -> str:
         """Return the location of the file of a stream; errors as for :meth:`resolve`."""
+        if "\0" in handle.path:
+            raise FormatError(f"a path contains NUL, which no file name does: {handle.path!r}").at(
+                file=self.metadata_file
+            )
         if not isinstance(handle, RelativeFileHandle):
             return self._find(handle.path)
         if ".." in handle.path.split("/"):

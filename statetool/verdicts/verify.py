@@ -84,6 +84,8 @@ def _summary(verification: Verification) -> str:
         f"{several(verification.entries, 'entry', 'entries')} of keyed state",
         f"{several(verification.keys, 'key')} in their key groups",
     ]
+    if verification.named_files:
+        checked.insert(2, f"{several(verification.named_files, 'file')} that only state names")
     if verification.deep:
         checked.append(f"{several(verification.elements, 'element')} of operator state")
     errors = sum(p.severity == "error" for p in verification.problems)

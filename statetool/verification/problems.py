@@ -17,6 +17,8 @@ _MISSING: Final = "the file does not exist"
 _NOT_READ: Final = "not read, so its content is unknown: "
 #: A value that only a table cannot show was checked.
 _NO_TABLE: Final = "valid, but no table can show it: "
+#: Files outside of metadata were checked.
+_ELSEWHERE: Final = "needs files that only its state names: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class Problem:
     @property
     def is_unknown(self) -> bool:
         """Return True if something was not read or not checked."""
-        return self.unread or (self.severity == "note" and not self.problem.startswith(_NO_TABLE))
+        return self.unread or (self.severity == "note" and not self.problem.startswith((_NO_TABLE, _ELSEWHERE)))
 
     @property
     def is_missing_file(self) -> bool:
@@ -110,6 +112,11 @@ def severity_of(error: StatetoolError, otherwise: Severity = "error") -> Severit
 def note(operator: str, words: str, state: str | None = None) -> Problem:
     """Return a note on a part that could not be checked."""
     return Problem(severity="note", operator=operator, subtask=None, state=state, file=None, offset=None, problem=words)
+
+
+def elsewhere(operator: str, words: str, state: str | None) -> Problem:
+    """Return a note on files that only the state of an operator names."""
+    return note(operator, _ELSEWHERE + words, state)
 
 
 def missing_file(file: str, operator: str, subtask: int, words: str = "") -> Problem:

@@ -34,7 +34,7 @@ class Verification:
 
     ``streams`` counts the handles that were resolved, ``entries`` the entries of keyed state that were read, ``keys`` the keys whose key
     group was computed from their hash code, ``elements`` (read with ``deep`` only) the elements of operator state; broadcast state
-    counts for each subtask's copy. ``truncated``: there are more problems. ``allow_unread``: state that could not be read is accepted.
+    counts for each subtask's copy. ``named_files`` counts the files that only operator state names. ``truncated``: there are more problems. ``allow_unread``: state that could not be read is accepted.
     ``renderer`` returns HTML for notebooks.
     """
 
@@ -47,6 +47,7 @@ class Verification:
     deep: bool
     truncated: bool
     allow_unread: bool = False
+    named_files: int = 0
     renderer: Callable[[Verification], str] | None = field(default=None, repr=False, compare=False)
 
     def _repr_html_(self) -> str | None:
@@ -148,6 +149,7 @@ def _verify(inventory: Inventory, each: Each, *, deep: bool, most: int, allow_un
         deep=deep,
         truncated=truncated or len(problems) > most,
         allow_unread=allow_unread,
+        named_files=plan.named_files,
     )
 
 
@@ -156,6 +158,7 @@ class _Plan:
 
     def __init__(self, inventory: Inventory, deep: bool) -> None:
         from statetool.verification.content_plan import ContentPlanner
+        from statetool.verification.named_files import check_named_files
 
         found_files: dict[str, FoundFile | None] = {}
         stats = FileStats()
@@ -169,6 +172,7 @@ class _Plan:
         self.problems: list[Problem] = []
         self.tasks: list[ContentTask] = []
         self.streams = 0
+        self.named_files = 0
         #: By operator, why no hash formula of its keys was proved.
         self.unproved: dict[str, str] = {}
         inventory.list_folders()
@@ -188,6 +192,9 @@ class _Plan:
             self.tasks += planner.run()
             planner.guarded(lambda p=planner: p.problems.extend(lost_timers(p.operator, properties)))  # type: ignore[misc]
             self.problems += planner.problems
+            named, problems = check_named_files(operator, inventory.metadata_file, find)
+            self.problems += problems
+            self.named_files += len(named.files)
             self.unproved[operator.label] = planner.unproved
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import shutil
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final
 
 import fsspec
 import pytest
@@ -26,6 +30,7 @@ from statetool.errors import (
     FormatError,
     OptionError,
     SnapshotNotFoundError,
+    StatetoolError,
     TargetExistsError,
     UnknownNameError,
 )
@@ -80,7 +85,6 @@ def test_orphans_move_to_the_trash_and_back(root: Path) -> None:
     before = tree_of(root)
     lost = [
         orphan(root / JOB / "shared"),
-        orphan(root / JOB / "taskowned"),
         orphan(root / JOB / "chk-9"),
         orphan(root / JOB / "shared" / f"job_{JOB}_op_abc_1_2"),
         orphan(root / "savepoint-5ca1ab-abcdefabcdef"),
@@ -94,7 +98,7 @@ def test_orphans_move_to_the_trash_and_back(root: Path) -> None:
     assert [s.checkpoint_id for s in statetool.list_snapshots(str(root))] == [2, 3, 4]
     assert len(statetool.restore_deleted(str(root), done.trash_id)) == len(lost)
     assert tree_of(root) == with_lost
-    assert [f.stat().st_mtime for f in lost] == pytest.approx([time.time() - 30 * DAY] * 5, abs=600)
+    assert [f.stat().st_mtime for f in lost] == pytest.approx([time.time() - 30 * DAY] * 4, abs=600)
     assert statetool.restore_deleted(str(root), done.trash_id) == []
 
 
@@ -249,6 +253,97 @@ def test_a_changelog_below_the_root_belongs_to_the_checkpoints_that_name_its_fil
     assert {str(young), str(lost_log)} <= found
 
 
+def test_files_of_operators_stay(root: Path) -> None:
+    """Only operators know which files in ``taskowned`` they need."""
+    kept = [orphan(root / JOB / "taskowned"), orphan(root / JOB / "taskowned" / f"job_{JOB}_tm_1")]
+    moved = orphan(root / JOB / "shared")
+    done = statetool.delete_orphans(str(root))
+    assert [row.path for row in done.moved] == [str(moved.relative_to(root))]
+    assert {(row.path, row.reason.partition(",")[0]) for row in done.kept} == {(str(f), "in taskowned") for f in kept}
+    assert "operators may need" in run("orphans", str(root), "--delete").stderr
+
+
+def of_own(root: Path) -> Path:
+    """Give jobs directories of their own, as without subdirectories for job ids. The second has claimed a checkpoint of the first."""
+    own = root.parent / "own"
+    shutil.copytree(root / JOB, own / "orders")
+    shutil.move(str(own / "orders" / "chk-4"), str(own / "payments" / "chk-5"))
+    shutil.rmtree(own / "orders" / "chk-3")
+    savepoint = root / "savepoint-5ca1ab-0123456789ab"
+    shutil.copytree(savepoint, own / "orders" / savepoint.name)
+    age(own)
+    return own
+
+
+def test_jobs_beside_the_root_are_read_without_job_ids_in_paths(root: Path) -> None:
+    own = of_own(root)
+    names = absolute_names(own / "payments" / "chk-5")
+    lost = orphan(own / "orders" / "shared")
+    done = statetool.delete_orphans(str(own / "orders"))
+    assert lost.name in {Path(row.path).name for row in done.moved}
+    assert not {Path(row.path).name for row in done.moved} & names
+    assert done.directories == (str(own / "orders"), str(own / "payments"))
+    assert str(own / "payments") in run("orphans", str(own / "orders"), "--delete").stderr
+    listed = {Path(row.path).name for row in statetool.orphans(str(own / "orders"), min_age=0)}
+    assert not listed & names
+
+
+@pytest.mark.parametrize("kind", ["link", "elsewhere"])
+def test_jobs_beside_the_root_are_read_through_links(root: Path, kind: str) -> None:
+    """The root is named through a link, or the job beside it is in another volume."""
+    own = of_own(root)
+    names = absolute_names(own / "payments" / "chk-5")
+    named = own / "orders"
+    if kind == "link":
+        named = root.parent / "link"
+        named.symlink_to(own / "orders")
+    else:
+        shutil.move(str(own / "payments"), str(root.parent / "volume"))
+        (own / "payments").symlink_to(root.parent / "volume")
+    lost = orphan(own / "orders" / "shared")
+    done = statetool.delete_orphans(str(named))
+    assert lost.name in {Path(row.path).name for row in done.moved}
+    assert not {Path(row.path).name for row in done.moved} & names
+    assert len(statetool.restore_deleted(str(named), done.trash_id)) == len(done.moved)
+
+
+def test_a_link_to_the_root_does_not_hide_the_jobs_beside_it(root: Path) -> None:
+    names = claimed(root)
+    named = root.parent / "link"
+    named.symlink_to(root / JOB)
+    lost = orphan(root / JOB / "shared")
+    done = statetool.delete_orphans(str(named), retained=[str(root)])
+    assert lost.name in {Path(row.path).name for row in done.moved}
+    assert not {Path(row.path).name for row in done.moved} & names
+    assert done.directories == (str(root / JOB), str(root))
+
+
+@pytest.mark.parametrize("place", ["root", "beside", "beside-own", "retained"])
+def test_a_link_to_a_volume_that_is_not_mounted_refuses(root: Path, place: str) -> None:
+    own = of_own(root)
+    cleaned, retained = root / JOB, root.parent / "retained"
+    shutil.copytree(root / "savepoint-5ca1ab-0123456789ab", retained / "savepoint-5ca1ab-0123456789ab")
+    if place == "beside-own":
+        cleaned = own / "orders"
+    folder = {"root": root / JOB / "shared", "beside": root, "beside-own": own, "retained": retained}[place]
+    (folder / "volume").symlink_to(root.parent / "unmounted")
+    lost = orphan(cleaned / "shared")
+    with pytest.raises(OptionError, match=r"volume.* is a symbolic link to .*unmounted"):
+        statetool.delete_orphans(str(cleaned), retained=[str(retained)])
+    assert lost.exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every directory")
+def test_a_directory_beside_the_root_that_cannot_be_listed_refuses(root: Path) -> None:
+    own = of_own(root)
+    (own / "payments").chmod(0)
+    try:
+        with pytest.raises(OptionError, match="cannot be listed"):
+            statetool.delete_orphans(str(own / "orders"))
+    finally:
+        (own / "payments").chmod(0o755)
+
+
 def surveys(monkeypatch: pytest.MonkeyPatch, change: Callable[[int], None]) -> list[int]:
     """Call a function before each survey with its number."""
     numbers: list[int] = []
@@ -342,6 +437,83 @@ def test_an_interrupted_clean_up_can_be_restored(root: Path, monkeypatch: pytest
     assert tree_of(root) == before
 
 
+class Failing:
+    """Calls of functions of the system for local files, of which the one of a number fails."""
+
+    NAMES: Final = ("link", "unlink", "mkdir", "open", "fsync")
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException) -> None:
+        self.left = number
+        self.error = error
+        for name in self.NAMES:
+            monkeypatch.setattr(os, name, self.failing(getattr(os, name)))
+
+    def failing(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            self.left -= 1
+            if self.left == 0:
+                raise self.error
+            return function(*arguments, **options)
+
+        return call
+
+
+@pytest.mark.parametrize("error", [OSError(5, "I/O error"), KeyboardInterrupt()])
+@pytest.mark.parametrize("restoring", [False, True])
+def test_failures_at_each_call_lose_no_file_and_block_nothing(
+    root: Path, error: BaseException, restoring: bool
+) -> None:
+    """After each, a further clean-up and restores of all trash folders give the directory as it was."""
+    for i in range(1, 4):
+        orphan(root / JOB / "shared", f"{i}0000000-0000-4000-8000-000000000000")
+    before, number, failed = tree_of(root), 0, True
+    while failed:
+        number += 1
+        trash_id = statetool.delete_orphans(str(root)).trash_id if restoring else ""
+        with pytest.MonkeyPatch.context() as patch:
+            failing = Failing(patch, number, error)
+            try:
+                if restoring:
+                    statetool.restore_deleted(str(root), trash_id)
+                else:
+                    statetool.delete_orphans(str(root))
+            except (StatetoolError, OSError, KeyboardInterrupt):
+                pass
+            failed = failing.left <= 0
+        statetool.delete_orphans(str(root))
+        for folder in (root / ".statetool-trash").iterdir():
+            if (folder / "manifest.json").exists():
+                statetool.restore_deleted(str(root), folder.name)
+        assert tree_of(root) == before, number
+    assert number > 5
+
+
+_DELETE: Final = "import sys, statetool; print('ready', flush=True); statetool.delete_orphans(sys.argv[1])"
+_RESTORE: Final = "import sys, statetool; print('ready', flush=True); statetool.restore_deleted(*sys.argv[1:])"
+
+
+@pytest.mark.full
+def test_kills_lose_no_file_and_block_nothing(root: Path) -> None:
+    """Processes that clean up and restore are killed after random times."""
+    lost = [orphan(root / JOB / "shared") for _ in range(300)]
+    before, chance, halves = tree_of(root), random.Random(1), 0
+    for _ in range(int(os.environ.get("STATETOOL_CLEANUP_KILLS", "6"))):
+        done = statetool.delete_orphans(str(root))
+        for program, arguments in ((_RESTORE, [str(root), done.trash_id]), (_DELETE, [str(root)])):
+            with subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                time.sleep(chance.random() * 0.4)
+                process.kill()
+            halves += 0 < sum(file.exists() for file in lost) < len(lost)
+        statetool.delete_orphans(str(root))
+        for folder in (root / ".statetool-trash").iterdir():
+            if (folder / "manifest.json").exists():
+                statetool.restore_deleted(str(root), folder.name)
+        assert tree_of(root) == before
+    print(f"{halves} kills in the middle")
+
+
 def test_restore_never_overwrites(root: Path) -> None:
     first, second = orphan(root / JOB / "shared"), orphan(root / JOB / "shared")
     done = statetool.delete_orphans(str(root))
@@ -361,6 +533,100 @@ def test_restore_never_overwrites(root: Path) -> None:
     manifest.write_text("{")
     with pytest.raises(FormatError, match="manifest"):
         statetool.restore_deleted(str(root), done.trash_id)
+
+
+@pytest.mark.parametrize("wrong", [float("inf"), float("nan"), -1, "9" * 400 + "d", True, "inf"])
+def test_ages_that_are_none_are_refused(root: Path, wrong: float | str) -> None:
+    for call in (statetool.orphans, statetool.delete_orphans):
+        with pytest.raises(OptionError, match="is not a valid age"):
+            call(str(root), min_age=wrong)
+
+
+ROW: Final = {"path": "x", "size_bytes": 1, "modified_ms": 1, "reason": ""}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[" * 100_000,
+        b"null",
+        b"[]",
+        b'{"files": 1}',
+        b'{"files": [1]}',
+        b'{"files": [{}]}',
+        json.dumps({"files": [{**ROW, "more": 1}]}).encode(),
+        json.dumps({"files": [{**ROW, "path": 1}]}).encode(),
+        json.dumps({"files": [{**ROW, "path": ""}]}).encode(),
+        json.dumps({"files": [{**ROW, "path": "a\0b"}]}).encode(),
+        json.dumps({"files": [{**ROW, "path": "a/../../b"}]}).encode(),
+        json.dumps({"files": [{**ROW, "path": "/b"}]}).encode(),
+        json.dumps({"files": [{**ROW, "path": "\ud800"}]}).encode(),
+        json.dumps({"files": [{**ROW, "size_bytes": "1"}]}).encode(),
+        json.dumps({"files": [{**ROW, "size_bytes": 1e999}]}).encode(),
+        json.dumps({"files": [{**ROW, "modified_ms": []}]}).encode(),
+    ],
+)
+def test_odd_manifests_are_errors_of_one_line(root: Path, odd: bytes) -> None:
+    lost = orphan(root / JOB / "shared")
+    done = statetool.delete_orphans(str(root))
+    manifest = root / ".statetool-trash" / done.trash_id / "manifest.json"
+    manifest.write_bytes(odd)
+    refused = run("orphans", str(root), "--restore", done.trash_id)
+    assert refused.exit_code == 3, refused.output
+    assert "Traceback" not in refused.output
+    assert "manifest" in refused.stderr
+    assert not lost.exists()
+
+
+def test_a_manifest_that_is_a_directory_is_an_error(root: Path) -> None:
+    orphan(root / JOB / "shared")
+    done = statetool.delete_orphans(str(root))
+    manifest = root / ".statetool-trash" / done.trash_id / "manifest.json"
+    manifest.unlink()
+    manifest.mkdir()
+    with pytest.raises(StatetoolError):
+        statetool.restore_deleted(str(root), done.trash_id)
+
+
+@pytest.mark.parametrize("case", ["rocksdb-native", "rocksdb-incremental", "hashmap-canonical"])
+def test_a_path_with_nul_is_an_error_of_one_line(corpus: Path, tmp_path: Path, case: str) -> None:
+    shutil.copytree(corpus / f"v2_3_0-{case}" / "snapshot", tmp_path / "top" / "job")
+    metadata = max((tmp_path / "top").rglob("_metadata"))
+    data = metadata.read_bytes()
+    names = [f.name.encode() for f in (tmp_path / "top").rglob("*") if f.name.encode() in data]
+    snapshot, root = str(metadata.parent), str(tmp_path / "top")
+    for name in (min(names), max(names)):
+        metadata.write_bytes(data.replace(name, name[:-1] + b"\0"))
+        age(tmp_path / "top")
+        for command, *arguments in (
+            ["verify", snapshot],
+            ["verify", snapshot, "--deep"],
+            ["check", snapshot, "--flink", "2.3"],
+            ["copy", snapshot, str(tmp_path / "copy")],
+            ["convert", snapshot, str(tmp_path / "copy")],
+            ["info", snapshot],
+            ["ls", root],
+            ["chain", root],
+            ["orphans", root],
+            ["orphans", root, "--delete"],
+            ["chain", root, "--delete", metadata.parent.name],
+        ):
+            result = run(command, *arguments)
+            assert isinstance(result.exception, SystemExit | None), (command, result.exception)
+            assert "Traceback" not in result.output
+        assert "NUL" in run("verify", snapshot).output
+        assert not (tmp_path / "copy").exists()
+
+
+@pytest.mark.parametrize("wrong", ["", "..", "x/..", "a\0b"])
+def test_names_that_are_no_trash_folders_are_refused(root: Path, wrong: str) -> None:
+    orphan(root / JOB / "shared")
+    statetool.delete_orphans(str(root))
+    with pytest.raises(UnknownNameError, match="has no trash folder"):
+        statetool.restore_deleted(str(root), wrong)
 
 
 def test_a_checkpoint_is_deleted_with_the_files_that_only_it_needs(root: Path) -> None:

@@ -157,7 +157,7 @@ def test_a_copy_that_differs_is_not_published(corpus: Path, tmp_path: Path, monk
     from statetool.formats.stream import Stream
     from statetool.saving.publish import StagedFile, Staging
 
-    def broken(self: Staging, source: Stream) -> StagedFile:
+    def broken(self: Staging, source: Stream, name: str) -> StagedFile:
         with source.open() as f, self.create() as out:
             data = bytearray(f.read_at(0, source.size_bytes))
             data[-1] ^= 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
+import time
+import uuid
 from pathlib import Path
 
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
@@ -70,3 +73,22 @@ def random_tree(root: Path, seed: int) -> None:
             if metadata.exists():
                 os.utime(metadata, (draw.randint(1, 6),) * 2)
     (root / "empty").mkdir(parents=True)
+
+
+def age(folder: Path, days: float = 30) -> None:
+    """Make all files outside of trash folders some days old."""
+    then = time.time() - days * 86_400
+    for at, _, names in os.walk(folder):
+        for name in names if ".statetool-trash" not in Path(at).parts else ():
+            with contextlib.suppress(FileNotFoundError):  # a running job deletes files
+                os.utime(Path(at, name), (then, then))
+
+
+def lose_file(folder: Path) -> Path:
+    """Write a file a month old that no checkpoint needs, as a failed attempt leaves it."""
+    file = folder / str(uuid.uuid4())
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"lost")
+    then = time.time() - 30 * 86_400
+    os.utime(file, (then, then))
+    return file

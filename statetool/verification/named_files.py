@@ -1,0 +1,136 @@
+"""Check the files that only operator state names: they exist, and are as long as the state says."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from statetool.connectors.model import NamedFile
+from statetool.connectors.named_files import NamedFiles, find_named_file, named_files
+from statetool.errors import NO_FINDING, StatetoolError, several
+from statetool.io import files
+from statetool.io.listing import FoundFile
+from statetool.snapshot.operator import OperatorInventory
+from statetool.verification.problems import Problem, Severity, elsewhere, note
+
+_LOST: Final = "the file does not exist, and neither does the one that a commit makes of it: unless the sink has committed it, its records are lost"
+_STOPPED: Final = "the file does not exist: a restored writer continues it, and fails"
+
+
+def check_named_files(
+    operator: OperatorInventory, metadata_file: str, find: Callable[[str], FoundFile | None]
+) -> tuple[NamedFiles, list[Problem]]:
+    """Return the files that the state of an operator names, and their problems.
+
+    Parameters
+    ----------
+    find
+        Returns size and time of a file, ``None`` if it does not exist.
+    """
+    named = named_files(operator)
+    check = _Check(operator, metadata_file, find)
+    return named, list(check.run(named))
+
+
+class _Check:
+    def __init__(
+        self, operator: OperatorInventory, metadata_file: str, find: Callable[[str], FoundFile | None]
+    ) -> None:
+        self._operator = operator
+        self._metadata_file = metadata_file
+        self._find = find
+
+    def run(self, named: NamedFiles) -> Iterator[Problem]:
+        label = self._operator.label
+        for unread in named.unread:
+            yield note(label, f"files that this state may name are not checked: {unread.reason}", unread.state)
+        yield from self._of_states(named.of_state)
+        unchecked = Counter[str]()
+        for file in named.files:
+            if not file.is_state:
+                if reason := self._why_unseen(file):
+                    unchecked[reason] += 1
+                else:
+                    yield from self._of_sink(file)
+        for reason, count in unchecked.items():
+            yield note(label, f"{several(count, 'file')} of the sink not checked: {reason}")
+
+    def _of_states(self, named: Sequence[NamedFile]) -> Iterator[Problem]:
+        """Check files in directories of checkpoints. The sink deletes a file when it has sent its records, so some may be missing."""
+        folders: dict[tuple[str | None, str], list[NamedFile]] = defaultdict(list)
+        for file in named:
+            folders[file.state, files.parent(file.path)].append(file)
+        for (state, folder), of_folder in folders.items():
+            missing = []
+            for file in of_folder:
+                place = find_named_file(self._operator, file)
+                found = None if place is None else self._find(place)
+                if found is None:
+                    missing.append(file)
+                elif file.size_bytes is not None and found.size_bytes != file.size_bytes:
+                    yield self._short(file, found)
+            total = several(len(of_folder), "file")
+            if missing:
+                words = (
+                    f"{len(missing):,} of {total} that only this state names do not exist, such as {missing[0].path}: "
+                    "unless the sink has sent their records and deleted them, a restored sink sends neither them nor later ones"
+                )
+                yield replace(self._problem(missing[0], "warning", words), subtask=None, file=folder)
+            if len(missing) < len(of_folder):
+                words = f"{several(len(of_folder) - len(missing), 'file')} in {folder}; statetool copy takes them along"
+                yield elsewhere(self._operator.label, words, state)
+
+    def _of_sink(self, file: NamedFile) -> Iterator[Problem]:
+        found = self._find(file.path)
+        if found is not None:
+            if file.size_bytes is not None and found.size_bytes < file.size_bytes:
+                yield self._short(file, found)
+        elif file.fails_restore:
+            yield self._problem(file, "error", _STOPPED)
+        elif file.committed_path is None or self._find(file.committed_path) is None:
+            yield self._problem(file, "warning", _LOST)
+
+    def _why_unseen(self, file: NamedFile) -> str:
+        """Return why it is unknown whether a file of a sink exists, empty if it is known."""
+        if file.is_upload:
+            return "uploads to object stores are not files before their commit"
+        if _storage(file.path) != _storage(self._metadata_file):
+            return f"{file.path} is in another file system than the snapshot"
+        try:
+            if (
+                self._find(file.path) is None
+                and files.is_local(file.path)
+                and not files.is_dir(files.parent(file.path))
+            ):
+                return f"the directory {files.parent(file.path)} does not exist here"
+        except NO_FINDING:
+            raise
+        except StatetoolError as error:
+            return str(error)
+        return ""
+
+    def _short(self, file: NamedFile, found: FoundFile) -> Problem:
+        words = f"the file has {several(found.size_bytes, 'byte')}, the state that names it says {file.size_bytes:,}"
+        return self._problem(file, "error", words)
+
+    def _problem(self, file: NamedFile, severity: Severity, words: str) -> Problem:
+        return Problem(
+            severity=severity,
+            operator=self._operator.label,
+            subtask=file.subtask,
+            state=file.state,
+            file=file.path,
+            offset=None,
+            problem=words,
+        )
+
+
+def _storage(uri: str) -> tuple[str, str]:
+    """Return scheme and authority of a URI, both empty for local files."""
+    if files.is_local(uri):
+        return "", ""
+    parts = urlsplit(uri)
+    return parts.scheme, parts.netloc
