@@ -34,7 +34,7 @@ from statetool.classes.signatures import (
     OBJECT_TYPE,
     ClassSignature,
     GenericType,
-    parse_class_signature,
+    class_signature,
     parse_parameters,
     parse_type,
 )
@@ -207,7 +207,7 @@ class _ClassReader:
         self._cls = cls
         self._supertypes = supertypes
         self._kryo = kryo
-        self._signature = _signature(cls)
+        self._signature = class_signature(cls)
         self._own = dict(self._signature.parameters)
 
     def declare(self) -> ClassDeclaration:
@@ -297,8 +297,8 @@ class _ClassReader:
                 raise _UndeclarableError(f"its superclass {parent} is not in the jar")
             if any(level.cls.name == above.name for level in levels):
                 raise FormatError(f"class {above.name} is its own superclass")
-            args = _signature(levels[-1].cls).superclass.args
-            bounds = _signature(above).parameters
+            args = class_signature(levels[-1].cls).superclass.args
+            bounds = class_signature(above).parameters
             given = [_substitute(a, levels[-1].variables) for a in args] if len(args) == len(bounds) else []
             named = dict(zip((n for n, _ in bounds), given, strict=False)) if given else dict(bounds)
             levels.append(_Level(above, named))
@@ -345,7 +345,7 @@ class _ClassReader:
         count = 2 if kind == "map" else 1
         element_types: tuple[JavaType, ...] = ()
         for level in levels:
-            signature = _signature(level.cls)
+            signature = class_signature(level.cls)
             for above in (signature.superclass, *signature.interfaces):
                 if above.name in outside and len(above.args) == count and not element_types:
                     given = [_substitute(a, level.variables) for a in above.args]
@@ -395,7 +395,7 @@ class _ClassReader:
             raise _UndeclarableError("it is an array of a type variable of a superclass")
         if declared.kind == "variable":
             # A field has the class of the variable's bound; as a type argument, the variable says nothing.
-            return self._java_type(_erased(declared, dict(_signature(level.cls).parameters)))
+            return self._java_type(_erased(declared, dict(class_signature(level.cls).parameters)))
         erased = _substitute(declared, dict.fromkeys(names, OBJECT_TYPE))
         return self._java_type(erased)
 
@@ -483,14 +483,6 @@ def _property_name(method: str) -> str:
 
 def _boxed(kind: GenericType) -> GenericType:
     return GenericType("class", PRIMITIVES.get(kind.name, kind.name)) if kind.kind == "class" else kind
-
-
-def _signature(cls: ClassFile) -> ClassSignature:
-    if cls.signature:
-        return parse_class_signature(cls.signature)
-    return ClassSignature(
-        (), GenericType("class", cls.superclass), tuple(GenericType("class", n) for n in cls.interfaces)
-    )
 
 
 def _substitute(given: GenericType, variables: dict[str, GenericType]) -> GenericType:
