@@ -32,7 +32,6 @@ from statetool.classes.messages import (
 from statetool.classes.registrations import Registration, find_registrations
 from statetool.classes.signatures import (
     OBJECT_TYPE,
-    ClassSignature,
     GenericType,
     class_signature,
     parse_parameters,
@@ -82,9 +81,18 @@ _OPEN: Final = (
     | {"java.io.Serializable", "java.util.Date", "java.math.BigDecimal", "java.math.BigInteger"}
 )
 #: Supertypes with custom serialization, and the reason that is shown.
+_VALUE: Final = "its method write() decides the order of the fields (Value)"
 _OWN_CODE: Final = {
     "com.esotericsoftware.kryo.KryoSerializable": "it writes itself (KryoSerializable)",
-    "org.apache.flink.types.Value": "its method write() decides the order of the fields (Value)",
+    # No jar of a job has these interfaces, so that their own supertypes are not known.
+    **{
+        f"org.apache.flink.types.{n}": _VALUE
+        for n in ("Value", "CopyableValue", "ResettableValue", "Key", "NormalizableKey", "MapValue", "ListValue")
+    },
+    **{
+        f"org.apache.flink.types.{n}Value": _VALUE
+        for n in ("Boolean", "Byte", "Short", "Char", "Int", "Long", "Float", "Double", "String")
+    },
     "org.apache.hadoop.io.Writable": "its method write() decides the order of the fields (Writable)",
 }
 #: Supertypes of Scala for which Flink 1.x registers serializers with Kryo, if the job has flink-scala.

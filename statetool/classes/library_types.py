@@ -104,6 +104,4 @@ def library_type(name: str) -> TypeInformation:
 
 def is_never_pojo(superclass: str) -> bool:
     """Return True if no subclass of a class outside of the job's jar is a POJO."""
-    return superclass in NEVER_POJOS or (
-        superclass.startswith("java.") and superclass.endswith(("Exception", "Error"))
-    )
+    return superclass in NEVER_POJOS or (superclass.startswith("java.") and superclass.endswith(("Exception", "Error")))

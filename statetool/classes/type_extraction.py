@@ -35,7 +35,9 @@ _VALUES: Final = {
     for n in ("Boolean", "Byte", "Short", "Char", "Int", "Long", "Float", "Double", "String", "Null")
 }
 _COPYABLE: Final = (f"{_TYPES}CopyableValue", f"{_TYPES}Record")
-_OTHER_VALUES: Final = tuple(f"{_TYPES}{n}" for n in ("Value", "Key", "NormalizableKey", "MapValue", "ListValue"))
+_OTHER_VALUES: Final = tuple(
+    f"{_TYPES}{n}" for n in ("Value", "Key", "NormalizableKey", "ResettableValue", "MapValue", "ListValue")
+)
 _WRITABLE: Final = "org.apache.hadoop.io.Writable"
 _AVRO: Final = "org.apache.avro.specific.SpecificRecordBase"
 _OBJECTS: Final = ("java.lang.Object", "java.lang.Class")
@@ -43,7 +45,15 @@ _OBJECTS: Final = ("java.lang.Object", "java.lang.Class")
 _BOXES: Final = frozenset(PRIMITIVES.values())
 _LISTS: Final = ("java.util.List", "java.util.Collection", "java.lang.Iterable", "java.util.SequencedCollection")
 #: Packages of interfaces that no jar has to contain, and that give no field a getter.
-_PROVIDED: Final = ("java.", "javax.", "scala.", "kotlin.", "org.apache.flink.", "org.apache.avro.", "com.esotericsoftware.kryo.")
+_PROVIDED: Final = (
+    "java.",
+    "javax.",
+    "scala.",
+    "kotlin.",
+    "org.apache.flink.",
+    "org.apache.avro.",
+    "com.esotericsoftware.kryo.",
+)
 _MOST_PARTS: Final = 20_000
 _MAX_DEPTH: Final = 200
 _WRITES_ITSELF: Final = ("readObject", "writeObject")
@@ -263,7 +273,7 @@ class _Extractor:
 
     def _collection(self, given: GenericType) -> TypeInformation | None:
         """Return the serializer of an interface of collections whose type arguments are classes, in Flink 2.x."""
-        if not given.args or not all(_is_class_type(a) and not a.args or _is_plain_array(a) for a in given.args):
+        if not given.args or not all((_is_class_type(a) and not a.args) or _is_plain_array(a) for a in given.args):
             return None
         kind: Literal["map", "list", "set"]
         if given.name == "java.util.Map":

@@ -1,7 +1,7 @@
 """What Flink's ``TypeExtractor`` makes of classes, field by field, as the judge of the types that statetool derives from class files.
 
 ``python -m tests.support.flink.typed_fields`` compiles the classes of ``typed`` in Java, Kotlin and Scala into ``typed.tar.xz``, and asks each default
-release of Flink for their serializers (``TypeJudge.java``), which ``typed.tsv`` then has.
+release of Flink for their serializers (``TypeJudge.java``), which ``typed.tsv`` then has. Their snapshots are beside the classes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def answers() -> list[Answer]:
 
 
 def unpack(folder: Path) -> Path:
-    """Unpack the classes, in a folder for each language."""
+    """Unpack the classes, in a folder for each language, and the snapshots of their serializers, in one for each release."""
     with tarfile.open(CLASSES) as tar:
         tar.extractall(folder, filter="data")
     return folder
@@ -60,7 +60,11 @@ def ask(version: str, classes: Path, language: str) -> list[Answer]:
     judge = compiled(version, SOURCES / "judge")
     path = [judge, *dict.fromkeys((classes / language, classes / "java")), *jars, *flink]
     command = [java_tool("java"), *SHORT_LIVED, *OPENS, "-cp", os.pathsep.join(map(str, path)), "harness.TypeJudge"]
-    done = subprocess.run([*command, str(classes / language)], capture_output=True, text=True, check=False)
+    snapshots = classes / "snapshots" / version
+    snapshots.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [*command, str(classes / language), str(snapshots)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     return [Answer(version, language, *line.split("\t")) for line in done.stdout.splitlines()]
 
@@ -82,7 +86,16 @@ def compile_all(folder: Path) -> Path:
     _run(kotlin, "org.jetbrains.kotlin.cli.jvm.K2JVMCompiler", "-no-stdlib", "-no-reflect", "-nowarn", "-cp", _joined(standard),
          "-d", folder / "kotlin", *(SOURCES / "kotlin").rglob("*.kt"))  # fmt: skip
     (folder / "scala").mkdir()
-    _run(scala, "scala.tools.nsc.Main", "-nowarn", "-cp", _joined(scala), "-d", folder / "scala", *(SOURCES / "scala").rglob("*.scala"))
+    _run(
+        scala,
+        "scala.tools.nsc.Main",
+        "-nowarn",
+        "-cp",
+        _joined(scala),
+        "-d",
+        folder / "scala",
+        *(SOURCES / "scala").rglob("*.scala"),
+    )
     return folder
 
 
@@ -99,12 +112,15 @@ def main() -> None:
     """Compile the classes, and record what Flink makes of them."""
     with tempfile.TemporaryDirectory() as work:
         classes = compile_all(Path(work))
+        found = [
+            a for v in DEFAULT_VERSIONS for language in ("java", *WITH_LIBRARIES) for a in ask(v, classes, language)
+        ]
         with tarfile.open(CLASSES, "w:xz") as tar:
-            for file in sorted(classes.rglob("*.class")):
+            files = [*classes.rglob("*.class"), *(f for f in (classes / "snapshots").rglob("*") if f.is_file())]
+            for file in sorted(files):
                 info = tarfile.TarInfo(file.relative_to(classes).as_posix())
                 info.size = file.stat().st_size
                 tar.addfile(info, io.BytesIO(file.read_bytes()))
-        found = [a for v in DEFAULT_VERSIONS for language in ("java", *WITH_LIBRARIES) for a in ask(v, classes, language)]
     with ANSWERS.open("w", newline="") as f:
         writer = csv.writer(f, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)
         writer.writerow(Answer._fields)

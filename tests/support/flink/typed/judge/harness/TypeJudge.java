@@ -14,10 +14,13 @@ import java.util.stream.Stream;
 import org.apache.flink.api.common.ExecutionConfig;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeutils.TypeSerializer;
+import org.apache.flink.api.common.typeutils.TypeSerializerSnapshot;
+import org.apache.flink.core.memory.DataOutputSerializer;
 
 /**
  * Prints the serializers that Flink makes of classes: a line per class or POJO field, with class, field and a tree of serializers, separated
- * by tabs. The arguments are folders of classes, or names of packages of the JDK after {@code --jdk}.
+ * by tabs, and writes the snapshots of the serializers. The arguments are a folder of classes and one for the snapshots, or {@code --jdk} and
+ * modules of the JDK, of which only what Flink does not leave to Kryo is printed.
  */
 public final class TypeJudge {
     private TypeJudge() {}
@@ -25,10 +28,12 @@ public final class TypeJudge {
     public static void main(String[] args) throws Exception {
         TreeSet<String> names = new TreeSet<>();
         boolean jdk = args[0].equals("--jdk");
-        for (String arg : args) {
-            if (!arg.equals("--jdk")) {
-                names.addAll(jdk ? ofJdk(arg) : ofFolder(Path.of(arg)));
+        if (jdk) {
+            for (int i = 1; i < args.length; i++) {
+                names.addAll(ofJdk(args[i]));
             }
+        } else {
+            names.addAll(ofFolder(Path.of(args[0])));
         }
         for (String name : names) {
             Class<?> type;
@@ -38,7 +43,7 @@ public final class TypeJudge {
                 continue;
             }
             if (!type.isSynthetic()) {
-                print(type, jdk);
+                print(type, jdk ? null : Path.of(args[1]));
             }
         }
     }
@@ -58,7 +63,7 @@ public final class TypeJudge {
         }
     }
 
-    private static void print(Class<?> type, boolean onlyOthers) throws Exception {
+    private static void print(Class<?> type, Path snapshots) throws Exception {
         TypeSerializer<?> serializer;
         try {
             serializer = create(TypeInformation.of(type));
@@ -67,12 +72,15 @@ public final class TypeJudge {
             return;
         }
         String kind = serializer.getClass().getSimpleName();
-        if (onlyOthers) {
+        if (snapshots == null) {
             if (!kind.equals("KryoSerializer")) {
                 System.out.println(type.getName() + "\t\t" + show(serializer));
             }
             return;
         }
+        DataOutputSerializer out = new DataOutputSerializer(1024);
+        TypeSerializerSnapshot.writeVersionedSnapshot(out, serializer.snapshotConfiguration());
+        Files.write(snapshots.resolve(type.getName()), out.getCopyOfBuffer());
         if (!kind.equals("PojoSerializer")) {
             System.out.println(type.getName() + "\t\t" + show(serializer));
             return;
