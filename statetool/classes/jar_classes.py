@@ -112,11 +112,8 @@ class JarClasses(ClassSource):
                 return False
             cls = own.read(checked)
             kinds = [] if cls is None else [parse_type(f.signature or f.descriptor) for f in cls.fields if f.is_stored]
-            given = (
-                []
-                if cls is None
-                else [a.value for m in (cls, *cls.fields) for a in m.annotations if a.name == TYPE_INFO]
-            )
+            annotations = [] if cls is None else [*cls.annotations, *(a for f in cls.fields for a in f.annotations)]
+            given = [a.value for a in annotations if a.name == TYPE_INFO]
             named = (*own.supertypes(checked), *given, *(n for k in kinds for n in _class_names(k)))
             found = {n for n in named if n in own}
             unchecked += found - seen

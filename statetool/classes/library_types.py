@@ -14,6 +14,12 @@ from statetool.types.type_information import TypeInformation, kryo, unknown
 _JDK: Final = (
     "java.io.", "java.lang.", "java.math.", "java.net.", "java.nio.", "java.sql.", "java.text.", "java.time.", "java.util.",
 )  # fmt: skip
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _ENUMS: Final = {
     "java.math.RoundingMode": "UP DOWN CEILING FLOOR HALF_UP HALF_DOWN HALF_EVEN UNNECESSARY",
     "java.time.DayOfWeek": "MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY SUNDAY",
@@ -27,24 +33,28 @@ _ENUMS: Final = {
     "org.apache.flink.types.RowKind": "INSERT UPDATE_BEFORE UPDATE_AFTER DELETE",
 }
 #: Enums of the JDK whose constants are not listed, as they differ between its releases or hardly occur in state.
-_OTHER_ENUMS: Final = frozenset(
-    "java.io.ObjectInputFilter$Status java.lang.Character$UnicodeScript java.lang.ProcessBuilder$Redirect$Type java.lang.StackWalker$Option"
-    " java.lang.annotation.ElementType java.lang.annotation.RetentionPolicy java.lang.constant.DirectMethodHandleDesc$Kind"
-    " java.lang.invoke.MethodHandles$Lookup$ClassOption java.lang.invoke.VarHandle$AccessMode java.lang.management.MemoryType"
-    " java.lang.module.ModuleDescriptor$Exports$Modifier java.lang.module.ModuleDescriptor$Modifier"
-    " java.lang.module.ModuleDescriptor$Opens$Modifier java.lang.module.ModuleDescriptor$Requires$Modifier java.net.Authenticator$RequestorType"
-    " java.net.Proxy$Type java.net.StandardProtocolFamily java.net.http.HttpClient$Redirect java.net.http.HttpClient$Version"
-    " java.nio.file.AccessMode java.nio.file.FileVisitOption java.nio.file.FileVisitResult java.nio.file.LinkOption"
-    " java.nio.file.StandardCopyOption java.nio.file.StandardOpenOption java.nio.file.attribute.AclEntryFlag"
-    " java.nio.file.attribute.AclEntryPermission java.nio.file.attribute.AclEntryType java.nio.file.attribute.PosixFilePermission"
-    " java.lang.System$Logger$Level java.sql.ClientInfoStatus java.sql.JDBCType java.sql.PseudoColumnUsage java.sql.RowIdLifetime java.text.Normalizer$Form"
-    " java.text.NumberFormat$Style java.time.chrono.HijrahEra java.time.chrono.IsoEra java.time.chrono.MinguoEra"
-    " java.time.chrono.ThaiBuddhistEra java.time.format.ResolverStyle java.time.format.SignStyle java.time.temporal.ChronoField"
-    " java.time.zone.ZoneOffsetTransitionRule$TimeDefinition java.util.Formatter$BigDecimalLayoutForm java.util.Locale$Category"
-    " java.util.Locale$FilteringMode java.util.Locale$IsoCountryCode java.util.stream.Collector$Characteristics java.lang.Enum"
-    # A POJO if the cluster opens its package, otherwise an error.
-    " java.util.TimeZone".split()
+_OTHER_ENUMS: Final = _words(
+    """
+    java.io.ObjectInputFilter$Status java.lang.Character$UnicodeScript java.lang.Enum java.lang.ProcessBuilder$Redirect$Type
+    java.lang.StackWalker$Option java.lang.System$Logger$Level java.lang.annotation.ElementType
+    java.lang.annotation.RetentionPolicy java.lang.constant.DirectMethodHandleDesc$Kind
+    java.lang.invoke.MethodHandles$Lookup$ClassOption java.lang.invoke.VarHandle$AccessMode java.lang.management.MemoryType
+    java.lang.module.ModuleDescriptor$Exports$Modifier java.lang.module.ModuleDescriptor$Modifier
+    java.lang.module.ModuleDescriptor$Opens$Modifier java.lang.module.ModuleDescriptor$Requires$Modifier
+    java.net.Authenticator$RequestorType java.net.Proxy$Type java.net.StandardProtocolFamily
+    java.net.http.HttpClient$Redirect java.net.http.HttpClient$Version java.nio.file.AccessMode java.nio.file.FileVisitOption
+    java.nio.file.FileVisitResult java.nio.file.LinkOption java.nio.file.StandardCopyOption java.nio.file.StandardOpenOption
+    java.nio.file.attribute.AclEntryFlag java.nio.file.attribute.AclEntryPermission java.nio.file.attribute.AclEntryType
+    java.nio.file.attribute.PosixFilePermission java.sql.ClientInfoStatus java.sql.JDBCType java.sql.PseudoColumnUsage
+    java.sql.RowIdLifetime java.text.Normalizer$Form java.text.NumberFormat$Style java.time.chrono.HijrahEra
+    java.time.chrono.IsoEra java.time.chrono.MinguoEra java.time.chrono.ThaiBuddhistEra java.time.format.ResolverStyle
+    java.time.format.SignStyle java.time.temporal.ChronoField java.time.zone.ZoneOffsetTransitionRule$TimeDefinition
+    java.util.Formatter$BigDecimalLayoutForm java.util.Locale$Category java.util.Locale$FilteringMode
+    java.util.Locale$IsoCountryCode java.util.stream.Collector$Characteristics
+    """
 )
+#: A POJO if the cluster opens its package, otherwise an error.
+_UNSURE: Final = "java.util.TimeZone"
 #: Classes of libraries that Flink leaves to Kryo.
 _LEFT_TO_KRYO: Final = frozenset(
     (
@@ -72,36 +82,34 @@ _LEFT_TO_KRYO: Final = frozenset(
         "javax.management.ObjectName",
     )
 )  # fmt: skip
-#: Superclasses without fields that are written, and without methods like those of fields.
-FIELDLESS: Final = frozenset(
-    ("java.lang.Object", "java.lang.Number", "java.lang.Record", "java.lang.Enum")
-    + tuple(
-        f"java.util.Abstract{n}" for n in ("Collection", "List", "Set", "Queue", "SequentialList", "Map")
-    )  # their fields are transient
+#: Superclasses without fields that are written, and without methods like those of fields. The fields of collections are transient.
+FIELDLESS: Final = _words(
+    """
+    java.lang.Object java.lang.Number java.lang.Record java.lang.Enum java.util.AbstractCollection java.util.AbstractList
+    java.util.AbstractSet java.util.AbstractQueue java.util.AbstractSequentialList java.util.AbstractMap
+    """
 )
 #: Superclasses of which no subclass is a POJO: their fields have no setters, or they write themselves.
-NEVER_POJOS: Final = frozenset(
-    ("java.lang.Thread", "java.lang.Throwable", "java.lang.Exception", "java.lang.Error", "java.util.TimerTask")
-    + tuple(
-        f"java.util.{n}"
-        for n in (
-            "ArrayList", "LinkedList", "Vector", "Stack", "HashSet", "LinkedHashSet", "TreeSet", "ArrayDeque", "PriorityQueue", "HashMap",
-            "LinkedHashMap", "TreeMap", "Hashtable", "Properties", "IdentityHashMap", "EnumMap", "BitSet", "Random",
-            "concurrent.ConcurrentHashMap", "concurrent.CopyOnWriteArrayList",
-        )
-    )
-)  # fmt: skip
+_NEVER_POJOS: Final = _words(
+    """
+    java.lang.Thread java.lang.Throwable java.util.ArrayList java.util.LinkedList java.util.Vector java.util.Stack java.util.HashSet
+    java.util.LinkedHashSet java.util.TreeSet java.util.ArrayDeque java.util.PriorityQueue java.util.HashMap java.util.LinkedHashMap
+    java.util.TreeMap java.util.Hashtable java.util.Properties java.util.IdentityHashMap java.util.EnumMap java.util.BitSet
+    java.util.Random java.util.concurrent.ConcurrentHashMap java.util.concurrent.CopyOnWriteArrayList
+    """
+)
 
 
 def library_type(name: str) -> TypeInformation:
     """Return the serializer of a class that is not in the job's jar, and that has no serializer of Flink's own."""
     if (constants := _ENUMS.get(name)) is not None:
         return TypeInformation("enum", name, constants=tuple(constants.split()))
-    if name in _LEFT_TO_KRYO or (name.startswith(_JDK) and name not in _OTHER_ENUMS):
+    if name in _LEFT_TO_KRYO or (name.startswith(_JDK) and name not in _OTHER_ENUMS and name != _UNSURE):
         return kryo(name)
     return unknown(f"{name} is not in the jar")
 
 
 def is_never_pojo(superclass: str) -> bool:
     """Return True if no subclass of a class outside of the job's jar is a POJO."""
-    return superclass in NEVER_POJOS or (superclass.startswith("java.") and superclass.endswith(("Exception", "Error")))
+    is_exception = superclass.startswith("java.") and superclass.endswith(("Exception", "Error"))
+    return is_exception or superclass in _NEVER_POJOS

@@ -106,10 +106,22 @@ def extract_type(class_path: ClassPath, name: str, major: Literal[1, 2]) -> Type
     return _Extractor(class_path, major).root(name)
 
 
+def extract_kind(class_path: ClassPath, name: str, major: Literal[1, 2]) -> str:
+    """Return the kind of serializer that a release of Flink makes of a class, without those of its fields.
+
+    Raises
+    ------
+    FormatError
+        A class file is damaged.
+    """
+    return _Extractor(class_path, major, with_fields=False).root(name).kind
+
+
 class _Extractor:
-    def __init__(self, class_path: ClassPath, major: Literal[1, 2]) -> None:
+    def __init__(self, class_path: ClassPath, major: Literal[1, 2], *, with_fields: bool = True) -> None:
         self._path = class_path
         self._major = major
+        self._with_fields = with_fields
         self._classes: dict[str, _Class | None] = {}
         self._parts = 0
         #: Classes of elements whose extraction has not ended: Flink 2.x starts anew for elements of collections.
@@ -324,6 +336,8 @@ class _Extractor:
         )
 
     def _field(self, field: Member, level: _Class, hierarchy: list[GenericType]) -> TypeInformation:
+        if not self._with_fields:
+            return unknown("only the class itself is asked for")
         if any(a.name == TYPE_INFO for a in field.annotations):
             return unknown(f"@TypeInfo of field {field.name!r} of {level.name} gives it its own serializer")
         given = level.type_of(field)

@@ -49,12 +49,15 @@ def test_the_classes_that_wrote_a_savepoint_are_never_refused(typed: Path, langu
     assert found
     assert refused == [], "\n".join(refused)
     unknown = {n.partition("$")[0] for n, (level, _) in found.items() if level == Level.UNKNOWN}
-    assert unknown == {
-        "java": {"typed.Annotated", "typed.Basics", "typed.Generics", "typed.Shapes", "typed.Tuples"},
-        "avro": set(),
-        "kotlin": {"typed.KBox"},
-        "scala": {"typed.SBox", "typed.SPojo"},
-    }[language]
+    assert (
+        unknown
+        == {
+            "java": {"typed.Annotated", "typed.Basics", "typed.Generics", "typed.Shapes", "typed.Tuples"},
+            "avro": set(),
+            "kotlin": {"typed.KBox"},
+            "scala": {"typed.SBox", "typed.SPojo"},
+        }[language]
+    )
 
 
 @pytest.mark.parametrize("version", DEFAULT_VERSIONS)
