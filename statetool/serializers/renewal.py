@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -17,6 +18,7 @@ from statetool.types.declared import TypeContext, renewed_class
 from statetool.types.type_information import TypeInformation
 
 _TYPE_ARGUMENTS: Final = "only the code of the job gives the type arguments of its class"
+_NOT_EXTRACTED: Final = "the code of the job gives it, as the former serializer was not that of the class"
 
 
 def renewed_serializer(reader: SnapshotReader, name: str, former: Serializer | None) -> Serializer | None:
@@ -33,34 +35,57 @@ def renewed_serializer(reader: SnapshotReader, name: str, former: Serializer | N
         declared = renewed_class(reader.types, name)
         return None if declared is None else plain.snapshot(Cursor(class_snapshot(declared, plain.types)))
     if not is_written(found):
-        if found.kind == "unknown" and reader.types.former_information(name) == found and _is_same(reader.types, name):
+        if reader.types.former_information(name) == found and _is_same(reader.types, name):
             return None
         return UnderivedSerializer(found.reason or f"the schema of {name} cannot be told from its class file")
-    kept = _kept_fields(reader.types, name, found, former)
+    kept, disputed = _fields_of_code(plain, name, found, former)
     serializer = plain.snapshot(Cursor(type_snapshot(found, former, kept)))
-    explain_fields(serializer, found, kept)
+    explain_fields(serializer, found, kept, disputed)
     return serializer
 
 
-def _kept_fields(types: TypeContext, name: str, found: TypeInformation, former: Serializer | None) -> dict[str, bytes]:
-    """Return the snapshots of fields whose serializer only the job's code determines, if nothing about them differs between both jobs."""
+def _fields_of_code(
+    reader: SnapshotReader, name: str, found: TypeInformation, former: Serializer | None
+) -> tuple[dict[str, bytes], set[str]]:
+    """Return the fields whose serializer the job's code gives.
+
+    Returns
+    -------
+    tuple
+        Snapshots of those about which nothing differs between both jobs, and names of the others whose former serializer was not that of
+        the former class.
+    """
+    types = reader.types
     before = types.former_information(name)
-    if before is None or former is None or types.former_kryo != types.kryo or before.kind != found.kind:
-        return {}
+    if (
+        before is None
+        or former is None
+        or types.former_kryo != types.kryo
+        or (before.kind, found.kind) != ("pojo", "pojo")
+    ):
+        return {}, set()
     same = _is_same(types, name)
     parts = dict(zip((n for n, _ in before.fields), before.parts, strict=True))
     described = dict(former.children())
-    kept = {}
+    kept, disputed = {}, set()
     for (field, _), part in zip(found.fields, found.parts, strict=True):
-        if part.is_settled or part != parts.get(field) or (part.reason and not same) or field not in described:
+        old, old_part = described.get(field), parts.get(field)
+        if old is None or old_part is None:
+            continue
+        if old_part.is_settled and _type_name(reader, old_part) == old.type_name:
+            continue
+        if part != old_part or (part.reason and not same):
+            disputed.add(field)
             continue
         out = Output()
-        try:
-            described[field].write_snapshot(out)
-        except UnknownSerializerError:
-            continue
-        kept[field] = bytes(out)
-    return kept
+        with suppress(UnknownSerializerError):
+            old.write_snapshot(out)
+            kept[field] = bytes(out)
+    return kept, disputed
+
+
+def _type_name(reader: SnapshotReader, found: TypeInformation) -> str:
+    return reader.snapshot(Cursor(type_snapshot(found, None, {}))).type_name
 
 
 def _is_same(types: TypeContext, name: str) -> bool:
@@ -70,8 +95,21 @@ def _is_same(types: TypeContext, name: str) -> bool:
     return types.former.is_same(name, types.source)
 
 
-def explain_fields(serializer: Serializer, found: TypeInformation, kept: Mapping[str, bytes] | None = None) -> None:
-    """Give fields of POJOs whose serializer is unknown the reason for it."""
+def explain_fields(
+    serializer: Serializer,
+    found: TypeInformation,
+    kept: Collection[str] = (),
+    disputed: Collection[str] = (),
+) -> None:
+    """Give fields of POJOs whose serializer is unknown the reason for it.
+
+    Parameters
+    ----------
+    kept
+        Fields of the POJO itself that have the serializer of the snapshot.
+    disputed
+        Fields of the POJO itself whose former serializer was not that of their class.
+    """
     # That module needs this one.
     from statetool.serializers.pojo import PojoSerializer
 
@@ -79,15 +117,19 @@ def explain_fields(serializer: Serializer, found: TypeInformation, kept: Mapping
         for (_, child), part in zip(serializer.children(), found.parts, strict=False):
             explain_fields(child, part)
         return
-    if not isinstance(serializer, PojoSerializer) or found.is_settled:
+    if not isinstance(serializer, PojoSerializer) or (found.is_settled and not disputed):
         return
     parts = dict(zip((n for n, _ in found.fields), found.parts, strict=True))
     fields = []
     for field, child in serializer.fields:
         part = parts[field]
-        if isinstance(child, OpaqueSerializer) and not is_written(part) and field not in (kept or {}):
+        if field in disputed:
+            child = UnderivedSerializer(part.reason or _NOT_EXTRACTED)
+        elif field in kept:
+            pass
+        elif isinstance(child, OpaqueSerializer) and not is_written(part):
             child = UnderivedSerializer(part.reason or _TYPE_ARGUMENTS)
-        elif field not in (kept or {}):
+        else:
             explain_fields(child, part)
         fields.append((field, child))
     serializer.fields = tuple(fields)

@@ -315,12 +315,12 @@ def renewed_class(types: TypeContext, name: str) -> ClassDeclaration | None:
     return types.find(name) if types.renewed else None
 
 
-def becomes_pojo(types: TypeContext, name: str) -> bool:
-    """Return True if a job starts with a class that is a POJO, and the former one was left to Kryo."""
+def leaves_kryo(types: TypeContext, name: str) -> bool:
+    """Return True if a job starts with a class that has a serializer of Flink's, and the former one was left to Kryo."""
     if not types.renewed:
         return False
     before, after = types.former_information(name), types.type_information(name)
-    return before is not None and after is not None and (before.kind, after.kind) == ("kryo", "pojo")
+    return before is not None and after is not None and before.kind == "kryo" != after.kind
 
 
 def class_of_fields(

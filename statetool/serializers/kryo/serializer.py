@@ -45,7 +45,7 @@ from statetool.serializers.renewal import renewed_serializer
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
-from statetool.types.declared import ClassDeclaration, TypeContext, becomes_pojo, skeleton, skeleton_of_steps
+from statetool.types.declared import ClassDeclaration, TypeContext, leaves_kryo, skeleton, skeleton_of_steps
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
 
 _LISTS: Final = ("java.util.List", "java.util.ArrayList", "java.util.LinkedList")
@@ -311,7 +311,7 @@ def _read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Seriali
     if reader.types.renewed and reader.types.kryo == 5:
         maps = tuple(tuple(map(_of_flink_2, entries)) for entries in maps)
     registrations = tuple((e.name, _registered_serializer(e)) for e in maps[0])
-    if becomes_pojo(reader.types, type_class) and (renewed := renewed_serializer(reader, type_class, None)) is not None:
+    if leaves_kryo(reader.types, type_class) and (renewed := renewed_serializer(reader, type_class, None)) is not None:
         return renewed
     return KryoSerializer(name, version, type_class, registrations, maps, reader.types)
 
