@@ -95,6 +95,10 @@ class JarClasses(ClassSource):
             self._informations[key] = found
         return self._informations[key]
 
+    def is_abstract(self, name: str) -> bool:
+        cls = self._opened(name).read(name)
+        return cls is not None and bool(cls.access & ABSTRACT) and not cls.is_interface and not cls.is_enum
+
     def serializable(self, name: str) -> SerializableClass | None:
         path = self._opened(name)
         cls = path.read(name)
@@ -129,7 +133,7 @@ class JarClasses(ClassSource):
             # Everything may implement an interface of a library, so only classes of the jars are asked.
             below = path.subclasses(name) if name in path else []
             found = [d for d in (self.find(n, kryo) for n in below) if d is not None]
-            self._below[key] = tuple(d for d in found if not self._is_abstract(d) and self._is_described(d, kryo))
+            self._below[key] = tuple(d for d in found if not self.is_abstract(d.name) and self._is_described(d, kryo))
         return self._below[key]
 
     def without_subclasses(self) -> JarClasses:
@@ -157,10 +161,6 @@ class JarClasses(ClassSource):
                     hint="put the jar where all executors can read it, such as s3://",
                 ) from error
         return self._class_path
-
-    def _is_abstract(self, declared: ClassDeclaration) -> bool:
-        cls = self._opened(declared.name).read(declared.name)
-        return cls is not None and bool(cls.access & ABSTRACT) and declared.kind == "record"
 
     def _is_described(self, declared: ClassDeclaration, kryo: Literal[2, 5] | None) -> bool:
         """Return True unless Flink writes the class as a POJO with serializers that its class file does not determine."""

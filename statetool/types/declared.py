@@ -165,6 +165,10 @@ class ClassSource:
         """Return True if the source has a class, whether or not it can declare it."""
         raise NotImplementedError
 
+    def is_abstract(self, name: str) -> bool:
+        """Return True if the source has a class of which no objects can be created: an abstract class."""
+        raise NotImplementedError
+
     def serializable(self, name: str) -> SerializableClass | None:
         """Return a class as Java serialization sees it, ``None`` if the source does not have it."""
         raise NotImplementedError
