@@ -8,6 +8,7 @@ Follows ``PojoSerializer`` and ``PojoSerializerSnapshotData``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -61,10 +62,13 @@ class PojoSerializer(Serializer):
         self.undescribed = frozenset(n for n, _ in added)
         #: Name of the column with the class, if the hierarchy is open.
         self.class_field = _CLASS_FIELD
-        self.settle_columns()
+        self._settle_columns()
 
-    def settle_columns(self) -> None:
-        """Derive the columns from the serializers of the fields and subclasses."""
+    def replace_fields(self, fields: Mapping[str, Serializer]) -> None:
+        self.fields = tuple((name, fields.get(name, part)) for name, part in self.fields)
+        self._settle_columns()
+
+    def _settle_columns(self) -> None:
         self._others = dict(self.others)
         self._framed_only = any(part.needs_frame for _, part in self.children())
         self._columns = self._merged_columns()
@@ -105,7 +109,7 @@ class PojoSerializer(Serializer):
             True if the snapshot was rewritten.
         """
         self.others = tuple(sorted(self.others, key=lambda part: part[0]))
-        self.settle_columns()
+        self._settle_columns()
         if not self._maps:
             return False
         names = [entry.name for entry in self._maps[2]]

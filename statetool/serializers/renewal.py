@@ -110,27 +110,22 @@ def explain_fields(
     disputed
         Fields of the POJO itself whose former serializer was not that of their class.
     """
-    # That module needs this one.
-    from statetool.serializers.pojo import PojoSerializer
-
     if found.kind != "pojo":
         for (_, child), part in zip(serializer.children(), found.parts, strict=False):
             explain_fields(child, part)
         return
-    if not isinstance(serializer, PojoSerializer) or (found.is_settled and not disputed):
+    if found.is_settled and not disputed:
         return
     parts = dict(zip((n for n, _ in found.fields), found.parts, strict=True))
-    fields = []
-    for field, child in serializer.fields:
-        part = parts[field]
+    underived = {}
+    for field, child in serializer.children():
+        part = parts.get(field)
+        if part is None or field in kept:
+            continue
         if field in disputed:
-            child = UnderivedSerializer(part.reason or _NOT_EXTRACTED)
-        elif field in kept:
-            pass
+            underived[field] = UnderivedSerializer(part.reason or _NOT_EXTRACTED)
         elif isinstance(child, OpaqueSerializer) and not is_written(part):
-            child = UnderivedSerializer(part.reason or _TYPE_ARGUMENTS)
+            underived[field] = UnderivedSerializer(part.reason or _TYPE_ARGUMENTS)
         else:
             explain_fields(child, part)
-        fields.append((field, child))
-    serializer.fields = tuple(fields)
-    serializer.settle_columns()
+    serializer.replace_fields(underived)
