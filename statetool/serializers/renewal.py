@@ -119,9 +119,9 @@ def explain_fields(
     parts = dict(zip((n for n, _ in found.fields), found.parts, strict=True))
     underived = {}
     for field, child in serializer.children():
-        part = parts.get(field)
-        if part is None or field in kept:
+        if field not in parts or field in kept:
             continue
+        part = parts[field]
         if field in disputed:
             underived[field] = UnderivedSerializer(part.reason or _NOT_EXTRACTED)
         elif isinstance(child, OpaqueSerializer) and not is_written(part):
