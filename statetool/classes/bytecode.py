@@ -19,8 +19,9 @@ _BIPUSH: Final = 0x10
 _SIPUSH: Final = 0x11
 _LDC: Final = 0x12
 _LDC_W: Final = 0x13
-_PUTSTATIC: Final = 0xB3
-_NEW: Final = 0xBB
+PUTSTATIC: Final = 0xB3
+INVOKEVIRTUAL: Final = 0xB6
+NEW: Final = 0xBB
 _TABLESWITCH: Final = 0xAA
 _LOOKUPSWITCH: Final = 0xAB
 _WIDE: Final = 0xC4
@@ -100,9 +101,9 @@ def enum_constants(cls: ClassFile) -> EnumConstants | None:
     found: dict[str, tuple[str, int, str, int | None]] = {}
     created: _Created | None = None
     for operation, operands in instructions(initializer):
-        if operation == _NEW and created is None:
+        if operation == NEW and created is None:
             created = _Created(cls.constants.class_name(operands.u2()))
-        elif operation == _PUTSTATIC and created is not None:
+        elif operation == PUTSTATIC and created is not None:
             target = cls.constants.member(operands.u2())
             # Objects for the arguments of a constant come between its creation and its field.
             if target.owner == cls.name and target.name in expected and target.name not in found:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from statetool.classes.bytecode import enum_constants
-from statetool.classes.class_file import ABSTRACT, FINAL, MODULE, PUBLIC, STATIC, SYNTHETIC, ClassFile, Member
+from statetool.classes.class_file import FINAL, MODULE, STATIC, SYNTHETIC, ClassFile, Member
 from statetool.classes.class_path import ClassPath
 from statetool.classes.hash_codes import find_convention
 from statetool.classes.messages import (
@@ -32,12 +32,11 @@ from statetool.classes.messages import (
 from statetool.classes.registrations import Registration, find_registrations
 from statetool.classes.signatures import (
     OBJECT_TYPE,
-    ClassSignature,
     GenericType,
-    parse_class_signature,
-    parse_parameters,
+    class_signature,
     parse_type,
 )
+from statetool.classes.type_extraction import TYPE_INFO, extract_kind
 from statetool.errors import FormatError, OptionError
 from statetool.types.declared import ClassDeclaration, enum_of
 from statetool.types.java import ARRAY, OBJECT, PRIMITIVES, JavaType
@@ -82,15 +81,23 @@ _OPEN: Final = (
     | {"java.io.Serializable", "java.util.Date", "java.math.BigDecimal", "java.math.BigInteger"}
 )
 #: Supertypes with custom serialization, and the reason that is shown.
+_VALUE: Final = "its method write() decides the order of the fields (Value)"
 _OWN_CODE: Final = {
     "com.esotericsoftware.kryo.KryoSerializable": "it writes itself (KryoSerializable)",
-    "org.apache.flink.types.Value": "its method write() decides the order of the fields (Value)",
+    # No jar of a job has these interfaces, so that their own supertypes are not known.
+    **{
+        f"org.apache.flink.types.{n}": _VALUE
+        for n in ("Value", "CopyableValue", "ResettableValue", "Key", "NormalizableKey", "MapValue", "ListValue")
+    },
+    **{
+        f"org.apache.flink.types.{n}Value": _VALUE
+        for n in ("Boolean", "Byte", "Short", "Char", "Int", "Long", "Float", "Double", "String")
+    },
     "org.apache.hadoop.io.Writable": "its method write() decides the order of the fields (Writable)",
 }
 #: Supertypes of Scala for which Flink 1.x registers serializers with Kryo, if the job has flink-scala.
 _SCALA_OWN: Final = ("scala.collection.", "scala.Enumeration$")
 _KRYO: Final = "com.esotericsoftware.kryo."
-_TYPE_INFO: Final = "org.apache.flink.api.common.typeinfo.TypeInfo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +214,7 @@ class _ClassReader:
         self._cls = cls
         self._supertypes = supertypes
         self._kryo = kryo
-        self._signature = _signature(cls)
+        self._signature = class_signature(cls)
         self._own = dict(self._signature.parameters)
 
     def declare(self) -> ClassDeclaration:
@@ -221,7 +228,7 @@ class _ClassReader:
             return self._enum(extends)
         if container := self._container(levels, extends):
             return container
-        is_pojo = self._is_pojo(levels)
+        is_pojo = extract_kind(self._path, self._cls.name, 2 if self._kryo == 5 else 1) == "pojo"
         fields: dict[str, JavaType] = {}
         for level in levels:
             for field in level.cls.fields:
@@ -297,8 +304,8 @@ class _ClassReader:
                 raise _UndeclarableError(f"its superclass {parent} is not in the jar")
             if any(level.cls.name == above.name for level in levels):
                 raise FormatError(f"class {above.name} is its own superclass")
-            args = _signature(levels[-1].cls).superclass.args
-            bounds = _signature(above).parameters
+            args = class_signature(levels[-1].cls).superclass.args
+            bounds = class_signature(above).parameters
             given = [_substitute(a, levels[-1].variables) for a in args] if len(args) == len(bounds) else []
             named = dict(zip((n for n, _ in bounds), given, strict=False)) if given else dict(bounds)
             levels.append(_Level(above, named))
@@ -313,7 +320,7 @@ class _ClassReader:
         interfaces = [c for s in self._supertypes if (c := self._path.read(s)) is not None and c.is_interface]
         for cls in (*(level.cls for level in levels), *interfaces):
             for annotation in cls.annotations:
-                if annotation.name == _TYPE_INFO or annotation.name.startswith(_KRYO):
+                if annotation.name == TYPE_INFO or annotation.name.startswith(_KRYO):
                     raise _UndeclarableError(f"{annotation} of {cls.name} gives it its own serializer")
 
     def _enum(self, extends: tuple[str, ...]) -> ClassDeclaration:
@@ -345,7 +352,7 @@ class _ClassReader:
         count = 2 if kind == "map" else 1
         element_types: tuple[JavaType, ...] = ()
         for level in levels:
-            signature = _signature(level.cls)
+            signature = class_signature(level.cls)
             for above in (signature.superclass, *signature.interfaces):
                 if above.name in outside and len(above.args) == count and not element_types:
                     given = [_substitute(a, level.variables) for a in above.args]
@@ -395,7 +402,7 @@ class _ClassReader:
             raise _UndeclarableError("it is an array of a type variable of a superclass")
         if declared.kind == "variable":
             # A field has the class of the variable's bound; as a type argument, the variable says nothing.
-            return self._java_type(_erased(declared, dict(_signature(level.cls).parameters)))
+            return self._java_type(_erased(declared, dict(class_signature(level.cls).parameters)))
         erased = _substitute(declared, dict.fromkeys(names, OBJECT_TYPE))
         return self._java_type(erased)
 
@@ -434,63 +441,10 @@ class _ClassReader:
     def _has_final(self, given: GenericType) -> bool:
         return self._is_final(given) or any(self._has_final(a) for a in given.args)
 
-    def _is_pojo(self, levels: list[_Level]) -> bool:
-        """Return True if Flink writes the class as a POJO. Follows ``TypeExtractor.analyzePojo``."""
-        if not self._cls.access & PUBLIC:
-            return False
-        fields = [(f, level.cls) for level in levels for f in level.cls.fields if f.is_stored]
-        if not fields:
-            return False
-        if self._cls.is_record:
-            return True
-        constructor = next((m for m in self._cls.methods if m.name == "<init>" and m.descriptor == "()V"), None)
-        if constructor is None and not self._cls.access & ABSTRACT:
-            return False
-        if constructor is not None and not constructor.access & PUBLIC:
-            return False
-        methods = [m for level in levels for m in level.cls.methods if m.access & PUBLIC]
-        return all(f.access & PUBLIC or self._is_property(f, methods) for f, _ in fields)
-
-    def _is_property(self, field: Member, methods: list[Member]) -> bool:
-        """Return True if there are a getter and a setter."""
-        name = field.name.lower().replace("_", "")
-        has_getter = has_setter = False
-        itself = GenericType("class", self._cls.name)
-        kind = parse_type(field.descriptor)
-        for method in methods:
-            method_name = _property_name(method.name)
-            if method.name.startswith("<") or name not in method_name:
-                continue
-            parameters, result = parse_parameters(method.descriptor)
-            if method_name in (f"get{name}", f"is{name}", name) and not parameters:
-                has_getter |= result in (kind, _boxed(kind))
-            if method_name in (f"set{name}", f"{name}_$eq") and len(parameters) == 1:
-                has_setter |= _boxed(parameters[0]) == _boxed(kind) and result in (None, itself)
-        return has_getter and has_setter
-
 
 def is_container(name: str) -> bool:
     """Return True if a class of the JDK is a collection or map."""
     return name in _COLLECTIONS or name in _MAPS or name in _OTHER_CONTAINERS
-
-
-def _property_name(method: str) -> str:
-    lower = method.lower()
-    if not method.endswith("_$eq"):
-        return lower.replace("_", "")
-    return f"{lower.removesuffix('_$eq').replace('_', '')}_$eq"
-
-
-def _boxed(kind: GenericType) -> GenericType:
-    return GenericType("class", PRIMITIVES.get(kind.name, kind.name)) if kind.kind == "class" else kind
-
-
-def _signature(cls: ClassFile) -> ClassSignature:
-    if cls.signature:
-        return parse_class_signature(cls.signature)
-    return ClassSignature(
-        (), GenericType("class", cls.superclass), tuple(GenericType("class", n) for n in cls.interfaces)
-    )
 
 
 def _substitute(given: GenericType, variables: dict[str, GenericType]) -> GenericType:

@@ -8,16 +8,18 @@ from typing import Any, Literal
 
 from statetool.classes.class_file import ABSTRACT
 from statetool.classes.class_path import ClassPath
-from statetool.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar, names_in
+from statetool.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar
 from statetool.classes.hash_codes import find_convention
 from statetool.classes.java_serialization import serializable_class
 from statetool.classes.line_numbers import without_line_numbers
-from statetool.classes.signatures import GenericType, parse_type
+from statetool.classes.signatures import GenericType, class_signature, parse_type
+from statetool.classes.type_extraction import TYPE_INFO, extract_type
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, ClassSource
 from statetool.types.java import PRIMITIVES
 from statetool.types.serializable import SerializableClass
+from statetool.types.type_information import TypeInformation
 
 _Found = ClassDeclaration | UndeclaredClass | None
 
@@ -42,6 +44,7 @@ class JarClasses(ClassSource):
         self._found: dict[tuple[str, int | None], _Found] = {}
         self._below: dict[tuple[str, int | None], tuple[ClassDeclaration, ...]] = {}
         self._hash_codes: dict[str, Convention | str] = {}
+        self._informations: dict[tuple[str, bool], TypeInformation | None] = {}
 
     def open(self) -> JarClasses:
         """Index the jars, so that errors in them are reported at once.
@@ -83,6 +86,19 @@ class JarClasses(ClassSource):
     def has(self, name: str) -> bool:
         return name in self._opened(name)
 
+    def type_information(self, name: str, kryo: Literal[2, 5] | None) -> TypeInformation | None:
+        # Flink 2.x is the first with Kryo 5.
+        key = name, kryo == 5
+        if key not in self._informations:
+            path = self._opened(name)
+            found = extract_type(path, name, 2 if kryo == 5 else 1) if name in path else None
+            self._informations[key] = found
+        return self._informations[key]
+
+    def is_abstract(self, name: str) -> bool:
+        cls = self._opened(name).read(name)
+        return cls is not None and bool(cls.access & ABSTRACT) and not cls.is_interface and not cls.is_enum
+
     def serializable(self, name: str) -> SerializableClass | None:
         path = self._opened(name)
         cls = path.read(name)
@@ -100,7 +116,10 @@ class JarClasses(ClassSource):
                 return False
             cls = own.read(checked)
             kinds = [] if cls is None else [parse_type(f.signature or f.descriptor) for f in cls.fields if f.is_stored]
-            found = {n for n in (*own.supertypes(checked), *(n for k in kinds for n in _class_names(k))) if n in own}
+            annotations = [] if cls is None else [*cls.annotations, *(a for f in cls.fields for a in f.annotations)]
+            given = [a.value for a in annotations if a.name == TYPE_INFO]
+            named = (*own.supertypes(checked), *given, *(n for k in kinds for n in _class_names(k)))
+            found = {n for n in named if n in own}
             unchecked += found - seen
             seen |= found
         return True
@@ -114,7 +133,7 @@ class JarClasses(ClassSource):
             # Everything may implement an interface of a library, so only classes of the jars are asked.
             below = path.subclasses(name) if name in path else []
             found = [d for d in (self.find(n, kryo) for n in below) if d is not None]
-            self._below[key] = tuple(d for d in found if not self._is_abstract(d) and self._is_described(d, kryo))
+            self._below[key] = tuple(d for d in found if not self.is_abstract(d.name) and self._is_described(d, kryo))
         return self._below[key]
 
     def without_subclasses(self) -> JarClasses:
@@ -143,27 +162,17 @@ class JarClasses(ClassSource):
                 ) from error
         return self._class_path
 
-    def _is_abstract(self, declared: ClassDeclaration) -> bool:
-        cls = self._opened(declared.name).read(declared.name)
-        return cls is not None and bool(cls.access & ABSTRACT) and declared.kind == "record"
-
     def _is_described(self, declared: ClassDeclaration, kryo: Literal[2, 5] | None) -> bool:
-        """Return True unless Flink writes the class as a POJO with serializers that statetool does not choose for fields."""
-        seen: set[str] = set()
-        unchecked = [declared]
-        while unchecked:
-            checked = unchecked.pop()
-            if checked.name in seen or checked.generic or checked.kind != "record":
-                continue
-            seen.add(checked.name)
-            if checked.parameters:
-                return False
-            for name in names_in(kind for _, kind in checked.fields):
-                if name.startswith("org.apache.flink.") or self.reason(name, kryo):
-                    return False
-                inner = self.find(name, kryo)
-                unchecked += [inner] if inner is not None else []
-        return True
+        """Return True unless Flink writes the class as a POJO with serializers that its class file does not determine."""
+        found = self.type_information(declared.name, kryo)
+        if found is None or not found.is_settled:
+            return False
+        # Each use of a class with type parameters has other fields, and its own subclasses.
+        return not any(self._has_parameters(part.java_class) for part in found.walk() if part.kind == "pojo")
+
+    def _has_parameters(self, name: str) -> bool:
+        cls = self._opened(name).read(name)
+        return cls is not None and bool(class_signature(cls).parameters)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JarClasses) and self._identity == other._identity

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from statetool.classes.class_file import ClassFile
 from statetool.errors import FormatError
 from statetool.types.java import PRIMITIVES
 
 _CODES: Final = dict(zip("ZBSCIJFD", PRIMITIVES, strict=True))
 _MAX_DEPTH: Final = 64
-Kind = Literal["class", "variable", "array", "extends", "super", "any"]
+#: ``open`` is a type argument that only the job's code gives.
+Kind = Literal["class", "variable", "array", "extends", "super", "any", "open"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,38 @@ def parse_parameters(descriptor: str) -> tuple[tuple[GenericType, ...], GenericT
     return tuple(parameters), result
 
 
+def parse_method(signature: str) -> tuple[tuple[GenericType, ...], GenericType | None]:
+    """Return the types of a method's parameters, and that of its result, from its signature with type arguments.
+
+    A type variable of the method itself has no name.
+
+    Raises
+    ------
+    FormatError
+        Not a valid signature of a method.
+    """
+    reader = _Reader(signature)
+    own = set()
+    if reader.skip("<"):
+        while not reader.skip(">"):
+            own.add(reader.parameter()[0])
+    reader.expect("(")
+    parameters = []
+    while not reader.skip(")"):
+        parameters.append(_without_names(reader.type(), own))
+    result = None if reader.skip("V") else _without_names(reader.type(), own)
+    while reader.skip("^"):
+        reader.type()
+    reader.expect_end()
+    return tuple(parameters), result
+
+
+def _without_names(given: GenericType, own: set[str]) -> GenericType:
+    if given.kind == "variable":
+        return GenericType("variable") if given.name in own else given
+    return GenericType(given.kind, given.name, tuple(_without_names(a, own) for a in given.args))
+
+
 def parse_class_signature(text: str) -> ClassSignature:
     """Parse the signature of a class.
 
@@ -91,6 +125,15 @@ def parse_class_signature(text: str) -> ClassSignature:
     while not reader.is_at_end:
         interfaces.append(reader.type())
     return ClassSignature(tuple(parameters), superclass, tuple(interfaces))
+
+
+def class_signature(cls: ClassFile) -> ClassSignature:
+    """Return the signature of a class, also if it has no type arguments."""
+    if cls.signature:
+        return parse_class_signature(cls.signature)
+    return ClassSignature(
+        (), GenericType("class", cls.superclass), tuple(GenericType("class", n) for n in cls.interfaces)
+    )
 
 
 class _Reader:

@@ -110,7 +110,7 @@ def with_new_classes(old: Inventory, new: Inventory | None, flink: str | None, c
     kryo = old.types.kryo
     if target is not None and target.release is not None:
         kryo = 2 if target.release.startswith("1.") else 5
-    return old.with_types(replace(types, kryo=kryo, renewed=True, former=old.types.source))
+    return old.with_types(replace(types, kryo=kryo, renewed=True, former=old.types.source, former_kryo=old.types.kryo))
 
 
 def _target(new: Inventory | None, flink: str | None) -> Target | None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from statetool.compatibility.class_rules import resolve_class
 from statetool.compatibility.java_rules import TRY, resolve_java_class
 from statetool.compatibility.job_classes import element_class, has_class, is_provided
 from statetool.compatibility.key_hashes import resolve_hash_codes
@@ -164,6 +165,7 @@ class NewClasses:
     def _of_classes(self, serializer: Serializer) -> Iterator[Resolution]:
         """Yield the resolutions of classes that a serializer names and that the new job lacks, or writes in another way."""
         for part in _described_parts(serializer):
+            yield from resolve_class(part, self.old, self.new)
             for name in _classes_of(part):
                 if self.is_gone(name):
                     yield _gone(name)

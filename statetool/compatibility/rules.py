@@ -39,7 +39,7 @@ from statetool.serializers.flinkx.case_class import FlinkxCaseClassSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.messages import DeclaredMessageSerializer
 from statetool.serializers.nussknacker import TypedMapSerializer
-from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.opaque import OpaqueSerializer, UnderivedSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.row import RowSerializer
 from statetool.serializers.rowdata import BinaryDataSerializer
@@ -51,6 +51,7 @@ _AS_IS: Final = Resolution(Level.AS_IS)
 MIGRATE: Final = migration_remedy(
     "Write a copy of the snapshot in which the values have the new type, if they can be converted."
 )
+_TAKE: Final = "Pass the jar of the old job too (--jar-a), or take a savepoint of the new job and check against it."
 _TRY: Final = "Restore a copy of the job from this snapshot to find out."
 
 
@@ -65,6 +66,9 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
     old, new = unwrap(old), unwrap(new)
     if isinstance(old, TtlSerializer) != isinstance(new, TtlSerializer):
         return _ttl_switched(old, new, may=ttl_may_switch)
+    if isinstance(new, UnderivedSerializer):
+        text = f"Which serializer the new job has for {old.type_name} is unknown: {new.reason}."
+        return Resolution.because(Level.UNKNOWN, text, _TAKE)
     if isinstance(old, OpaqueSerializer | DeclaredMessageSerializer) or isinstance(new, OpaqueSerializer):
         return _opaque(old, new)
     if (arity := resolve_arity(old, new)) is not None:

@@ -16,6 +16,7 @@ from statetool.kernels.program import Op
 from statetool.serializers import avro_values as av
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import read_string, write_string
+from statetool.serializers.renewal import renewed_serializer
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import LogicalType
 
@@ -167,11 +168,22 @@ def _read_avro(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Se
     else:
         schema = c.utf()
     try:
-        return AvroSerializer(name, version, runtime_class, schema or "")
+        former = AvroSerializer(name, version, runtime_class, schema or "")
     except RecursionError as e:
         raise c.fail("the Avro schema is nested too deeply", pos=start) from e
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise c.fail(f"the Avro schema cannot be parsed: {e}", pos=start) from e
+    return _with_schema_of_class(reader, former)
+
+
+def _with_schema_of_class(reader: SnapshotReader, former: AvroSerializer) -> Serializer:
+    """Return the serializer of a job that starts with a generated class, whose schema is that of the class."""
+    name = former.runtime_class
+    found = reader.types.type_information(name) if reader.types.renewed and name else None
+    # For other classes the code of the job gives the schema.
+    if not name or found is None or found.kind != "avro":
+        return former
+    return renewed_serializer(reader, name, former) or former
 
 
 SNAPSHOTS: Final = {

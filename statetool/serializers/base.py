@@ -9,7 +9,7 @@ implementations.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, Final
 
@@ -171,6 +171,9 @@ class Serializer(ABC):
     def missing_declaration_hint(self) -> str:
         """Hint for the user on how to decode values that stay bytes, empty if nothing helps."""
         return next((m for _, child in self.children() if (m := child.missing_declaration_hint)), "")
+
+    def replace_fields(self, fields: Mapping[str, Serializer]) -> None:
+        """Give some fields other serializers; only POJOs have fields whose serializer may be unknown."""
 
     def with_java_type(self, kind: JavaType) -> Serializer:
         """Return the serializer for values of a declared Java type; only Kryo's decodes more with it."""

@@ -14,9 +14,9 @@ from statetool.io.java_stream import JavaArray, JavaEnum, read_java_stream
 from statetool.io.output import Output
 from statetool.kernels.program import EnumIndex, Op, PerRecord
 from statetool.serializers.base import Serializer
+from statetool.serializers.renewal import renewed_serializer
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import LogicalType, Scalar
-from statetool.types.declared import renewed_class
 
 
 class EnumSerializer(Serializer):
@@ -87,10 +87,9 @@ def _read_enum(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Se
         names = tuple(i.name for i in constants.items if isinstance(i, JavaEnum))
     else:
         names = tuple(c.utf() for _ in range(c.count("constants", at_least=2)))
-    declared = renewed_class(reader.types, enum_class)
-    if declared is not None and declared.kind == "enum":
-        names = declared.constants
-    return EnumSerializer(name, version, enum_class, names, tuple(range(len(names))))
+    former = EnumSerializer(name, version, enum_class, names, tuple(range(len(names))))
+    renewed = renewed_serializer(reader, enum_class, former) if reader.types.renewed else None
+    return former if renewed is None else renewed
 
 
 def _read_scala_enum(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:

@@ -1,65 +1,73 @@
 """Serializer snapshots of Java types, chosen like Flink's type extraction does for the fields of a POJO.
 
-Needed for classes that a snapshot does not describe, such as POJO subclasses that the job had not seen when it registered the state (heap
-backend). Boxes, text, big numbers, ``java.sql`` dates and ``Instant`` have dedicated serializers. Declared classes are POJOs, or use Kryo
-if they are declared so. In Flink 2.x, ``List``, ``Map`` and ``Set`` with type arguments use Flink's nullable variants. Everything else uses
-Kryo. Follows ``TypeExtractor``.
+Needed for classes that a snapshot does not describe: those with which a new job starts, and POJO subclasses that the job had not seen when
+it registered the state (heap backend). The class files of the job's jar decide (:mod:`statetool.classes.type_extraction`). For classes that
+the user declared, the declared types of their fields do.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
+from statetool.serializers.basic import write_string
 from statetool.serializers.optional_map import OptionalEntry, write_optional_map
-from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC, SnapshotReader
+from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC
 from statetool.types.declared import ClassDeclaration, TypeContext
-from statetool.types.java import BOXES, OBJECT, PRIMITIVES, JavaType
+from statetool.types.java import BOXES, PRIMITIVES, JavaType
+from statetool.types.type_information import SIMPLE, TypeInformation, kryo, simple
 
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
 _RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."
 _DUMMY: Final = f"{_RUNTIME}kryo.Serializers$DummyAvro"
 AVRO_ARRAY: Final = "org.apache.avro.generic.GenericData$Array"
-_NAMES: Final = {
-    **dict(
-        zip(PRIMITIVES.values(), ("Boolean", "Byte", "Short", "Char", "Int", "Long", "Float", "Double"), strict=True)
-    ),
-    "java.lang.String": "String",
-    "java.lang.Void": "Void",
-    "java.math.BigInteger": "BigInt",
-    "java.math.BigDecimal": "BigDec",
-    "java.util.Date": "Date",
-    "java.sql.Date": "SqlDate",
-    "java.sql.Time": "SqlTime",
-    "java.sql.Timestamp": "SqlTimestamp",
-    "java.time.Instant": "Instant",
+_TUPLE: Final = "org.apache.flink.api.java.tuple.Tuple"
+_EITHER: Final = "org.apache.flink.types.Either"
+_PAIR: Final = 2
+_COLLECTIONS: Final = frozenset(
+    ("java.util.List", "java.util.Set", "java.util.Map", "java.util.Collection", "java.lang.Iterable")
+)
+#: Snapshot class of each container, the version of its own part, and whether that is the name of a class.
+_COMPOSITES: Final = {
+    "array": (_BASE + "GenericArraySerializerSnapshot", 1, True),
+    "tuple": (_RUNTIME + "TupleSerializerSnapshot", 2, True),
+    "either": (_RUNTIME + "JavaEitherSerializerSnapshot", 1, False),
+    "nullable": (_RUNTIME + "NullableSerializer$NullableSerializerSnapshot", 2, False),
+    "list": (_BASE + "ListSerializerSnapshot", 1, False),
+    "set": (_BASE + "SetSerializerSnapshot", 1, False),
+    "map": (_BASE + "MapSerializerSnapshot", 1, False),
 }
 
 
 def serializer_snapshot(kind: JavaType, context: TypeContext, *, generic: bool = False) -> bytes:
     """Return the snapshot of the serializer of a type; ``generic`` types are written by Kryo in any case."""
     out = Output()
-    if generic:
-        _kryo(out, kind.binary_name)
-    else:
-        _type(out, kind, context, ())
+    _write(out, kryo(kind.binary_name) if generic else _of_type(kind, context, ()))
     return bytes(out)
 
 
 def class_snapshot(declared: ClassDeclaration, context: TypeContext) -> bytes:
     """Return the snapshot of the serializer that Flink uses for values of a declared class."""
     out = Output()
-    _class(out, declared, context, ())
+    _write(out, _of_class(declared, context, ()))
     return bytes(out)
 
 
-def renewed_serializer(reader: SnapshotReader, declared: ClassDeclaration) -> Serializer:
-    """Return the serializer of a job that starts with a class. The serializers of its fields are chosen with it."""
-    types = replace(reader.types, renewed=False)
-    return replace(reader, types=types).snapshot(Cursor(class_snapshot(declared, types)))
+def type_snapshot(found: TypeInformation, former: Serializer | None, kept: Mapping[str, bytes]) -> bytes:
+    """Return the snapshot of a serializer. Fields of a POJO whose serializer is unknown have none.
+
+    Parameters
+    ----------
+    former
+        The serializer in whose place it is. Kryo's keep their registrations, which the job's configuration decides.
+    kept
+        Snapshots of fields of the class itself that only the job's code determines.
+    """
+    out = Output()
+    _write(out, found, former, kept)
+    return bytes(out)
 
 
 def _simple(out: Output, name: str, package: str = _BASE) -> None:
@@ -67,8 +75,15 @@ def _simple(out: Output, name: str, package: str = _BASE) -> None:
     out.i4(3)
 
 
-def _composite(out: Output, name: str, outer_version: int, outer: bytes, parts: int) -> None:
-    """Append a composite snapshot up to its parts, which must follow."""
+def _composite(
+    out: Output,
+    name: str,
+    outer_version: int,
+    outer: bytes,
+    parts: Sequence[TypeInformation],
+    former: Serializer | None,
+) -> None:
+    before = () if former is None else tuple(child for _, child in former.children())
     out.utf(name)
     out.i4(3)
     out.i4(COMPOSITE_MAGIC)
@@ -76,79 +91,134 @@ def _composite(out: Output, name: str, outer_version: int, outer: bytes, parts: 
     out += outer
     out.i4(NESTED_MAGIC)
     out.i4(1)
-    out.i4(parts)
+    out.i4(len(parts))
+    for i, part in enumerate(parts):
+        _write(out, part, before[i] if len(before) == len(parts) else None)
 
 
-def _nullable(out: Output) -> None:
-    _composite(out, _RUNTIME + "NullableSerializer$NullableSerializerSnapshot", 2, bytes(4), 1)
-
-
-def _type(out: Output, kind: JavaType, context: TypeContext, enclosing: tuple[str, ...]) -> None:
+def _of_type(kind: JavaType, context: TypeContext, enclosing: tuple[str, ...]) -> TypeInformation:
+    """Return the serializer of a field whose type the user declared."""
     name = PRIMITIVES.get(kind.name, kind.name)
     declared = context.find(name)
-    if name in _NAMES:
-        _simple(out, _NAMES[name])
-    elif kind.is_array:
-        _array(out, kind.args[0], context, enclosing)
-    elif declared is not None and name not in enclosing and not declared.generic:
-        _class(out, declared, context, enclosing)
-    elif context.kryo == 5 and name in ("java.util.List", "java.util.Set", "java.util.Map") and kind.args:
-        _collection(out, kind, context, enclosing)
-    else:
-        _kryo(out, kind.binary_name)
+    if name in SIMPLE:
+        return simple(name)
+    if kind.is_array:
+        return _of_array(kind.args[0], context, enclosing)
+    if declared is not None and name not in enclosing and not declared.generic:
+        return _of_class(declared, context, enclosing)
+    parts = tuple(_of_type(arg, context, enclosing) for arg in kind.args)
+    if name.startswith(_TUPLE) and parts:
+        return TypeInformation("tuple", name, parts=parts)
+    if name == _EITHER and len(parts) == _PAIR:
+        return TypeInformation("either", parts=parts)
+    if context.kryo == 5 and parts and all(not arg.args or arg.is_array for arg in kind.args):
+        short = "list" if name in ("java.util.Collection", "java.lang.Iterable") else name.rpartition(".")[2].lower()
+        if name in _COLLECTIONS and short in ("list", "set", "map"):
+            first = parts[:1] if short == "set" else (TypeInformation("nullable", parts=parts[:1]),)
+            return TypeInformation("nullable", parts=(TypeInformation(short, parts=(*first, *parts[1:])),))  # type: ignore[arg-type]
+    return kryo(kind.binary_name)
 
 
-def _array(out: Output, element: JavaType, context: TypeContext, enclosing: tuple[str, ...]) -> None:
+def _of_array(element: JavaType, context: TypeContext, enclosing: tuple[str, ...]) -> TypeInformation:
+    name = JavaType("[]", (element,)).binary_name
     if element.name in PRIMITIVES:
-        _simple(out, f"{_NAMES[PRIMITIVES[element.name]]}PrimitiveArray", _BASE + "array.")
-    elif element.name == "java.lang.String":
-        _simple(out, "StringArray", _BASE + "array.")
-    elif element == OBJECT:
-        _kryo(out, JavaType("[]", (element,)).binary_name)
-    else:
-        component = Output()
-        component.utf(element.binary_name)
-        _composite(out, _BASE + "GenericArraySerializerSnapshot", 1, bytes(component), 1)
-        _type(out, element, context, enclosing)
+        return TypeInformation("simple", name, f"{SIMPLE[PRIMITIVES[element.name]]}PrimitiveArray")
+    if element.name == "java.lang.String":
+        return TypeInformation("simple", name, "StringArray")
+    return TypeInformation("array", element.binary_name, parts=(_of_type(element, context, enclosing),))
 
 
-def _collection(out: Output, kind: JavaType, context: TypeContext, enclosing: tuple[str, ...]) -> None:
-    _nullable(out)
-    short = kind.name.rpartition(".")[2]
-    _composite(out, f"{_BASE}{short}SerializerSnapshot", 1, b"", len(kind.args))
-    for i, arg in enumerate(kind.args):
-        # NullableListTypeInfo and NullableMapTypeInfo wrap elements and values, but not map keys.
-        if i == 0 and short != "Set":
-            _nullable(out)
-        _type(out, arg, context, enclosing)
-
-
-def _class(out: Output, declared: ClassDeclaration, context: TypeContext, enclosing: tuple[str, ...]) -> None:
+def _of_class(declared: ClassDeclaration, context: TypeContext, enclosing: tuple[str, ...]) -> TypeInformation:
+    if (found := context.type_information(declared.name)) is not None:
+        return found
     if declared.kind == "enum":
-        out.utf(_BASE + "EnumSerializer$EnumSerializerSnapshot")
-        out.i4(3)
-        out.utf(declared.name)
-        out.i4(len(declared.constants))
-        for constant in declared.constants:
-            out.utf(constant)
-        return
+        return TypeInformation("enum", declared.name, constants=declared.constants)
     if declared.kind != "record" or declared.generic:
-        _kryo(out, declared.name)
-        return
+        return kryo(declared.name)
+    fields = sorted(declared.fields)
+    inside = (*enclosing, declared.name)
+    parts = tuple(_of_type(kind, context, inside) for _, kind in fields)
+    return TypeInformation("pojo", declared.name, parts=parts, fields=tuple((n, declared.name) for n, _ in fields))
+
+
+def _write(
+    out: Output,
+    found: TypeInformation,
+    former: Serializer | None = None,
+    kept: Mapping[str, bytes] | None = None,
+) -> None:
+    match found.kind:
+        case "simple" if found.name == "Tuple0":
+            out.utf(f"{_RUNTIME}Tuple0SerializerSnapshot")
+            out.i4(3)
+        case "simple":
+            _simple(out, found.name, f"{_BASE}array." if found.name.endswith("Array") else _BASE)
+        case "pojo":
+            _pojo(out, found, former, kept or {})
+        case "kryo" if former is not None and is_kryo_of(former, found.java_class):
+            former.write_snapshot(out)
+        case "kryo":
+            _kryo(out, found.java_class)
+        case "enum":
+            out.utf(_BASE + "EnumSerializer$EnumSerializerSnapshot")
+            out.i4(3)
+            out.utf(found.java_class)
+            out.i4(len(found.constants))
+            for constant in found.constants:
+                out.utf(constant)
+        case "copyable" | "value":
+            name = "CopyableValue" if found.kind == "copyable" else "Value"
+            out.utf(f"{_RUNTIME}{name}Serializer${name}SerializerSnapshot")
+            out.i4(2)
+            out.utf(found.java_class)
+        case "avro":
+            out.utf("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot")
+            out.i4(3)
+            write_string(out, found.java_class)
+            write_string(out, found.constants[0])
+        case _:
+            name, outer_version, outer = _COMPOSITES[found.kind]
+            class_name = Output()
+            if outer:
+                class_name.utf(found.java_class)
+            payload = bytes(4) if found.kind == "nullable" else bytes(class_name)
+            _composite(out, name, outer_version, payload, found.parts, former)
+
+
+def _pojo(out: Output, found: TypeInformation, former: Serializer | None, kept: Mapping[str, bytes]) -> None:
+    before = {} if former is None else dict(former.children())
     out.utf(_RUNTIME + "PojoSerializerSnapshot")
     out.i4(2)
-    out.utf(declared.name)
+    out.utf(found.java_class)
     fields = []
-    for name, kind in sorted(declared.fields):
-        serializer = Output()
-        _type(serializer, kind, context, (*enclosing, declared.name))
+    for (name, owner), part in zip(found.fields, found.parts, strict=True):
         key = Output()
-        key.utf(declared.name)
+        key.utf(owner)
         key.utf(name)
-        fields.append(OptionalEntry(name=name, key=bytes(key), value=bytes(serializer), value_at=0))
+        value = kept.get(name)
+        if value is None and is_written(part):
+            serializer = Output()
+            _write(serializer, part, before.get(name))
+            value = bytes(serializer)
+        fields.append(OptionalEntry(name=name, key=bytes(key), value=value, value_at=0))
     write_optional_map(out, tuple(fields))
     write_optional_map(out, ())
     write_optional_map(out, ())
+
+
+def is_kryo_of(serializer: Serializer, java_class: str) -> bool:
+    """Return True for Kryo's serializer of a class."""
+    name = serializer.snapshot_class
+    return name.endswith(".KryoSerializerSnapshot") and serializer.type_name == f"Kryo {java_class}"
+
+
+def is_written(found: TypeInformation) -> bool:
+    """Return True if a serializer has a snapshot: it is known, except for fields of POJOs in it."""
+    if found.kind == "pojo":
+        return True
+    if found.kind in ("unknown", "variable") or (found.kind == "avro" and not found.constants):
+        return False
+    return all(map(is_written, found.parts))
 
 
 def avro_placeholder() -> OptionalEntry:

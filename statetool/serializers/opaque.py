@@ -56,3 +56,10 @@ class OpaqueSerializer(Serializer):
         if not self.snapshot:
             raise UnknownSerializerError(self.reason, hint=self.missing)
         out += self.snapshot
+
+
+class UnderivedSerializer(OpaqueSerializer):
+    """The serializer that a new job has for a field, if its class files do not determine it; the reason says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(b"", reason)

@@ -8,6 +8,7 @@ Follows ``PojoSerializer`` and ``PojoSerializerSnapshotData``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,12 +18,13 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Pojo
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import check_last, inside, sequence
-from statetool.serializers.java_types import class_snapshot, renewed_serializer
+from statetool.serializers.java_types import class_snapshot
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
+from statetool.serializers.renewal import renewed_serializer
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, read_serializer_stream
 from statetool.types import Field, LogicalType, Scalar, StructType
-from statetool.types.declared import ClassDeclaration, TypeContext, renewed_class, skeleton
+from statetool.types.declared import ClassDeclaration, TypeContext, skeleton
 from statetool.types.java import PRIMITIVES
 
 _CLASS_FIELD: Final = "_class"
@@ -60,6 +62,10 @@ class PojoSerializer(Serializer):
         self.undescribed = frozenset(n for n, _ in added)
         #: Name of the column with the class, if the hierarchy is open.
         self.class_field = _CLASS_FIELD
+        self._settle_columns()
+
+    def replace_fields(self, fields: Mapping[str, Serializer]) -> None:
+        self.fields = tuple((name, fields.get(name, part)) for name, part in self.fields)
         self._settle_columns()
 
     def _settle_columns(self) -> None:
@@ -310,8 +316,10 @@ def _read_entries(reader: SnapshotReader, entries: tuple[OptionalEntry, ...]) ->
 def _read_pojo(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     pojo_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
-    if (declared := renewed_class(reader.types, pojo_class)) is not None:
-        return renewed_serializer(reader, declared)
+    if reader.types.renewed:
+        former = PojoSerializer(name, version, pojo_class, maps, _read_entries(reader, maps[0]), (), ())
+        if (renewed := renewed_serializer(reader, pojo_class, former)) is not None:
+            return renewed
     fields, registered, others = (_read_entries(reader, m) for m in maps)
     added = _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
     fields = _with_declared_types(reader.types, pojo_class, fields)
@@ -328,8 +336,12 @@ def _declared_subclasses(
     reader: SnapshotReader, pojo_class: str, described: set[str]
 ) -> tuple[tuple[str, Serializer], ...]:
     """Return the subclasses that the user declared and the snapshot does not describe."""
-    declarations = [d for d in reader.types.subclasses(pojo_class) if d.name not in described]
-    parts = tuple((d, reader.snapshot(Cursor(class_snapshot(d, reader.types)))) for d in declarations)
+    types = reader.types
+    declarations = [d for d in types.subclasses(pojo_class) if d.name not in described and d.name not in types.inside]
+    parts = []
+    for d in declarations:
+        inner = replace(reader, types=replace(types, inside=(*types.inside, d.name)))
+        parts.append((d, inner.snapshot(Cursor(class_snapshot(d, types)))))
     for d, serializer in parts:
         if isinstance(serializer, PojoSerializer):
             serializer.declared = d

@@ -25,7 +25,9 @@ from statetool.serializers.java_hash import (
     is_float32,
     mix_word,
 )
+from statetool.serializers.renewal import renewed_serializer
 from statetool.serializers.simple import SimpleType, simple_readers
+from statetool.serializers.snapshot import ReadPayload, SnapshotReader
 from statetool.types import Field, LogicalType, Scalar, StructType
 
 _SCALA_NUMBERS: Final = frozenset(Scalar(n) for n in ("int8", "int16", "int32", "int64", "float32", "float64"))
@@ -143,9 +145,25 @@ TUPLE0: Final = SimpleType(
     decode=_decode_tuple0, encode=_encode_tuple0, hash_code=lambda _: 0,
 )  # fmt: skip
 
+
+def _read_subclass(read: ReadPayload) -> ReadPayload:
+    """Let a job start with the fields that its own subclass of a tuple has."""
+
+    def read_tuple(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+        former = read(reader, c, name, version)
+        found = reader.types.type_information(former.outer) if isinstance(former, TupleSerializer) else None
+        if not reader.types.renewed or found is None or not found.is_settled:
+            return former
+        return renewed_serializer(reader, found.java_class, former) or former
+
+    return read_tuple
+
+
+_TUPLES: Final = composite(TupleSerializer, outer_versions=(1, 2))
+
 SNAPSHOTS: Final = {
     "Tuple0SerializerSnapshot": simple_readers((TUPLE0,))["Tuple0Serializer$Tuple0SerializerSnapshot"],
-    "TupleSerializerSnapshot": composite(TupleSerializer, outer_versions=(1, 2)),
+    "TupleSerializerSnapshot": _TUPLES._replace(read=_read_subclass(_TUPLES.read)),
     "TupleSerializerConfigSnapshot": composite(TupleSerializer, outer_versions=(1, 2)),
     "ScalaCaseClassSerializerSnapshot": composite(CaseClassSerializer, outer_versions=(1, 2)),
     "Tuple2CaseClassSerializerSnapshot": composite(CaseClassSerializer, outer_versions=(1, 2)),

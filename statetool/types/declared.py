@@ -14,6 +14,7 @@ from statetool.errors import OptionError, several
 from statetool.types.conventions import Convention, parse_convention
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
+from statetool.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
     from statetool.types.serializable import SerializableClass
@@ -164,12 +165,20 @@ class ClassSource:
         """Return True if the source has a class, whether or not it can declare it."""
         raise NotImplementedError
 
+    def is_abstract(self, name: str) -> bool:
+        """Return True if the source has a class of which no objects can be created: an abstract class."""
+        raise NotImplementedError
+
     def serializable(self, name: str) -> SerializableClass | None:
         """Return a class as Java serialization sees it, ``None`` if the source does not have it."""
         raise NotImplementedError
 
     def is_same(self, name: str, other: ClassSource) -> bool:
         """Return True if another source has the same class, with the same superclasses and the same classes of fields."""
+        raise NotImplementedError
+
+    def type_information(self, name: str, kryo: Literal[2, 5] | None) -> TypeInformation | None:
+        """Return what Flink's type extraction makes of a class, ``None`` if the source does not have it."""
         raise NotImplementedError
 
 
@@ -195,10 +204,12 @@ class TypeContext:
     renewed
         Whether POJOs and enums have the fields and constants of the source's classes instead of those that the snapshot describes, as in a
         job that starts with these classes.
-    former
-        If ``renewed``, the classes of the job that wrote the snapshot, if they are known.
+    former, former_kryo
+        If ``renewed``, the classes of the job that wrote the snapshot, if they are known, and its version of Kryo.
     tried
         Whether all values of the old snapshot are read with these classes, so that no rule about unknown classes is needed.
+    inside
+        Subclasses that the snapshot does not describe and whose fields are being read: one of them may have a field of its superclass.
     """
 
     kryo: Literal[2, 5] | None = None
@@ -209,7 +220,9 @@ class TypeContext:
     source: ClassSource | None = None
     renewed: bool = False
     former: ClassSource | None = None
+    former_kryo: Literal[2, 5] | None = None
     tried: bool = False
+    inside: tuple[str, ...] = ()
 
     def of_operator(self, *names: str | None) -> TypeContext:
         """Return the type information for one operator, by its uid and id."""
@@ -234,6 +247,16 @@ class TypeContext:
         names = dict.fromkeys(c.name for c in self.classes if c.kind == "protobuf")
         declared = (self.find(name) for name in names)
         return tuple(c for c in declared if c is not None and c.serializer == serializer)
+
+    def type_information(self, name: str) -> TypeInformation | None:
+        """Return what Flink's type extraction makes of a class of the job's jar, ``None`` for others and those that the user declared."""
+        if self.source is None or self.is_declared(name):
+            return None
+        return self.source.type_information(name, self.kryo)
+
+    def former_information(self, name: str) -> TypeInformation | None:
+        """Return what Flink made of a class of the job that wrote the snapshot, by the rules of its release."""
+        return None if self.former is None else self.former.type_information(name, self.former_kryo)
 
     def is_declared(self, name: str) -> bool:
         """Return True if the user declared a class. The job's jar does not count."""
@@ -296,14 +319,12 @@ def renewed_class(types: TypeContext, name: str) -> ClassDeclaration | None:
     return types.find(name) if types.renewed else None
 
 
-def becomes_pojo(types: TypeContext, name: str) -> ClassDeclaration | None:
-    """Return the class that a job starts with if it is a POJO, and the former one was left to Kryo."""
-    declared = renewed_class(types, name)
-    if types.former is None or declared is None:
-        return None
-    former = types.former.find(name, types.kryo)
-    is_record = declared.kind == "record" and former is not None and former.kind == "record"
-    return declared if is_record and former is not None and former.generic and not declared.generic else None
+def leaves_kryo(types: TypeContext, name: str) -> bool:
+    """Return True if a job starts with a class that has a serializer of Flink's, and the former one was left to Kryo."""
+    if not types.renewed:
+        return False
+    before, after = types.former_information(name), types.type_information(name)
+    return before is not None and after is not None and before.kind == "kryo" != after.kind
 
 
 def class_of_fields(

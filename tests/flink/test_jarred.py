@@ -29,7 +29,7 @@ from statetool.types.declared import TypeContext
 from statetool.types.java import JavaType
 from statetool.verification.entry_check import EXACT
 from tests.support.compile import compile_java, files_of, make_jar
-from tests.support.flink import judge
+from tests.support.flink import judge, typed_fields
 from tests.support.flink.machine import AVRO_RECORDS, JARRED, MESSAGES, FlinkMachine
 from tools.flink_jars import DEFAULT_VERSIONS, flink_jars
 from tools.maven import maven_jars
@@ -319,3 +319,21 @@ def test_the_classes_of_a_release_are_provided(newest_flink: str, version: str) 
     classes = {n.removesuffix(".class").replace("/", ".") for n in names if n.startswith("org/apache/flink/")}
     assert len(classes) > 10_000
     assert sorted(name for name in classes if not is_provided(name)) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", DEFAULT_VERSIONS)
+def test_flink_makes_the_recorded_serializers_of_classes(newest_flink: str, tmp_path: Path, version: str) -> None:
+    del newest_flink  # fetched, or the test is skipped
+    recorded = [a for a in typed_fields.answers() if (a.version, a.language) == (version, "java")]
+    assert typed_fields.ask(version, typed_fields.unpack(tmp_path), "java") == recorded
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("connectors_by_maven")
+@pytest.mark.parametrize("version", DEFAULT_VERSIONS)
+def test_flink_makes_the_recorded_serializers_of_other_languages(tmp_path: Path, version: str) -> None:
+    classes = typed_fields.compile_all(tmp_path)
+    found = [a for language in typed_fields.WITH_LIBRARIES for a in typed_fields.ask(version, classes, language)]
+    wanted = [a for a in typed_fields.answers() if a.version == version and a.language in typed_fields.WITH_LIBRARIES]
+    assert found == wanted

@@ -26,7 +26,7 @@ from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.java_hash import hash_chain, to_int32
-from statetool.serializers.java_types import AVRO_ARRAY, avro_placeholder, renewed_serializer
+from statetool.serializers.java_types import AVRO_ARRAY, avro_placeholder
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
 from statetool.serializers.kryo.instance import KryoInstance
@@ -41,10 +41,11 @@ from statetool.serializers.kryo.typed import (
     view_of,
 )
 from statetool.serializers.optional_map import FLINK_1_OBJECT, OptionalEntry, read_optional_map, write_optional_map
+from statetool.serializers.renewal import renewed_serializer
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
-from statetool.types.declared import ClassDeclaration, TypeContext, becomes_pojo, skeleton, skeleton_of_steps
+from statetool.types.declared import ClassDeclaration, TypeContext, leaves_kryo, skeleton, skeleton_of_steps
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
 
 _LISTS: Final = ("java.util.List", "java.util.ArrayList", "java.util.LinkedList")
@@ -310,8 +311,8 @@ def _read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Seriali
     if reader.types.renewed and reader.types.kryo == 5:
         maps = tuple(tuple(map(_of_flink_2, entries)) for entries in maps)
     registrations = tuple((e.name, _registered_serializer(e)) for e in maps[0])
-    if (declared := becomes_pojo(reader.types, type_class)) is not None:
-        return renewed_serializer(reader, declared)
+    if leaves_kryo(reader.types, type_class) and (renewed := renewed_serializer(reader, type_class, None)) is not None:
+        return renewed
     return KryoSerializer(name, version, type_class, registrations, maps, reader.types)
 
 

@@ -74,7 +74,7 @@ public final class Shop {
         public boolean isOpen() { return open; }
         public Properties setOpen(boolean v) { open = v; return this; }
         public Integer getBoxed() { return boxed; }
-        public void setBoxed(int v) { boxed = v; }
+        public void setBoxed(Integer v) { boxed = v; }
     }
 
     public static class NoSetter {
