@@ -7,9 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from statetool.cluster.client import RestClient, malformed, shorten_reason
+from statetool.cluster.client import RestClient, reading_answer, shorten_reason
 from statetool.cluster.jobs import Job, read_checkpoint
-from statetool.errors import ConnectionFailedError, OptionError, SnapshotNotFoundError, StatetoolError, UnsupportedError
+from statetool.errors import (
+    ConnectionFailedError,
+    FormatError,
+    OptionError,
+    SnapshotNotFoundError,
+    StatetoolError,
+    UnsupportedError,
+)
 from statetool.io import files
 
 #: Releases of Flink whose REST API first had checkpoints on request, and formats of savepoints.
@@ -122,20 +129,28 @@ def trigger(client: RestClient, job: Job, request: TriggerRequest, on_wait: Call
         except ConnectionFailedError as error:
             error.hint = f"the {request.what} may still be in progress or complete: {error.hint}"
             raise
-        if _field(_field(answer, path, "status"), path, "id") == "COMPLETED":
+        status = _field(_field(answer, path, "status"), path, "id")
+        if status == "COMPLETED":
             return _location(client, job, request, _field(answer, path, "operation"), path)
+        if status != "IN_PROGRESS":
+            raise FormatError(f"{path}: a {request.what} with the unknown status {status!r:.100}")
+        client.renew_deadline()
         on_wait(time.monotonic() - start)
         time.sleep(_STEPS_S[min(attempt, len(_STEPS_S) - 1)])
         attempt += 1
 
 
 def _location(client: RestClient, job: Job, request: TriggerRequest, operation: Any, path: str) -> str:
-    if failure := operation.get("failure-cause"):
-        reason = shorten_reason(client.hide(str(failure.get("stack-trace") or failure.get("class"))))
+    with reading_answer(path):
+        failure = operation.get("failure-cause")
+        cause = failure and str(failure.get("stack-trace") or failure.get("class"))
+    if cause:
+        reason = shorten_reason(client.hide(cause))
         raise TriggerFailedError(f"Flink could not take a {request.what} of {job}: {reason}")
     if request.what == "savepoint":
         return str(_field(operation, path, "location"))
-    number = int(_field(operation, path, "checkpointId"))
+    with reading_answer(path):
+        number = int(operation["checkpointId"])
     end = time.monotonic() + _PATIENCE_S
     while (taken := read_checkpoint(client, job, number)) is None and time.monotonic() < end:
         time.sleep(_STEPS_S[-1])
@@ -148,7 +163,5 @@ def _location(client: RestClient, job: Job, request: TriggerRequest, operation: 
 
 
 def _field(tree: Any, path: str, name: str) -> Any:
-    try:
+    with reading_answer(path):
         return tree[name]
-    except (LookupError, TypeError) as error:
-        raise malformed(path, error) from None

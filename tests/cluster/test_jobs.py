@@ -164,8 +164,10 @@ def test_checkpoints_in_memory_have_no_path(rest: FlinkRest) -> None:
 def test_a_server_cannot_lead_to_another_server(rest: FlinkRest) -> None:
     for checkpoint in rest.history("orders")["history"]:
         checkpoint["external_path"] = "http://127.0.0.1:1/orders"
-    with pytest.raises(FormatError, match="which is not a path of files"):
+    with pytest.raises(FormatError, match="which statetool does not open"):
         statetool.load(f"flink://{rest.host}/orders")
+    with pytest.raises(FormatError, match="which is not a path of files"):
+        statetool.load(f"flink://{rest.host}/orders", rebase={"/old": "http://127.0.0.1:1/x"})
 
 
 def test_a_path_of_another_machine(rest: FlinkRest) -> None:
