@@ -69,6 +69,13 @@ class CommandGroup(click.Group):
     def __init__(self, name: str | None = None, *, help: str | None = None, **more: Any) -> None:
         super().__init__(name, help=keep_lines_of_examples(help), **more)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Show the help if no command is named, as ``--help`` does, with the exit code of a usage error: nothing was done."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         try:
             return super().resolve_command(ctx, args)

@@ -13,6 +13,7 @@ from statetool.cli.connectors import end_offset_options, end_offsets
 from statetool.cli.group import Command
 from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, given_options, open_snapshot
 from statetool.cli.output import echo_err
+from statetool.cli.progress import no_progress
 from statetool.errors import OptionError, StatetoolError
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def metrics(
         if errors or (strict and exporter.unread):
             sys.exit(1)
         return
-    _serve(exporter, host, port, interval, errors)
+    with no_progress():
+        _serve(exporter, host, port, interval, errors)
 
 
 def _serve(exporter: Exporter, host: str, port: int, interval: float, errors: list[StatetoolError]) -> None:

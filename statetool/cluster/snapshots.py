@@ -177,7 +177,7 @@ def _missing(
     if checkpoint.deleted or any(find_replacement(place) is not None for place in places):
         return CheckpointDeletedError(
             f"{checkpoint.kind} {checkpoint.checkpoint_id} of {job} was deleted by Flink",
-            hint=_newer_hint(history, checkpoint),
+            hint=_newer_hint(history, checkpoint) if job.has_ended or address.is_newest else _kept(history, job),
         )
     return _absent(checkpoint.path, address.server)
 
@@ -254,7 +254,7 @@ def _by_id(client: RestClient, job: Job, history: CheckpointHistory, address: Jo
     found = known or read_checkpoint(client, job, number)
     if found is None or found.kind != kind:
         other = "" if found is None else f", which is a {found.kind}: use ?{found.kind}={number}"
-        raise UnknownNameError(f"Flink does not know {kind} {number} of {job}{other}", hint=_known(history))
+        raise UnknownNameError(f"Flink does not know {kind} {number} of {job}{other}", hint=_kept(history, job))
     return found
 
 
@@ -262,6 +262,12 @@ def _known(history: CheckpointHistory) -> str:
     complete = [c for c in history.recent if c.status == "COMPLETED" and not c.deleted]
     ids = ", ".join(f"{c.kind} {c.checkpoint_id}" for c in complete[-_MOST_NAMED:])
     return f"it knows {ids}" if ids else f"it knows {several(0, 'completed checkpoint')}"
+
+
+def _kept(history: CheckpointHistory, job: Job) -> str:
+    """Return the snapshots that exist, and how a running job keeps more of its checkpoints."""
+    more = "" if job.has_ended else "; for more of them, set execution.checkpointing.num-retained of the job"
+    return f"{_known(history)}{more}"
 
 
 def _newer_hint(history: CheckpointHistory, deleted: Checkpoint) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from statetool.cluster.client import RestClient, reading_answer, shorten_reason
+from statetool.cluster.client import RestClient, RestError, reading_answer, shorten_reason
 from statetool.cluster.jobs import Job, read_checkpoint
 from statetool.errors import (
     ConnectionFailedError,
@@ -42,14 +42,20 @@ class TriggerFailedError(StatetoolError):
 
 
 def savepoint_request(
-    client: RestClient, job: Job, target: str, format: Literal["canonical", "native"] | None, *, stop: bool, drain: bool
+    client: RestClient,
+    job: Job,
+    target: str | None,
+    format: Literal["canonical", "native"] | None,
+    *,
+    stop: bool,
+    drain: bool,
 ) -> TriggerRequest:
     """Return the request for a savepoint.
 
     Parameters
     ----------
     target
-        Directory, absolute or a URI, in which Flink creates the savepoint's directory.
+        Directory, absolute or a URI, in which Flink creates the savepoint's directory. ``None`` for the one that the job is configured with.
     format
         By default that of Flink, which is canonical.
     stop
@@ -66,7 +72,7 @@ def savepoint_request(
     """
     if drain and not stop:
         raise OptionError("a job is only drained when it stops", hint="add --stop, or remove --drain")
-    if files.is_local(target) and not files.local_path(target).startswith("/"):
+    if target is not None and files.is_local(target) and not files.local_path(target).startswith("/"):
         raise OptionError(
             f"{target!r} is a relative path, and Flink has another working directory",
             hint="give an absolute path or a URI that all machines of the job can write to",
@@ -76,9 +82,9 @@ def savepoint_request(
     chosen = {} if format is None else {"formatType": format.upper()}
     status_path = f"/jobs/{job.job_id}/savepoints"
     if stop:
-        body = {"targetDirectory": target, "drain": drain, **chosen}
+        body = {**({} if target is None else {"targetDirectory": target}), "drain": drain, **chosen}
         return TriggerRequest(what="savepoint", path=f"/jobs/{job.job_id}/stop", body=body, status_path=status_path)
-    body = {"target-directory": target, "cancel-job": False, **chosen}
+    body = {**({} if target is None else {"target-directory": target}), "cancel-job": False, **chosen}
     return TriggerRequest(what="savepoint", path=status_path, body=body, status_path=status_path)
 
 
@@ -120,7 +126,12 @@ def trigger(client: RestClient, job: Job, request: TriggerRequest, on_wait: Call
     if job.has_ended:
         raise TriggerFailedError(f"{job} has ended", hint="run: statetool jobs URL")
     start = time.monotonic()
-    number = _field(client.post(request.path, request.body), request.path, "request-id")
+    try:
+        number = _field(client.post(request.path, request.body), request.path, "request-id")
+    except RestError as error:
+        if request.what == "savepoint" and not request.body.keys() & {"target-directory", "targetDirectory"}:
+            error.hint = "pass --to DIR, if execution.checkpointing.savepoint-dir of the cluster is not set"
+        raise
     path = f"{request.status_path}/{number}"
     attempt = 0
     while True:

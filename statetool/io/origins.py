@@ -6,13 +6,14 @@ A job keeps its state in the file system of its machines, HDFS or an object stor
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from statetool.io.files import is_local
+
+if TYPE_CHECKING:
+    import ipaddress
 
 #: Schemes of storage, without those whose host answers any HTTP request.
 STORAGE_SCHEMES: Final = frozenset(
@@ -48,9 +49,7 @@ STORAGE_SCHEMES: Final = frozenset(
 )
 _METADATA_NAMES: Final = frozenset(["metadata", "metadata.google.internal", "metadata.goog", "instance-data"])
 #: Addresses of clouds' metadata services outside of the link-local networks: Alibaba, Azure, Oracle, AWS.
-_METADATA_ADDRESSES: Final = frozenset(
-    map(ipaddress.ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254"))
-)
+_METADATA_ADDRESSES: Final = frozenset(["100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254"])
 
 
 def may_open(uri: str, named: Iterable[str]) -> bool:
@@ -83,6 +82,9 @@ def _origin(uri: str) -> tuple[str, str]:
 
 def _is_link_local(authority: str) -> bool:
     """Return True for the host of a link-local address, in any notation, or of a cloud's metadata service."""
+    import ipaddress  # only for paths that are not local
+    import socket
+
     host = authority.rpartition("@")[2]
     host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     host = host.partition("%")[0].rstrip(".")
@@ -96,6 +98,5 @@ def _is_link_local(authority: str) -> bool:
 
 
 def _refuses(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return address.is_link_local or address in _METADATA_ADDRESSES
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_link_local or str(address) in _METADATA_ADDRESSES

@@ -48,6 +48,15 @@ def test_help_is_a_line_then_details_then_examples_that_the_command_takes(names:
         )
 
 
+@pytest.mark.parametrize("group", ["", *(" ".join(n) for n in _NAMES if isinstance(command_of(n), click.Group))])
+def test_a_group_without_a_command_shows_its_help(group: str) -> None:
+    command = [sys.executable, "-m", "statetool", *group.split()]
+    bare = subprocess.run(command, capture_output=True, text=True, check=False)
+    asked = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
+    assert (bare.returncode, bare.stdout, bare.stderr) == (2, asked.stdout, "")
+    assert "\\n" not in bare.stdout
+
+
 def test_every_option_has_help() -> None:
     for names in _NAMES:
         for parameter in command_of(names).params:
@@ -92,7 +101,7 @@ _HEAVY = ("pyarrow", "numba", "numpy", "pandas", "pyspark", "fsspec", "rich", "a
 
 @pytest.mark.parametrize(
     ("arguments", "most"),
-    [(["--version"], 12), (["--help"], 12), (["info", "--help"], 47), (["info", "NAMED"], 83)],
+    [(["--version"], 12), (["--help"], 12), (["info", "--help"], 48), (["info", "NAMED"], 84)],
     ids=["version", "help", "info-help", "info"],
 )
 def test_a_command_imports_only_what_it_needs(arguments: list[str], most: int, tmp_path: Path) -> None:

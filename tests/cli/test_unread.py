@@ -64,7 +64,9 @@ def test_statistics_count_the_other_operators(logged: st.Savepoint) -> None:
     text = run("stats", logged.path, code=1)
     assert text.stderr.count("only the bytes are counted: ") == 3
     assert "l-string" in text.stdout
-    (line, *_) = (line.split() for line in text.stdout.splitlines() if "(l-float)" in line or line.startswith("l-float "))
+    (line, *_) = (
+        line.split() for line in text.stdout.splitlines() if "(l-float)" in line or line.startswith("l-float ")
+    )
     assert line.count("-") >= 3
     assert run("stats", logged.path, "--operator", "l-long", code=0).stderr == ""
 

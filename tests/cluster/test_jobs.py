@@ -95,9 +95,15 @@ def test_chosen_checkpoints_and_savepoints(rest: FlinkRest) -> None:
     with pytest.raises(UnknownNameError, match=f"which is a savepoint: use \\?savepoint={savepoint['id']}"):
         resolve_path(f"{base}?checkpoint={savepoint['id']}")
     deleted = next(c["id"] for c in history["history"] if c.get("discarded"))
-    with pytest.raises(SnapshotNotFoundError, match=f"checkpoint {deleted} of 'orders' .* was deleted by Flink"):
+    with pytest.raises(
+        SnapshotNotFoundError, match=f"checkpoint {deleted} of 'orders' .* was deleted by Flink"
+    ) as gone:
         resolve_path(f"{base}?checkpoint={deleted}")
-    with pytest.raises(UnknownNameError, match=f"does not know checkpoint 99999 .*it knows .*checkpoint {number}"):
+    assert f"checkpoint {number}" in gone.value.hint
+    assert "execution.checkpointing.num-retained" in gone.value.hint
+    with pytest.raises(
+        UnknownNameError, match=f"does not know checkpoint 99999 .*it knows .*checkpoint {number}.*num-retained"
+    ):
         resolve_path(f"{base}?checkpoint=99999")
     running = next(c["id"] for c in history["history"] if c["status"] == "IN_PROGRESS")
     with pytest.raises(SnapshotNotFoundError, match=f"checkpoint {running} .* is not complete"):
