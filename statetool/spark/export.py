@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from statetool.columns.storable import is_plain
 from statetool.errors import MissingDependencyError, OptionError, TargetExistsError
+from statetool.io.files import is_local
 from statetool.spark.file_export import export_files, is_own_target, parquet_codec, spark_parquet_style
 from statetool.spark.targets import spark_target
 from statetool.tables.export_files import (
@@ -24,6 +25,7 @@ from statetool.tables.export_files import (
     avro_style,
     csv_style,
     export_place,
+    new_directory,
 )
 from statetool.tables.export_files import STYLES as _FILES
 
@@ -104,7 +106,11 @@ def export_table(
         return export_files(table, place, own_style, by)
     counted, count = _observe_rows(_storable(table.frame()))
     writer = counted.write.format(_OF_SPARK[style]).partitionBy(*[KEY_GROUP] * by_key_group)
-    writer.mode("error").save(spark_target(table.spark, place))
+    if is_own_target(table.spark, place) and is_local(place):
+        with new_directory(place) as written:
+            writer.mode("error").save(written)
+    else:
+        writer.mode("error").save(spark_target(table.spark, place))
     return count()
 
 
