@@ -65,6 +65,8 @@ class CommandGroup(click.Group):
     """A group that suggests similar names for unknown commands."""
 
     command_class = Command
+    #: Words of other tools, and the commands that do what they mean.
+    _words: Mapping[str, tuple[str, ...]] = {}
 
     def __init__(self, name: str | None = None, *, help: str | None = None, **more: Any) -> None:
         super().__init__(name, help=keep_lines_of_examples(help), **more)
@@ -82,6 +84,10 @@ class CommandGroup(click.Group):
         except click.UsageError as error:
             from statetool.errors import suggest
 
+            if meant := self._words.get(args[0], ()):
+                message = error.message.partition(" Did you mean")[0]
+                runs = " or ".join(f"{ctx.command_path} {word}" for word in meant)
+                raise click.UsageError(f"{message} (run: {runs})", ctx) from None
             names = self.list_commands(ctx)
             beginning = [name for name in names if name.startswith(args[0])]
             message = error.message.partition(" Did you mean")[0]
@@ -95,10 +101,15 @@ class LazyGroup(CommandGroup):
     ----------
     sections
         The commands.
+    words
+        Words of other tools, and the commands that do what they mean.
     """
 
-    def __init__(self, name: str | None = None, *, sections: Sections, **more: Any) -> None:
+    def __init__(
+        self, name: str | None = None, *, sections: Sections, words: Mapping[str, tuple[str, ...]], **more: Any
+    ) -> None:
         super().__init__(name, **more)
+        self._words = words
         self._sections = sections
         self._entries = {name: entry for section in sections.values() for name, entry in section.items()}
 

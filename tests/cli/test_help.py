@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import statetool
-from statetool.cli.commands import COMMANDS
+from statetool.cli.commands import COMMANDS, WORDS
 from statetool.cli.main import cli
 from statetool.cli.options import CommonOptions
 from statetool.demo import SAVEPOINT
@@ -55,6 +56,16 @@ def test_a_group_without_a_command_shows_its_help(group: str) -> None:
     asked = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
     assert (bare.returncode, bare.stdout, bare.stderr) == (2, asked.stdout, "")
     assert "\\n" not in bare.stdout
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_of_other_tools_lead_to_commands(word: str) -> None:
+    done = CliRunner().invoke(cli, [word], prog_name="statetool")
+    assert done.exit_code == 2
+    assert f"(run: statetool {WORDS[word][0]}" in done.stderr
+    for meant in WORDS[word]:
+        if not meant.startswith("--"):
+            assert command_of((meant,)).name
 
 
 def test_every_option_has_help() -> None:

@@ -157,6 +157,13 @@ def test_a_savepoint_is_triggered_and_its_path_printed(rest: FlinkRest) -> None:
     assert sent[3] == {"target-directory": "/savepoints", "cancel-job": False, "formatType": "NATIVE"}
 
 
+def test_a_host_and_a_port_are_a_url(rest: FlinkRest) -> None:
+    newest(rest)
+    for command in ("jobs", "ls"):
+        assert run(command, rest.host).stdout == run(command, f"flink://{rest.host}").stdout
+    assert run("info", f"{rest.host}/orders").stdout == run("info", f"flink://{rest.host}/orders").stdout
+
+
 def test_a_savepoint_without_a_directory_is_in_that_of_the_job(rest: FlinkRest) -> None:
     url = f"flink://{rest.host}/orders"
     assert "savepoint-" in run("savepoint", url).stdout
