@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 from statetool.errors import FormatError, SnapshotNotFoundError
 from statetool.io import files
+from statetool.io.json_text import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def read_json(path: str) -> Mapping[str, Any]:
     if not files.exists(path) or files.is_dir(path):
         raise SnapshotNotFoundError(f"{path} does not exist", hint="save the response of the REST interface to a file")
     try:
-        tree = json.loads(files.read_whole(path))
+        tree = parse_json(files.read_whole(path))
     except ValueError as error:
         raise FormatError(f"not valid JSON: {error}").at(file=path) from error
     if not isinstance(tree, dict):
@@ -98,7 +98,7 @@ def statistics_of(tree: Mapping[str, Any], path: str) -> CheckpointStatistics:
             p99_ms=_number(summary.get("p99"), _quantile(durations, 0.99)),
             average_ms=_number(summary.get("avg"), sum(durations) / len(durations) if durations else None),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise FormatError(
             f"not a response of /jobs/<id>/checkpoints: {type(error).__name__} {error}",
             hint="save it with curl http://jobmanager:8081/jobs/<id>/checkpoints",
@@ -124,7 +124,7 @@ def subtasks_of(tree: Mapping[str, Any], path: str) -> tuple[SubtaskTimes, ...]:
             for s in tree["subtasks"]
             if s["status"] == "completed"
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise FormatError(
             f"not a response of .../checkpoints/details/<id>/subtasks/<vertex>: {type(error).__name__} {error}"
         ).at(file=path) from error

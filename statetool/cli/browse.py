@@ -9,6 +9,7 @@ import click
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshot
+from statetool.cli.progress import no_progress
 from statetool.errors import MissingDependencyError, OptionError
 
 
@@ -31,4 +32,6 @@ def browse(options: CommonOptions, path: str) -> None:
         ) from error
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise OptionError("browse needs a terminal", hint="run: statetool ls PATH")
-    Browser(open_snapshot(path, options)).run()
+    browser = Browser(open_snapshot(path, options))
+    with no_progress():
+        browser.run()

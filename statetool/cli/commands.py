@@ -72,3 +72,19 @@ COMMANDS: Final = {
         "mcp": ("statetool.cli.mcp:mcp", "Serve snapshots to AI assistants over MCP"),
     },
 }
+
+#: Words of other tools, and the commands that do what they mean.
+WORDS: Final = {
+    "cat": ("head", "sql"),
+    "delete": ("drop", "erase", "orphans"),
+    "describe": ("info", "schema", "states"),
+    "get": ("head", "info"),
+    "help": ("--help",),
+    "query": ("sql",),
+    "remove": ("drop", "erase", "orphans"),
+    "rm": ("drop", "erase", "orphans"),
+    "select": ("sql",),
+    "show": ("info", "head"),
+    "update": ("set", "transform"),
+    "version": ("--version",),
+}

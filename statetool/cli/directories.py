@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +13,7 @@ import statetool
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.options import OUTPUT, CommonOptions, common_options
-from statetool.cli.output import Output, echo_err
+from statetool.cli.output import Output, echo_err, utc_time
 from statetool.errors import OptionError, several
 
 if TYPE_CHECKING:
@@ -198,10 +197,4 @@ def _print(rows: Sequence[Any], output: Output, columns: Sequence[str]) -> None:
     if output.is_json:
         output.rows(rows)
         return
-    output.rows([{**asdict(r), "time": _time(r.modified_ms)} for r in rows], columns=columns)
-
-
-def _time(modified_ms: int | None) -> str | None:
-    if modified_ms is None:
-        return None
-    return datetime.fromtimestamp(modified_ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    output.rows([{**asdict(r), "time": utc_time(r.modified_ms)} for r in rows], columns=columns)

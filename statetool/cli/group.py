@@ -65,9 +65,18 @@ class CommandGroup(click.Group):
     """A group that suggests similar names for unknown commands."""
 
     command_class = Command
+    #: Words of other tools, and the commands that do what they mean.
+    _words: Mapping[str, tuple[str, ...]] = {}
 
     def __init__(self, name: str | None = None, *, help: str | None = None, **more: Any) -> None:
         super().__init__(name, help=keep_lines_of_examples(help), **more)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Show the help if no command is named, as ``--help`` does, with the exit code of a usage error: nothing was done."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         try:
@@ -75,6 +84,10 @@ class CommandGroup(click.Group):
         except click.UsageError as error:
             from statetool.errors import suggest
 
+            if meant := self._words.get(args[0], ()):
+                message = error.message.partition(" Did you mean")[0]
+                runs = " or ".join(f"{ctx.command_path} {word}" for word in meant)
+                raise click.UsageError(f"{message} (run: {runs})", ctx) from None
             names = self.list_commands(ctx)
             beginning = [name for name in names if name.startswith(args[0])]
             message = error.message.partition(" Did you mean")[0]
@@ -88,10 +101,15 @@ class LazyGroup(CommandGroup):
     ----------
     sections
         The commands.
+    words
+        Words of other tools, and the commands that do what they mean.
     """
 
-    def __init__(self, name: str | None = None, *, sections: Sections, **more: Any) -> None:
+    def __init__(
+        self, name: str | None = None, *, sections: Sections, words: Mapping[str, tuple[str, ...]], **more: Any
+    ) -> None:
         super().__init__(name, **more)
+        self._words = words
         self._sections = sections
         self._entries = {name: entry for section in sections.values() for name, entry in section.items()}
 

@@ -122,7 +122,7 @@ def stats(
     With --estimate, reads no entries: at most one small request per file. Numbers of entries come from the files of
     RocksDB, with bounds. Unknown numbers are empty. The tables are operators, states and key_groups.
 
-    Exits 1 if some state could not be read. Its bytes are counted, but not its entries.
+    Exits 1 if some state could not be read. Its bytes are counted. Numbers that are not known for this reason are shown as - (null in JSON).
 
     Examples:
       statetool stats s3://bucket/savepoint-1a2b

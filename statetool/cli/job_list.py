@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
+
+from statetool.cli.output import utc_time
 
 if TYPE_CHECKING:
     from statetool.cli.options import CommonOptions
@@ -28,8 +30,8 @@ def print_jobs(url: str, options: CommonOptions) -> None:
         [
             {
                 **asdict(job),
-                "uptime": str(timedelta(seconds=job.duration_ms // 1000)),
-                "time": _time(job.checkpoint_ms),
+                "uptime": _uptime(job.duration_ms),
+                "time": utc_time(job.checkpoint_ms),
                 "duration_ms": job.checkpoint_duration_ms,
                 "bytes": job.checkpoint_bytes,
                 "path": job.checkpoint_path,
@@ -40,15 +42,16 @@ def print_jobs(url: str, options: CommonOptions) -> None:
     )
     if overview.failed:
         output.text("")
-        rows = [asdict(c) | {"failed_id": c.checkpoint_id, "time": _time(c.triggered_ms)} for c in overview.failed]
+        rows = [asdict(c) | {"failed_id": c.checkpoint_id, "time": utc_time(c.triggered_ms)} for c in overview.failed]
         output.rows(rows, columns=_FAILED_COLUMNS)
     if kept := [c for c in overview.savepoints if not c.deleted]:
         output.text("")
-        rows = [asdict(c) | {"savepoint_id": c.checkpoint_id, "time": _time(c.triggered_ms)} for c in kept]
+        rows = [asdict(c) | {"savepoint_id": c.checkpoint_id, "time": utc_time(c.triggered_ms)} for c in kept]
         output.rows(rows, columns=_SAVEPOINT_COLUMNS)
 
 
-def _time(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _uptime(milliseconds: int) -> str:
+    try:
+        return str(timedelta(seconds=milliseconds // 1000))
+    except OverflowError:
+        return f"{milliseconds} ms"

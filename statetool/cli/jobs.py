@@ -49,7 +49,12 @@ def jobs(options: CommonOptions, url: str) -> None:
 @click.command(cls=Command)
 @click.argument("url")
 @_job_argument
-@click.option("--to", "target", required=True, metavar="DIR", help="Directory in which Flink creates the savepoint.")
+@click.option(
+    "--to",
+    "target",
+    metavar="DIR",
+    help="Directory in which Flink creates the savepoint.  [default: that of the cluster's configuration]",
+)
 @click.option(
     "--format", type=click.Choice(["canonical", "native"]), help="Format of the savepoint.  [default: canonical]"
 )
@@ -61,7 +66,7 @@ def savepoint(
     options: CommonOptions,
     url: str,
     job: str | None,
-    target: str,
+    target: str | None,
     format: Literal["canonical", "native"] | None,
     stop: bool,
     drain: bool,
@@ -70,10 +75,11 @@ def savepoint(
     """Take a savepoint of a running job and print its path.
 
     URL names the job, as for jobs, or only the cluster if JOB is given. DIR is an absolute path or a URI that all
-    machines of the job can write to. The job keeps running unless --stop is given. With --dry-run, prints the request
+    machines of the job can write to. By default it is the cluster's execution.checkpointing.savepoint-dir. The job keeps running unless --stop is given. With --dry-run, prints the request
     without sending it.
 
     Examples:
+      statetool savepoint flink://host:8081/orders
       statetool savepoint flink://host:8081/orders --to s3://bucket/savepoints
       statetool savepoint flink://host:8081 435d --to s3://bucket/sp --stop
     """

@@ -19,7 +19,7 @@ from typing import Any, Final
 import click
 
 import statetool
-from statetool.cli.commands import COMMANDS
+from statetool.cli.commands import COMMANDS, WORDS
 from statetool.cli.group import CommandProcess, LazyGroup
 from statetool.cli.output import echo_err, print_traceback, use_escapes
 from statetool.errors import (
@@ -97,7 +97,7 @@ def _is_spark_error(error: Exception) -> bool:
     return any(kind.__module__.startswith("pyspark.errors") for kind in type(error).__mro__)
 
 
-@click.group(cls=_Commands, sections=COMMANDS, context_settings={"help_option_names": ["--help", "-h"]})
+@click.group(cls=_Commands, sections=COMMANDS, words=WORDS, context_settings={"help_option_names": ["--help", "-h"]})
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 @click.option("--clusters", metavar="FILE", help="File with credentials of Flink clusters (docs: options).")
 @click.version_option(statetool.__version__)

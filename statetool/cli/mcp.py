@@ -7,6 +7,7 @@ import click
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.options import CommonOptions, common_options
+from statetool.cli.progress import no_progress
 from statetool.errors import MissingDependencyError
 
 
@@ -32,4 +33,5 @@ def mcp(options: CommonOptions, root: str) -> None:
         raise MissingDependencyError(
             f"the MCP server needs the package mcp: {error}", hint="pip install 'statetool[mcp]'"
         ) from error
-    server(root).run("stdio")
+    with no_progress():
+        server(root).run("stdio")

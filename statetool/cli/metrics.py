@@ -13,6 +13,7 @@ from statetool.cli.connectors import end_offset_options, end_offsets
 from statetool.cli.group import Command
 from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, given_options, open_snapshot
 from statetool.cli.output import echo_err
+from statetool.cli.progress import no_progress
 from statetool.errors import OptionError, StatetoolError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     help="Also read state of each new checkpoint: keyed state, or that of sources and sinks.",
 )
 @end_offset_options
+@click.option("--strict", is_flag=True, help="Exit 1 if some state could not be read (not with --serve).")
 @click.option("--serve", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve /metrics at this port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on (with --serve).")
 @click.option(
@@ -45,6 +47,7 @@ def metrics(
     ends: str | None,
     bootstrap_servers: str | None,
     settings: tuple[str, ...],
+    strict: bool,
     port: int | None,
     host: str,
     interval: float,
@@ -60,7 +63,8 @@ def metrics(
 
     With --serve, serves the metrics until interrupted, and reads each new checkpoint once.
 
-    Exits 1 if the newest checkpoint of some job cannot be read.
+    Metrics of state that could not be read are left out, never 0. Exits 1 if the newest checkpoint of some job cannot be read, and with
+    --strict also if some of its state could not be read.
 
     Examples:
       statetool metrics s3://bucket/checkpoints/1a2b
@@ -72,6 +76,8 @@ def metrics(
 
     if port is None and (alone := given_options().keys() & {"host", "interval"}):
         raise OptionError(f"--{min(alone)} is for --serve", hint="add --serve PORT")
+    if port is not None and strict:
+        raise OptionError("--strict is not for --serve", hint="use the metric statetool_operator_unread_bytes")
     offsets = end_offsets(ends, bootstrap_servers, settings)
     exporter = Exporter(
         targets_of(path, tuple(options.rebase.items())),
@@ -85,11 +91,12 @@ def metrics(
         raise errors[0]
     if port is None:
         options.output.text(*exporter.text.splitlines())
-        echo_err(*map(str, errors))
-        if errors:
+        echo_err(*map(str, errors), *(f"left out: {reason}" for reason in exporter.unread))
+        if errors or (strict and exporter.unread):
             sys.exit(1)
         return
-    _serve(exporter, host, port, interval, errors)
+    with no_progress():
+        _serve(exporter, host, port, interval, errors)
 
 
 def _serve(exporter: Exporter, host: str, port: int, interval: float, errors: list[StatetoolError]) -> None:
@@ -100,7 +107,7 @@ def _serve(exporter: Exporter, host: str, port: int, interval: float, errors: li
         echo_err(f"serving {url}; stop with Ctrl-C")
         printed = set[str]()
         while True:
-            messages = set(map(str, errors))
+            messages = {*map(str, errors), *(f"left out: {reason}" for reason in exporter.unread)}
             echo_err(*sorted(messages - printed))
             printed = messages
             time.sleep(interval)

@@ -16,6 +16,7 @@ import traceback
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from datetime import datetime, timezone
 from types import TracebackType
 from typing import Any, Final, TextIO
 
@@ -168,6 +169,16 @@ def shown_text(value: Any, nothing: str = "-") -> str:
             return "{" + ", ".join(f"{shown_text(k)} -> {shown_text(v, 'null')}" for k, v in value) + "}"
         return "[" + ", ".join(shown_text(v, "null") for v in value) + "]"
     return printable(str(value))
+
+
+def utc_time(epoch_ms: int | None) -> str | None:
+    """Return a time in ISO 8601, or its milliseconds if it is outside of the calendar."""
+    if epoch_ms is None:
+        return None
+    try:
+        return datetime.fromtimestamp(epoch_ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{epoch_ms} ms"
 
 
 def _fitting(widths: list[int], limit: int | None) -> list[int]:

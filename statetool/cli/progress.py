@@ -33,6 +33,7 @@ class _Watcher:
         self._bar: Progress | None = None
         self._lock = threading.Lock()
         self._end = threading.Event()
+        self._paused = False
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def start(self) -> None:
@@ -46,15 +47,24 @@ class _Watcher:
     def hide(self) -> None:
         """Hide the bar until the command has printed nothing for :data:`SILENT` seconds again."""
         with self._lock:
-            if self._bar is not None:
-                self._bar.stop()
-                self._bar = None
-            self._last_output = time.monotonic()
+            self._hide()
+
+    def _hide(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+        self._last_output = time.monotonic()
+
+    def pause(self, paused: bool) -> None:
+        """Hide the bar and do not show it, or allow it again after some silence."""
+        with self._lock:
+            self._hide()
+            self._paused = paused
 
     def _watch(self) -> None:
         while not self._end.wait(_REFRESH):
             with self._lock:
-                if time.monotonic() - self._last_output >= SILENT:
+                if not self._paused and time.monotonic() - self._last_output >= SILENT:
                     self._show()
 
     def _show(self) -> None:
@@ -86,6 +96,20 @@ def progress(what: str) -> Iterator[None]:
     finally:
         _running.stop()
         _running = None
+
+
+@contextmanager
+def no_progress() -> Iterator[None]:
+    """Show no progress in the block: the command waits for a user or serves others, and the bar would overwrite what is typed."""
+    watcher = _running
+    if watcher is None:
+        yield
+        return
+    watcher.pause(True)
+    try:
+        yield
+    finally:
+        watcher.pause(False)
 
 
 def expect(size_bytes: Callable[[], int]) -> None:

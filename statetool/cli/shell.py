@@ -14,6 +14,7 @@ from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshot
 from statetool.cli.output import echo_err, print_line
+from statetool.cli.progress import no_progress
 from statetool.errors import printable, several
 
 _BANNER = """\
@@ -83,6 +84,12 @@ def shell(options: CommonOptions, path: str) -> None:
       statetool shell s3://bucket/savepoint-1a2b
     """
     prompt = _Shell(open_snapshot(path, options))
+    with no_progress():
+        _read_input(prompt)
+
+
+def _read_input(prompt: _Shell) -> None:
+    """Run the prompt until the end of input."""
     if sys.stdin.isatty():
         try:
             from IPython import start_ipython

@@ -14,6 +14,7 @@ from statetool.cli.completion import complete_path
 from statetool.cli.group import Command, CommandProcess
 from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshot, pairs
 from statetool.cli.output import echo_err, print_line
+from statetool.cli.progress import no_progress
 from statetool.cli.resolve_path import is_snapshot
 from statetool.cli.tables import show_options
 from statetool.errors import OptionError, StatetoolError, printable, several
@@ -85,7 +86,9 @@ def sql(
     elif sys.stdin.isatty():
         _prompt(opened, lambda statement: _show(opened.query(statement), options, limit, None))
     else:
-        for statement in _statements(sys.stdin.read()):
+        with no_progress():
+            text = sys.stdin.read()
+        for statement in _statements(text):
             _show(opened.query(statement), options, limit, None)
 
 
@@ -177,7 +180,8 @@ def _typed_statements(engine: Engine) -> Iterator[str]:
     lines: list[str] = []
     while True:
         try:
-            lines.append(ask("sql> " if not lines else "...> "))
+            with no_progress():
+                lines.append(ask("sql> " if not lines else "...> "))
         except EOFError:
             return
         except KeyboardInterrupt:

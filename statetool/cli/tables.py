@@ -167,8 +167,8 @@ def export(
 ) -> None:
     """Export a table to files, Delta or Iceberg.
 
-    TARGET is a new directory or, with --format iceberg, a table name. Existing data is never overwritten, and a failure leaves nothing that
-    looks complete. Files are written in this process, or with --spark on Spark. Delta and Iceberg always run on Spark.
+    TARGET is a new directory or, with --format iceberg, a table name. Existing data is never overwritten. A failure leaves nothing, and a killed
+    process no local TARGET, only a hidden directory beside it. Files are written in this process, or with --spark on Spark. Delta and Iceberg always run on Spark.
 
     Examples:
       statetool export savepoint-1a2b orders keyed_state s3://bucket/orders

@@ -7,6 +7,7 @@ of the web interface name it by its id. ``k8s://NAMESPACE/NAME`` names a cluster
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +22,8 @@ KINDS: Final = ("flinkdeployment", "flinksessionjob", "flinkstatesnapshot", "ser
 _FLINK_PORT: Final = 8081
 #: Names of namespaces and resources: they become part of URLs.
 _RESOURCE_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+#: A URL without a scheme, as people type it: ``localhost:8081/orders``.
+_HOST_AND_PORT: Final = re.compile(r"(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+:[0-9]{2,5}(?:/[^/]*)?")
 _CHOICES: Final = ("checkpoint", "savepoint")
 _LATEST: Final = "latest"
 _CONTEXT: Final = "context"
@@ -74,13 +77,15 @@ class JobAddress:
 
     @classmethod
     def parse(cls, url: str) -> JobAddress | None:
-        """Return the address in a URL, ``None`` for a path or URI of files.
+        """Return the address in a URL, ``None`` for a path or URI of files. ``host:8081`` is one unless such a file exists.
 
         Raises
         ------
         OptionError
             The URL is malformed, or contains a password.
         """
+        if _HOST_AND_PORT.fullmatch(url) and not os.path.exists(url):
+            url = f"flink://{url}"
         scheme = url.partition("://")[0].lower()
         if scheme == _KUBERNETES:
             return _kubernetes_address(url)

@@ -9,12 +9,16 @@ import ssl
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from statetool.cluster.answers import HttpHandler, HttpsHandler, NoRedirect
 from statetool.cluster.clusters import credentials_for
 from statetool.cluster.credentials import Credentials
 from statetool.errors import ConnectionFailedError, FormatError
+from statetool.io.json_text import parse_json
 
 #: Pauses between attempts, in seconds.
 _PAUSES_S: Final = (0.5, 1.0, 2.0)
@@ -49,7 +53,8 @@ class RestClient:
     """Sends requests to one server.
 
     Connection errors and answers with status 503 are retried. A request that triggers something is only sent again if the server cannot
-    have received it. Redirects are not followed, because they could send credentials elsewhere.
+    have received it. Redirects are not followed, because they could send credentials elsewhere. Each answer has a timeout, and all
+    answers of a client share a deadline.
 
     Parameters
     ----------
@@ -62,9 +67,10 @@ class RestClient:
     def __init__(self, server: str, credentials: Credentials | None = None) -> None:
         self.server = server
         self._credentials = credentials_for(server) if credentials is None else credentials
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        self._left_s = self._credentials.deadline_s
+        handlers: list[urllib.request.BaseHandler] = [NoRedirect(), HttpHandler()]
         if server.startswith("https:"):
-            handlers.append(urllib.request.HTTPSHandler(context=self._credentials.tls_context()))
+            handlers.append(HttpsHandler(self._credentials.tls_context()))
         self._opener = urllib.request.build_opener(*handlers)
 
     def __repr__(self) -> str:
@@ -95,25 +101,39 @@ class RestClient:
         """
         return self._send(path, body, dict)
 
+    def renew_deadline(self) -> None:
+        """Give the answers from now on the whole deadline: Flink has said that it is working on a request."""
+        self._left_s = self._credentials.deadline_s
+
     def hide(self, text: str) -> str:
         """Return text of the server without secrets, which it may repeat."""
         return self._credentials.hide(text)
 
     def _send(self, path: str, body: dict[str, Any] | None, kind: type) -> Any:
-        found = self._attempt(path, body)
+        found = self._attempt(path, body, kind)
         for pause in _PAUSES_S:
             if not isinstance(found, _Failure) or not found.retry:
                 break
             time.sleep(pause)
-            found = self._attempt(path, body)
+            found = self._attempt(path, body, kind)
         if isinstance(found, _Failure):
             # Raised outside of the handler, so that no traceback has the frames of urllib, with the headers.
             raise found.error
-        return self._parse(path, found, kind)
+        return found
 
-    def _attempt(self, path: str, body: dict[str, Any] | None) -> bytes | _Failure:
+    def _attempt(self, path: str, body: dict[str, Any] | None, kind: type) -> Any | _Failure:
+        if self._left_s <= 0:
+            return self._no_time()
+        start = time.monotonic()
         try:
-            with self._opener.open(self._request(path, body), timeout=self._credentials.timeout_s) as answer:
+            data = self._ask(path, body, min(self._credentials.timeout_s, self._left_s))
+        finally:
+            self._left_s -= time.monotonic() - start
+        return data if isinstance(data, _Failure) else self._parse(path, data, kind, sends=body is not None)
+
+    def _ask(self, path: str, body: dict[str, Any] | None, timeout_s: float) -> bytes | _Failure:
+        try:
+            with self._opener.open(self._request(path, body), timeout=timeout_s) as answer:
                 data: bytes = answer.read(_MOST_BYTES + 1)
         except urllib.error.HTTPError as error:
             with error:
@@ -123,8 +143,6 @@ class RestClient:
             return self._no_answer(reason, sends=body is not None)
         if len(data) > _MOST_BYTES:
             return _Failure(error=NotFlinkError(f"{self.server}{path}: an answer of over 64 MiB"), retry=False)
-        if body is None and _is_cut(data):
-            return _Failure(error=NotFlinkError(f"{self.server}{path}: half an answer"), retry=True)
         return data
 
     def _request(self, path: str, body: dict[str, Any] | None) -> urllib.request.Request:
@@ -138,17 +156,20 @@ class RestClient:
             request.add_unredirected_header(name, value)
         return request
 
-    def _parse(self, path: str, data: bytes, kind: type) -> Any:
+    def _parse(self, path: str, data: bytes, kind: type, *, sends: bool) -> Any | _Failure:
+        what = f"not a JSON {'object' if kind is dict else 'array'}"
         try:
-            tree = json.loads(data)
-        except ValueError:
-            tree = None
-        if not isinstance(tree, kind):
-            what = "object" if kind is dict else "array"
-            raise NotFlinkError(
-                f"{self.server} is not Flink's REST API: {path} is not a JSON {what}", hint="check host, port and path"
-            )
-        return tree
+            tree = parse_json(data)
+            if isinstance(tree, kind):
+                return tree
+        except json.JSONDecodeError:
+            # The HistoryServer sends files that it is still writing.
+            if not sends and (not data or data.lstrip()[:1] in (b"{", b"[")):
+                return _Failure(error=NotFlinkError(f"{self.server}{path}: half an answer"), retry=True)
+        except ValueError as error:
+            what = f"JSON with {error}"
+        problem = f"{self.server} is not Flink's REST API: {path} is {what}"
+        return _Failure(error=NotFlinkError(problem, hint="check host, port and path"), retry=False)
 
     def _refusal(self, path: str, error: urllib.error.HTTPError) -> _Failure:
         """Return the failure for an answer with an error status."""
@@ -159,8 +180,10 @@ class RestClient:
             refused = RestError(f"{self.server} answers {status}", status=error.code, hint=self._access_hint())
             return _Failure(error=refused, retry=False)
         try:
-            reasons = json.loads(error.read(_MOST_BYTES))["errors"]
+            reasons = parse_json(error.read(_MOST_BYTES))["errors"]
             text = shorten_reason(self._credentials.hide(" ".join(map(str, reasons))))
+        except TimeoutError as slow:
+            return self._no_answer(slow, sends=False)
         except (ValueError, LookupError, TypeError, OSError, http.client.HTTPException):
             text = ""
         if error.code == _BUSY:
@@ -197,6 +220,8 @@ class RestClient:
             )
             retry = False
         elif isinstance(reason, TimeoutError):
+            if self._left_s < self._credentials.timeout_s:
+                return self._no_time()
             problem = f"{self.server} does not answer within {self._credentials.timeout_s:g} s"
             hint, retry = self._credentials.say("check host and port, or set {timeout}{place} to more seconds"), False
         elif isinstance(reason, ConnectionResetError) and self.server.startswith("https:"):
@@ -211,21 +236,11 @@ class RestClient:
             retry = False
         return _Failure(error=ConnectionFailedError(problem, hint=hint), retry=retry)
 
-
-def _is_cut(data: bytes) -> bool:
-    """Return True if an answer may be the start of a JSON document: the HistoryServer sends files that it is still writing."""
-    if data and data.lstrip()[:1] not in (b"{", b"["):
-        return False
-    try:
-        json.loads(data)
-    except ValueError:
-        return True
-    return False
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *arguments: Any, **more: Any) -> None:
-        return None
+    def _no_time(self) -> _Failure:
+        """Return the failure for a server whose answers together take too long."""
+        problem = f"the answers of {self.server} take longer than {self._credentials.deadline_s:g} s together"
+        hint = self._credentials.say("set {deadline}{place} to more seconds")
+        return _Failure(error=ConnectionFailedError(problem, hint=hint), retry=False)
 
 
 def shorten_reason(text: str) -> str:
@@ -248,6 +263,18 @@ def shorten_reason(text: str) -> str:
     return message if len(message) <= _MOST_REASON else f"{message[: _MOST_REASON - 1]}…"
 
 
-def malformed(path: str, error: Exception) -> FormatError:
-    """Return the error for an answer without an expected field."""
-    return FormatError(f"{path}: an unexpected answer of Flink's REST API ({type(error).__name__} {error})")
+@contextmanager
+def reading_answer(path: str) -> Iterator[None]:
+    """Raise errors of code that reads an answer as ours.
+
+    Raises
+    ------
+    FormatError
+        The answer misses a field, or a field has another type than Flink's.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise FormatError(
+            f"{path}: an unexpected answer of Flink's REST API ({type(error).__name__} {error})"
+        ) from None

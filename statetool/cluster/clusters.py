@@ -38,6 +38,7 @@ def set_credentials(
     cert: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
     timeout: float | None = None,
+    deadline: float | None = None,
 ) -> None:
     """Set the credentials for a Flink cluster, for all later requests of this process.
 
@@ -60,7 +61,9 @@ def set_credentials(
     cert, key
         PEM files of a client's certificate and its key, for mutual TLS. Without ``key``, the file ``cert`` has both.
     timeout
-        Seconds to wait for a connection, and for each part of an answer. Defaults to 10.
+        Seconds to wait for a connection, and for each whole answer. Defaults to 10.
+    deadline
+        Seconds that all answers to a command or call may take. Defaults to 300.
 
     Raises
     ------
@@ -76,6 +79,7 @@ def set_credentials(
         "cert": os.fspath(cert or ""),
         "key": os.fspath(key or ""),
         "timeout": "" if timeout is None else str(timeout),
+        "deadline": "" if deadline is None else str(deadline),
     }
     _set[parse_server(server)] = Credentials.from_settings(settings, _NAMES, " (statetool.set_credentials)")
 

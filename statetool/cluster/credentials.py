@@ -29,9 +29,11 @@ VARIABLES: Final[Mapping[str, str]] = {
     "cert": "STATETOOL_FLINK_CERT",
     "key": "STATETOOL_FLINK_KEY",
     "timeout": "STATETOOL_FLINK_TIMEOUT",
+    "deadline": "STATETOOL_FLINK_DEADLINE",
 }
 _SECRETS: Final = ("user", "password", "token", "headers")
-_SECONDS: Final = 10.0
+_TIMEOUT_S: Final = 10.0
+_DEADLINE_S: Final = 300.0
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 _HIDDEN: Final = "***"
@@ -52,7 +54,9 @@ class Credentials:
     verify
         Whether the certificate of the server is verified.
     timeout_s
-        Seconds to wait for a connection, and for each part of an answer.
+        Seconds to wait for a connection, and for each whole answer.
+    deadline_s
+        Seconds that all answers to a command may take.
     names, place
         Names of the settings, and where to set them, for messages.
     """
@@ -64,7 +68,8 @@ class Credentials:
     certificate: str | None = None
     key: str | None = None
     verify: bool = True
-    timeout_s: float = _SECONDS
+    timeout_s: float = _TIMEOUT_S
+    deadline_s: float = _DEADLINE_S
     names: Mapping[str, str] = field(default_factory=lambda: VARIABLES, repr=False)
     place: str = field(default="", repr=False)
 
@@ -123,7 +128,8 @@ class Credentials:
             ca=given["ca"] or None,
             certificate=given["cert"] or None,
             key=given["key"] or None,
-            timeout_s=_parse_timeout(given["timeout"], f"{names['timeout']}{place}"),
+            timeout_s=_parse_seconds(given["timeout"], _TIMEOUT_S, f"{names['timeout']}{place}"),
+            deadline_s=_parse_seconds(given["deadline"], _DEADLINE_S, f"{names['deadline']}{place}"),
             names=names,
             place=place,
         )
@@ -186,9 +192,9 @@ def _checked(value: str, source: str) -> str:
     return value
 
 
-def _parse_timeout(text: str, source: str) -> float:
+def _parse_seconds(text: str, default: float, source: str) -> float:
     try:
-        seconds = float(text or _SECONDS)
+        seconds = float(text or default)
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from statetool.cluster.snapshots import check_named_path
 from statetool.errors import FormatError, SnapshotNotFoundError
 from statetool.io import files
 from statetool.serializers.java_values import read_java
@@ -75,6 +76,7 @@ def checkpoint_path(stored: StoredCheckpoint, rebase: Sequence[tuple[str, str]])
     FormatError
         The file does not describe this checkpoint.
     """
+    check_named_path(stored.file, rebase, "the high-availability metadata")
     candidates = [*rebase_path(stored.file, rebase), stored.file]
     file = next((candidate for candidate in candidates if files.exists(candidate)), None)
     if file is None:

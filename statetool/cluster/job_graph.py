@@ -17,7 +17,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any, Final
 
-from statetool.cluster.client import RestClient, malformed
+from statetool.cluster.client import RestClient, reading_answer
 from statetool.cluster.jobs import Job
 from statetool.errors import ConnectionFailedError
 from statetool.formats.operator_id import operator_id_for_position
@@ -31,6 +31,11 @@ _SQL_NAME: Final = re.compile(r"[^>]+\[\d+\]")
 _SQL_DESCRIPTION: Final = re.compile(r"\[(?P<number>\d+)\]:")
 #: ``pipeline.vertex-name-include-index-prefix``.
 _INDEX: Final = r"(?:\[vertex-\d+\])?"
+
+
+#: Larger chains are not read as trees: the answer of a server may have any size.
+_MOST_CHAINED: Final = 1000
+_DEEPEST_CHAIN: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +110,9 @@ def read_vertices(client: RestClient, job: Job) -> list[Vertex]:
     """
     path = f"/jobs/{job.job_id}"
     tree = client.get(path)
-    try:
+    with reading_answer(f"{client.server}{path}"):
         plan = {str(node["id"]): node for node in tree["plan"]["nodes"]}
         return [_vertex(vertex, plan.get(str(vertex["id"]), {})) for vertex in tree["vertices"]]
-    except (LookupError, TypeError, ValueError) as error:
-        raise malformed(f"{client.server}{path}", error) from None
 
 
 def read_operator_names(client: RestClient, job: Job, operators: Mapping[str, int]) -> OperatorNames:
@@ -148,10 +151,13 @@ def parse_chain(name: str, description: str) -> Node | None:
     'a -> b'
     """
     lines = [html.unescape(line) for line in description.removesuffix(_BREAK).split(_BREAK)]
+    if len(lines) > _MOST_CHAINED:
+        return None
     below: list[tuple[int, str]] = [(0, lines[0])]
     for line in lines[1:]:
         branch = _BRANCH.fullmatch(line)
-        if branch is None or (depth := len(branch["above"]) // 3 + 1) > below[-1][0] + 1:
+        depth = 0 if branch is None else len(branch["above"]) // 3 + 1
+        if branch is None or depth > min(below[-1][0] + 1, _DEEPEST_CHAIN):
             return None
         below.append((depth, branch["text"]))
     if len(below) == 1 and _ARROW in name:  # one line for all, as before Flink 1.15

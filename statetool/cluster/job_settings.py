@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from statetool.cluster.client import RestClient, malformed
+from statetool.cluster.client import RestClient, reading_answer
 from statetool.cluster.jobs import Job, get_if_found
 
 _PREFIX: Final = "execution.checkpointing."
@@ -53,10 +53,8 @@ def read_cluster_settings(client: RestClient, job: Job | None) -> dict[str, str]
     if tree is None:  # before Flink 1.16
         path = "/jobmanager/config"
         tree = client.get(path, list)
-    try:
+    with reading_answer(f"{client.server}{path}"):
         return {str(entry["key"]): str(entry["value"]) for entry in tree}
-    except (LookupError, TypeError) as error:
-        raise malformed(f"{client.server}{path}", error) from None
 
 
 def read_checkpoint_settings(client: RestClient, job: Job) -> dict[str, tuple[str, bool]]:
@@ -71,10 +69,8 @@ def read_checkpoint_settings(client: RestClient, job: Job) -> dict[str, tuple[st
     tree: Any = get_if_found(client, path)
     if tree is None:
         return {}
-    try:
+    with reading_answer(f"{client.server}{path}"):
         return _settings(tree)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise malformed(f"{client.server}{path}", error) from None
 
 
 def _settings(tree: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:

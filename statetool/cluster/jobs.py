@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from statetool.cluster.client import NotFlinkError, RestClient, RestError, malformed, shorten_reason
+from statetool.cluster.client import NotFlinkError, RestClient, RestError, reading_answer, shorten_reason
 from statetool.errors import OptionError, UnknownNameError, several, suggest
 
 _PREFIX: Final = re.compile(r"[0-9a-f]{4,31}")
@@ -116,7 +116,7 @@ def list_jobs(client: RestClient) -> list[Job]:
     tree = client.get("/jobs/overview")
     if not isinstance(tree.get("jobs"), list):
         raise NotFlinkError(f"{client.server} is not Flink's REST API", hint="check host, port and path")
-    try:
+    with reading_answer(f"{client.server}/jobs/overview"):
         jobs = [
             Job(
                 job_id=str(j["jid"]),
@@ -127,8 +127,6 @@ def list_jobs(client: RestClient) -> list[Job]:
             )
             for j in tree["jobs"]
         ]
-    except (LookupError, TypeError, ValueError) as error:
-        raise malformed(f"{client.server}/jobs/overview", error) from None
     return sorted(jobs, key=lambda j: (-j.start_ms, j.job_id))
 
 
@@ -180,7 +178,7 @@ def read_history(client: RestClient, job: Job) -> CheckpointHistory:
     tree = get_if_found(client, path)
     if tree is None:
         return NO_CHECKPOINTS
-    try:
+    with reading_answer(f"{client.server}{path}"):
         counts, latest = tree["counts"], tree["latest"]
         found = {c.checkpoint_id: c for c in map(Checkpoint.parse, _reported(tree))}
         return CheckpointHistory(
@@ -190,8 +188,6 @@ def read_history(client: RestClient, job: Job) -> CheckpointHistory:
             restored_path=(latest.get("restored") or {}).get("external_path"),
             recent=tuple(found[number] for number in sorted(found)),
         )
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise malformed(f"{client.server}{path}", error) from None
 
 
 def read_checkpoint(client: RestClient, job: Job, number: int) -> Checkpoint | None:
@@ -208,10 +204,8 @@ def read_checkpoint(client: RestClient, job: Job, number: int) -> Checkpoint | N
     tree = get_if_found(client, path)
     if tree is None:
         return None
-    try:
+    with reading_answer(f"{client.server}{path}"):
         return Checkpoint.parse(tree)
-    except (LookupError, TypeError, ValueError) as error:
-        raise malformed(f"{client.server}{path}", error) from None
 
 
 def get_if_found(client: RestClient, path: str, kind: type = dict) -> Any:

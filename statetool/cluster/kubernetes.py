@@ -9,6 +9,7 @@ from typing import Any, Final
 from statetool.cluster.client import RestClient
 from statetool.cluster.credentials import Credentials
 from statetool.errors import ConnectionFailedError, MissingDependencyError, OptionError
+from statetool.io.threads import within
 
 #: The context of the kubeconfig to use instead of its current one.
 CONTEXT: Final = "STATETOOL_KUBE_CONTEXT"
@@ -122,6 +123,7 @@ class KubernetesApi:
         configuration = self._configuration
         auth = [entry for entry in configuration.auth_settings().values() if entry["in"] == "header" and entry["value"]]
         headers = {str(entry["key"]).title(): str(entry["value"]) for entry in auth}
+        seconds = Credentials.from_environment()
         credentials = Credentials(
             headers=headers,
             secrets=tuple(part for value in headers.values() for part in (value, value.rpartition(" ")[2])),
@@ -130,7 +132,8 @@ class KubernetesApi:
             certificate=configuration.cert_file,
             key=configuration.key_file,
             verify=bool(configuration.verify_ssl),
-            timeout_s=Credentials.from_environment().timeout_s,
+            timeout_s=seconds.timeout_s,
+            deadline_s=seconds.deadline_s,
         )
         host = configuration.host.rstrip("/")
         return RestClient(f"{host}/api/v1/namespaces/{namespace}/services/{service}:{port}/proxy", credentials)
@@ -140,13 +143,14 @@ class KubernetesApi:
         from urllib3.exceptions import HTTPError  # a dependency of the client
 
         host = self._configuration.host
+        seconds = Credentials.from_environment()
         try:
-            return request(_request_timeout=Credentials.from_environment().timeout_s)
+            return within(seconds.deadline_s, lambda: request(_request_timeout=seconds.timeout_s))
         except self._package.client.ApiException as error:
             if error.status == _NOT_FOUND:
                 return None
             status, reason = error.status, error.reason
-        except HTTPError as error:
+        except (HTTPError, TimeoutError) as error:
             status, reason = 0, getattr(error, "reason", None) or error
         # Raised outside of the handler, so that no traceback has the frames of the client, with the headers.
         if status in (401, 403):

@@ -27,7 +27,8 @@ from statetool.errors import (
 )
 from statetool.io import files
 from statetool.io.deletion import find_replacement, newer_checkpoints
-from statetool.snapshot.locate import METADATA_NAME, has_complete_metadata, rebase_path
+from statetool.io.origins import may_open
+from statetool.snapshot.locate import METADATA_NAME, has_complete_metadata, rebase_path, refuse_path
 
 _LATEST: Final = "latest"
 #: Seconds to wait until Flink names the checkpoint that replaced a deleted one. Its answers are up to 3 s old (``web.refresh-interval``).
@@ -76,7 +77,7 @@ def find_snapshots(
 def _find(client: RestClient, job: Job, address: JobAddress, rebase: Sequence[tuple[str, str]]) -> str:
     end = time.monotonic() + _PATIENCE_S
     while True:
-        chosen = _choose(client, job, address)
+        chosen = _choose(client, job, address, rebase)
         found = _existing(chosen, rebase)
         if found is not None:
             return found
@@ -105,12 +106,25 @@ def existing_path(path: str, rebase: Sequence[tuple[str, str]], source: str) -> 
     FormatError
         It is not a path of files.
     """
-    if JobAddress.parse(path) is not None:  # opening it would send credentials to the server in it
-        raise FormatError(f"{source} names {path!r}, which is not a path of files")
+    check_named_path(path, rebase, source)
     found = next((c for c in _candidates(path, rebase) if files.exists(files.join(c, METADATA_NAME))), None)
     if found is None:
         raise _absent(path, source)
     return found
+
+
+def check_named_path(path: str, rebase: Sequence[tuple[str, str]], source: str) -> None:
+    """Refuse a path that a server or another source names, if opening it would ask other servers than storage.
+
+    Raises
+    ------
+    FormatError
+        It is not a path of storage, and no rule of ``rebase`` names its location.
+    """
+    if not may_open(path, [new for _, new in rebase]) and next(rebase_path(path, rebase), None) is None:
+        raise refuse_path(path, source)
+    if JobAddress.parse(path) is not None:  # opening it would send credentials to the server in it
+        raise FormatError(f"{source} names {path!r}, which is not a path of files")
 
 
 def _absent(path: str | None, source: str) -> SnapshotNotFoundError:
@@ -121,7 +135,8 @@ def _absent(path: str | None, source: str) -> SnapshotNotFoundError:
 
 
 def _candidates(path: str | None, rebase: Sequence[tuple[str, str]]) -> list[str]:
-    return [*rebase_path(path or "", rebase), path or ""]
+    found = [*rebase_path(path or "", rebase), path or ""]
+    return [place for place in found if may_open(place, [new for _, new in rebase])]
 
 
 def _existing(checkpoint: Checkpoint, rebase: Sequence[tuple[str, str]]) -> str | None:
@@ -162,12 +177,12 @@ def _missing(
     if checkpoint.deleted or any(find_replacement(place) is not None for place in places):
         return CheckpointDeletedError(
             f"{checkpoint.kind} {checkpoint.checkpoint_id} of {job} was deleted by Flink",
-            hint=_newer_hint(history, checkpoint),
+            hint=_newer_hint(history, checkpoint) if job.has_ended or address.is_newest else _kept(history, job),
         )
     return _absent(checkpoint.path, address.server)
 
 
-def _choose(client: RestClient, job: Job, address: JobAddress) -> Checkpoint:
+def _choose(client: RestClient, job: Job, address: JobAddress, rebase: Sequence[tuple[str, str]]) -> Checkpoint:
     """Return the chosen snapshot, which is complete and has a path."""
     history = read_history(client, job)
     if address.savepoint == _LATEST:
@@ -187,8 +202,7 @@ def _choose(client: RestClient, job: Job, address: JobAddress) -> Checkpoint:
             f"{what} has no path, because the job stores checkpoints in the JobManager's memory",
             hint="run: statetool savepoint URL --to DIR",
         )
-    if JobAddress.parse(found.path) is not None:  # opening it would send credentials to the server in it
-        raise FormatError(f"{address.server} names {found.path!r} as the path of {what}, which is not a path of files")
+    check_named_path(found.path, rebase, address.server)
     return found
 
 
@@ -240,7 +254,7 @@ def _by_id(client: RestClient, job: Job, history: CheckpointHistory, address: Jo
     found = known or read_checkpoint(client, job, number)
     if found is None or found.kind != kind:
         other = "" if found is None else f", which is a {found.kind}: use ?{found.kind}={number}"
-        raise UnknownNameError(f"Flink does not know {kind} {number} of {job}{other}", hint=_known(history))
+        raise UnknownNameError(f"Flink does not know {kind} {number} of {job}{other}", hint=_kept(history, job))
     return found
 
 
@@ -248,6 +262,12 @@ def _known(history: CheckpointHistory) -> str:
     complete = [c for c in history.recent if c.status == "COMPLETED" and not c.deleted]
     ids = ", ".join(f"{c.kind} {c.checkpoint_id}" for c in complete[-_MOST_NAMED:])
     return f"it knows {ids}" if ids else f"it knows {several(0, 'completed checkpoint')}"
+
+
+def _kept(history: CheckpointHistory, job: Job) -> str:
+    """Return the snapshots that exist, and how a running job keeps more of its checkpoints."""
+    more = "" if job.has_ended else "; for more of them, set execution.checkpointing.num-retained of the job"
+    return f"{_known(history)}{more}"
 
 
 def _newer_hint(history: CheckpointHistory, deleted: Checkpoint) -> str:

@@ -7,9 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from statetool.cluster.client import RestClient, malformed, shorten_reason
+from statetool.cluster.client import RestClient, RestError, reading_answer, shorten_reason
 from statetool.cluster.jobs import Job, read_checkpoint
-from statetool.errors import ConnectionFailedError, OptionError, SnapshotNotFoundError, StatetoolError, UnsupportedError
+from statetool.errors import (
+    ConnectionFailedError,
+    FormatError,
+    OptionError,
+    SnapshotNotFoundError,
+    StatetoolError,
+    UnsupportedError,
+)
 from statetool.io import files
 
 #: Releases of Flink whose REST API first had checkpoints on request, and formats of savepoints.
@@ -35,14 +42,20 @@ class TriggerFailedError(StatetoolError):
 
 
 def savepoint_request(
-    client: RestClient, job: Job, target: str, format: Literal["canonical", "native"] | None, *, stop: bool, drain: bool
+    client: RestClient,
+    job: Job,
+    target: str | None,
+    format: Literal["canonical", "native"] | None,
+    *,
+    stop: bool,
+    drain: bool,
 ) -> TriggerRequest:
     """Return the request for a savepoint.
 
     Parameters
     ----------
     target
-        Directory, absolute or a URI, in which Flink creates the savepoint's directory.
+        Directory, absolute or a URI, in which Flink creates the savepoint's directory. ``None`` for the one that the job is configured with.
     format
         By default that of Flink, which is canonical.
     stop
@@ -59,7 +72,7 @@ def savepoint_request(
     """
     if drain and not stop:
         raise OptionError("a job is only drained when it stops", hint="add --stop, or remove --drain")
-    if files.is_local(target) and not files.local_path(target).startswith("/"):
+    if target is not None and files.is_local(target) and not files.local_path(target).startswith("/"):
         raise OptionError(
             f"{target!r} is a relative path, and Flink has another working directory",
             hint="give an absolute path or a URI that all machines of the job can write to",
@@ -69,9 +82,9 @@ def savepoint_request(
     chosen = {} if format is None else {"formatType": format.upper()}
     status_path = f"/jobs/{job.job_id}/savepoints"
     if stop:
-        body = {"targetDirectory": target, "drain": drain, **chosen}
+        body = {**({} if target is None else {"targetDirectory": target}), "drain": drain, **chosen}
         return TriggerRequest(what="savepoint", path=f"/jobs/{job.job_id}/stop", body=body, status_path=status_path)
-    body = {"target-directory": target, "cancel-job": False, **chosen}
+    body = {**({} if target is None else {"target-directory": target}), "cancel-job": False, **chosen}
     return TriggerRequest(what="savepoint", path=status_path, body=body, status_path=status_path)
 
 
@@ -113,7 +126,12 @@ def trigger(client: RestClient, job: Job, request: TriggerRequest, on_wait: Call
     if job.has_ended:
         raise TriggerFailedError(f"{job} has ended", hint="run: statetool jobs URL")
     start = time.monotonic()
-    number = _field(client.post(request.path, request.body), request.path, "request-id")
+    try:
+        number = _field(client.post(request.path, request.body), request.path, "request-id")
+    except RestError as error:
+        if request.what == "savepoint" and not request.body.keys() & {"target-directory", "targetDirectory"}:
+            error.hint = "pass --to DIR, if execution.checkpointing.savepoint-dir of the cluster is not set"
+        raise
     path = f"{request.status_path}/{number}"
     attempt = 0
     while True:
@@ -122,20 +140,28 @@ def trigger(client: RestClient, job: Job, request: TriggerRequest, on_wait: Call
         except ConnectionFailedError as error:
             error.hint = f"the {request.what} may still be in progress or complete: {error.hint}"
             raise
-        if _field(_field(answer, path, "status"), path, "id") == "COMPLETED":
+        status = _field(_field(answer, path, "status"), path, "id")
+        if status == "COMPLETED":
             return _location(client, job, request, _field(answer, path, "operation"), path)
+        if status != "IN_PROGRESS":
+            raise FormatError(f"{path}: a {request.what} with the unknown status {status!r:.100}")
+        client.renew_deadline()
         on_wait(time.monotonic() - start)
         time.sleep(_STEPS_S[min(attempt, len(_STEPS_S) - 1)])
         attempt += 1
 
 
 def _location(client: RestClient, job: Job, request: TriggerRequest, operation: Any, path: str) -> str:
-    if failure := operation.get("failure-cause"):
-        reason = shorten_reason(client.hide(str(failure.get("stack-trace") or failure.get("class"))))
+    with reading_answer(path):
+        failure = operation.get("failure-cause")
+        cause = failure and str(failure.get("stack-trace") or failure.get("class"))
+    if cause:
+        reason = shorten_reason(client.hide(cause))
         raise TriggerFailedError(f"Flink could not take a {request.what} of {job}: {reason}")
     if request.what == "savepoint":
         return str(_field(operation, path, "location"))
-    number = int(_field(operation, path, "checkpointId"))
+    with reading_answer(path):
+        number = int(operation["checkpointId"])
     end = time.monotonic() + _PATIENCE_S
     while (taken := read_checkpoint(client, job, number)) is None and time.monotonic() < end:
         time.sleep(_STEPS_S[-1])
@@ -148,7 +174,5 @@ def _location(client: RestClient, job: Job, request: TriggerRequest, operation: 
 
 
 def _field(tree: Any, path: str, name: str) -> Any:
-    try:
+    with reading_answer(path):
         return tree[name]
-    except (LookupError, TypeError) as error:
-        raise malformed(path, error) from None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from statetool.errors import ConnectionFailedError, MissingDependencyError, OptionError
+from statetool.io.threads import within
 
 TIMEOUT_MS: Final = 30_000
+#: All requests of a command together may take this many times the timeout of one.
+_REQUESTS: Final = 4
+Answer = TypeVar("Answer")
 
 
 def kafka_package(name: str) -> Any:
@@ -39,9 +43,19 @@ def client_settings(bootstrap_servers: str, settings: Mapping[str, Any] | None, 
     }
 
 
-@contextmanager
-def asking_kafka(bootstrap_servers: str, wanted: str, instead: str = "") -> Iterator[None]:
-    """Raise errors of ``kafka-python`` as ours. ``wanted`` is what Kafka was asked for, ``instead`` another way to get it.
+def ask_kafka(
+    bootstrap_servers: str, wanted: str, timeout_ms: int, ask: Callable[[], Answer], instead: str = ""
+) -> Answer:
+    """Return what Kafka answers, or stop waiting.
+
+    Parameters
+    ----------
+    wanted
+        What Kafka is asked for, for messages.
+    timeout_ms
+        Timeout of one request.
+    instead
+        Another way to get it, for messages.
 
     Raises
     ------
@@ -50,6 +64,13 @@ def asking_kafka(bootstrap_servers: str, wanted: str, instead: str = "") -> Iter
     ConnectionFailedError
         Kafka did not answer in time, or refused.
     """
+    with _asking(bootstrap_servers, wanted, instead):
+        return within(_REQUESTS * timeout_ms / 1000, ask)
+
+
+@contextmanager
+def _asking(bootstrap_servers: str, wanted: str, instead: str) -> Iterator[None]:
+    """Raise errors of ``kafka-python`` as ours."""
     errors = kafka_package("kafka.errors")
     try:
         yield

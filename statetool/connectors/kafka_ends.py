@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from statetool.connectors.kafka import KafkaSource
-from statetool.connectors.kafka_client import TIMEOUT_MS, asking_kafka, client_settings, kafka_package
+from statetool.connectors.kafka_client import TIMEOUT_MS, ask_kafka, client_settings, kafka_package
 from statetool.connectors.legacy_kafka import KafkaConsumer
 from statetool.connectors.sources import Source
 from statetool.errors import OptionError
@@ -59,11 +59,12 @@ def kafka_ends(
         "enable_auto_commit": False,
         "group_id": None,
     }
-    with (
-        asking_kafka(bootstrap_servers, "end offsets", ", or pass the end offsets as a file"),
-        closing(kafka.KafkaConsumer(**config)) as consumer,
-    ):
-        known = {topic: consumer.partitions_for_topic(topic) or set() for topic in held}
-        asked = [kafka.TopicPartition(t, n) for t, numbers in held.items() for n in sorted(numbers & known[t])]
-        ends = consumer.end_offsets(asked, timeout_ms=timeout_ms) if asked else {}
-    return {f"{p.topic}:{p.partition}": end for p, end in ends.items()}
+
+    def ask() -> dict[str, int]:
+        with closing(kafka.KafkaConsumer(**config)) as consumer:
+            known = {topic: consumer.partitions_for_topic(topic) or set() for topic in held}
+            asked = [kafka.TopicPartition(t, n) for t, numbers in held.items() for n in sorted(numbers & known[t])]
+            ends = consumer.end_offsets(asked, timeout_ms=timeout_ms) if asked else {}
+        return {f"{p.topic}:{p.partition}": end for p, end in ends.items()}
+
+    return ask_kafka(bootstrap_servers, "end offsets", timeout_ms, ask, ", or pass the end offsets as a file")

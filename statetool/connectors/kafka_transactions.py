@@ -14,7 +14,7 @@ from contextlib import closing
 from datetime import datetime, timezone
 from typing import Any, Final
 
-from statetool.connectors.kafka_client import TIMEOUT_MS, asking_kafka, client_settings, kafka_package
+from statetool.connectors.kafka_client import TIMEOUT_MS, ask_kafka, client_settings, kafka_package
 from statetool.connectors.kafka_sink import EXPLICIT, KafkaSink, KafkaWriter
 from statetool.connectors.model import PendingCommit
 from statetool.connectors.sinks import Sink, unread_pending
@@ -79,23 +79,27 @@ def _describe(
     """Return the version of transactions, and what Kafka knows of each transactional id; nothing of ids that it does not know."""
     admin, errors = kafka_package("kafka.admin"), kafka_package("kafka.errors")
     config = client_settings(bootstrap_servers, settings, timeout_ms)
-    described: dict[str, Any] = {}
-    end = time.monotonic() + timeout_ms / 1000
-    with asking_kafka(bootstrap_servers, "transactions"), closing(admin.KafkaAdminClient(**config)) as client:
-        version = _transaction_version(client, errors)
-        for name in ids:
-            while True:
-                try:
-                    described |= client.describe_transactions([name])
-                except errors.TransactionalIdNotFoundError:
-                    pass
-                except errors.RetriableError:
-                    if time.monotonic() > end:
-                        raise
-                    time.sleep(_PAUSE_S)
-                    continue
-                break
-    return version, described
+
+    def ask() -> tuple[int, dict[str, Any]]:
+        described: dict[str, Any] = {}
+        end = time.monotonic() + timeout_ms / 1000
+        with closing(admin.KafkaAdminClient(**config)) as client:
+            version = _transaction_version(client, errors)
+            for name in ids:
+                while True:
+                    try:
+                        described |= client.describe_transactions([name])
+                    except errors.TransactionalIdNotFoundError:
+                        pass
+                    except errors.RetriableError:
+                        if time.monotonic() > end:
+                            raise
+                        time.sleep(_PAUSE_S)
+                        continue
+                    break
+        return version, described
+
+    return ask_kafka(bootstrap_servers, "transactions", timeout_ms, ask)
 
 
 def _transaction_version(client: Any, errors: Any) -> int:
@@ -161,5 +165,9 @@ def _outcome(pending: PendingCommit, found: Any, *, is_reused: bool) -> tuple[Ou
 
 
 def _expiry(found: Any) -> str:
-    end = (found.transaction_start_time_ms + found.transaction_timeout_ms) / 1000
-    return f"Kafka aborts it if it is not committed until {datetime.fromtimestamp(end, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    end_ms = found.transaction_start_time_ms + found.transaction_timeout_ms
+    try:
+        end = f"{datetime.fromtimestamp(end_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):
+        end = f"{end_ms} ms since 1970"
+    return f"Kafka aborts it if it is not committed until {end}"

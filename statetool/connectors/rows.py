@@ -93,7 +93,8 @@ class SourceRow(OperatorRecord):
     Attributes
     ----------
     held, assigned, unassigned, finished
-        Numbers of splits: in readers, and by status in the enumerator (``None`` if it does not list such splits).
+        Numbers of splits: in readers (``None`` if the state cannot be read), and by status in the enumerator (``None`` if it does not list
+        such splits).
     discovered
         Whether the first discovery of splits was finished, if the enumerator stores it.
     backlog
@@ -103,9 +104,9 @@ class SourceRow(OperatorRecord):
     facts
         Enumerator state besides splits, as JSON.
     undecoded
-        Number of splits that stay bytes.
+        Number of splits that stay bytes, ``None`` if the state cannot be read.
     problems
-        Findings of the cross-check.
+        Findings of the cross-check, ``None`` if the state cannot be read.
     note
         Missing information, and the reason.
     """
@@ -114,7 +115,7 @@ class SourceRow(OperatorRecord):
     subtasks: int
     split_versions: str
     enumerator_version: int | None
-    held: int
+    held: int | None
     assigned: int | None
     unassigned: int | None
     finished: int | None
@@ -122,8 +123,8 @@ class SourceRow(OperatorRecord):
     backlog: bool | None
     backlog_inferred_from: str
     facts: str | None
-    undecoded: int
-    problems: int
+    undecoded: int | None
+    problems: int | None
     note: str
 
 
@@ -152,7 +153,7 @@ class SinkRow(OperatorRecord):
     oldest_checkpoint: int | None
     finished_subtasks: int
     writers: str | None
-    undecoded: int
+    undecoded: int | None
     note: str
 
 
@@ -310,12 +311,13 @@ def sink_row(sink: Sink) -> SinkRow:
 
 def unreadable_source(operator: OperatorInventory, note: str) -> SourceRow:
     """Return the row of an operator that may be a source."""
-    return replace(source_row(Source(operator=operator, state=SourceState(held=()))), note=note)
+    row = source_row(Source(operator=operator, state=SourceState(held=())))
+    return replace(row, held=None, undecoded=None, problems=None, note=note)
 
 
 def unreadable_sink(operator: OperatorInventory, note: str) -> SinkRow:
     """Return the row of an operator that may belong to a sink."""
-    return replace(sink_row(Sink.unknown(operator)), note=note)
+    return replace(sink_row(Sink.unknown(operator)), undecoded=None, note=note)
 
 
 def transaction_rows(sink: Sink) -> Iterator[TransactionRow]:

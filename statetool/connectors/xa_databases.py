@@ -16,6 +16,7 @@ import getpass
 import os
 import re
 import ssl
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -25,11 +26,14 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from statetool.connectors.jdbc import Xid
 from statetool.errors import ConnectionFailedError, MissingDependencyError, OptionError
+from statetool.io.threads import within
 
 Kind: TypeAlias = Literal["postgresql", "mysql"]
 Encryption: TypeAlias = Literal["off", "preferred", "required", "verified", "verified-host"]
 
 TIMEOUT_S: Final = 30
+#: Connection and query together may take this many times the timeout of one part.
+_PARTS: Final = 4
 _KINDS: Final[Mapping[str, Kind]] = {
     "postgresql": "postgresql",
     "postgres": "postgresql",
@@ -200,7 +204,8 @@ def _ask_postgresql(database: Database, timeout_s: float) -> Iterator[Prepared]:
     native, errors = _driver("pg8000.native", "pg8000"), _driver("pg8000.exceptions", "pg8000")
     # Without a value, the driver encrypts if the server supports it.
     encryption = {"off": False, "preferred": None}
-    with _asking(database, errors.Error):
+
+    def ask() -> Any:
         context = encryption[database.encryption] if database.encryption in encryption else _ssl_context(database)
         connection = native.Connection(
             database.user,
@@ -213,7 +218,10 @@ def _ask_postgresql(database: Database, timeout_s: float) -> Iterator[Prepared]:
             application_name="statetool",
         )
         with closing(connection):
-            rows = connection.run(_POSTGRES_QUERY)
+            return connection.run(_POSTGRES_QUERY)
+
+    with _asking(database, errors.Error):
+        rows = within(_PARTS * timeout_s, ask)
     for gid, time, other in rows:
         if (xid := _postgres_xid(gid)) is not None:
             yield Prepared(xid=xid, time=time, other_database=other, rollback=f"ROLLBACK PREPARED '{gid}'")
@@ -233,8 +241,9 @@ def _postgres_xid(gid: str) -> Xid | None:
 
 def _ask_mysql(database: Database, timeout_s: float) -> Iterator[Prepared]:
     driver = _driver("pymysql", "PyMySQL")
-    settings: dict[str, Any] = {}
-    with _asking(database, driver.err.Error):
+
+    def ask() -> Any:
+        settings: dict[str, Any] = {}
         if database.encryption == "off":
             settings["ssl_disabled"] = True
         elif database.encryption != "preferred":
@@ -253,7 +262,10 @@ def _ask_mysql(database: Database, timeout_s: float) -> Iterator[Prepared]:
         )
         with closing(connection), connection.cursor() as cursor:
             cursor.execute("XA RECOVER")
-            rows = cursor.fetchall()
+            return cursor.fetchall()
+
+    with _asking(database, driver.err.Error):
+        rows = within(_PARTS * timeout_s, ask)
     for format_id, global_length, branch_length, data in rows:
         global_id, branch = data[:global_length], data[global_length : global_length + branch_length]
         yield Prepared(
@@ -276,7 +288,7 @@ def _asking(database: Database, driver_error: type[Exception]) -> Iterator[None]
     """Raise errors of a driver as ours, without the password."""
     try:
         yield
-    except (driver_error, OSError, ValueError, RuntimeError) as error:
+    except (driver_error, OSError, ValueError, RuntimeError, LookupError, TypeError, struct.error) as error:
         text = _text(error)
         if database.password:
             text = text.replace(database.password, "***")

@@ -16,9 +16,9 @@ def count(number: int | float | None) -> Html:
     return Html("") if number is None else element("data", f"{number:,}", value=number)
 
 
-def size(number: int) -> Html:
-    """Return a number of bytes as markup."""
-    return element("data", size_text(number), value=number, title=f"{number:,} bytes")
+def size(number: int | None) -> Html:
+    """Return a number of bytes as markup, nothing if it is not known."""
+    return Html("") if number is None else element("data", size_text(number), value=number, title=f"{number:,} bytes")
 
 
 def size_text(number: int) -> str:

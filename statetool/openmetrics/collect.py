@@ -42,6 +42,8 @@ class Collected:
 
     samples: Samples
     sources: tuple[Source, ...] = field(default=(), repr=False)
+    #: Why some state could not be read. Its samples are left out.
+    unread: tuple[str, ...] = ()
 
 
 def collect(inventory: Inventory, target: Target, read: Sequence[Read], each: Each) -> Collected:
@@ -72,10 +74,14 @@ def collect(inventory: Inventory, target: Target, read: Sequence[Read], each: Ea
         samples.add("statetool_metadata_bytes", file.size_bytes, **job)
     if modified_ms is not None:
         samples.add("statetool_checkpoint_timestamp_seconds", modified_ms / 1000, **job)
+    unread: list[str] = []
+    sources: list[Source] = []
     if "keyed" in read:
-        _keyed_samples(samples, operators, job, modified_ms, each)
-    sources = _connector_samples(samples, operators, job) if "connectors" in read else []
-    return Collected(samples=samples, sources=tuple(sources))
+        unread += _keyed_samples(samples, operators, job, modified_ms, each)
+    if "connectors" in read:
+        sources, undecoded = _connector_samples(samples, operators, job)
+        unread += undecoded
+    return Collected(samples=samples, sources=tuple(sources), unread=tuple(unread))
 
 
 def job_labels(target: Target) -> dict[str, str]:
@@ -124,8 +130,8 @@ def _keyed_samples(
     job: Mapping[str, str],
     modified_ms: int | None,
     each: Each,
-) -> None:
-    """Read all keyed state, and add its entries, keys and timers."""
+) -> tuple[str, ...]:
+    """Read all keyed state, and add its entries, keys and timers. Return why some could not be read."""
     from statetool.statistics.statistics import StatisticsRequest, statistics_of  # Arrow, which sizes do not need
 
     now_ms = time.time_ns() // 1_000_000 if modified_ms is None else modified_ms
@@ -152,15 +158,21 @@ def _keyed_samples(
             samples.add("statetool_timers_overdue", 0 if row.domain == "processing" else None, **labels)
         elif row.in_below_ms is not None and row.in_below_ms <= 0 and row.domain == "processing":
             samples.add("statetool_timers_overdue", row.count, **labels)
+    return statistics.unread
 
 
 def _connector_samples(
     samples: Samples, operators: Sequence[OperatorInventory], job: Mapping[str, str]
-) -> list[Source]:
-    """Read the operator state of sources and sinks, and add their splits and transactions. Return the sources."""
+) -> tuple[list[Source], list[str]]:
+    """Read the operator state of sources and sinks, and add their splits and transactions.
+
+    Return the sources, and why some state could not be read.
+    """
     readable, unreadable = readable_operators(operators)
-    for operator, _ in unreadable:
+    unread: dict[str, str] = {}
+    for operator, reason in unreadable:
         samples.add("statetool_connector_readable", 0, **job, **_operator_labels(operator.label))
+        unread[operator.label] = reason
     sources = [source for operator in readable if (source := source_of(operator)) is not None]
     decoded: dict[str, bool] = {}
     for source in sources:
@@ -172,6 +184,8 @@ def _connector_samples(
         for split, position in _positions(source).items():
             samples.add("statetool_source_position", position, split=split, **labels)
         decoded[row.operator] = not row.undecoded
+        if row.undecoded:
+            unread[row.operator] = row.note
     for sink in sinks_of(readable):
         sink_state = sink_row(sink)
         labels = {**job, **_operator_labels(sink_state.operator)}
@@ -180,10 +194,12 @@ def _connector_samples(
         samples.add("statetool_sink_open_transactions", sink_state.open, **labels)
         samples.add("statetool_sink_oldest_pending_checkpoint_id", sink_state.oldest_checkpoint, **labels)
         whole = sink_state.pending is not None and not sink_state.undecoded
+        if not whole:
+            unread[sink_state.operator] = sink_state.note
         decoded[sink_state.operator] = whole and decoded.get(sink_state.operator, True)
     for operator_label, whole in decoded.items():
         samples.add("statetool_connector_readable", whole, **job, **_operator_labels(operator_label))
-    return sources
+    return sources, [f"operator {operator}: {reason or 'not decoded'}" for operator, reason in unread.items()]
 
 
 def _positions(source: Source) -> dict[str, int]:

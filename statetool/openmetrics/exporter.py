@@ -66,6 +66,12 @@ class Exporter:
         """Whether the newest snapshot of some job was read by the last refresh."""
         return any(known.readable for known in self._known.values())
 
+    @property
+    def unread(self) -> list[str]:
+        """Why some state of the snapshots could not be read. Its samples are left out."""
+        collected = [known.collected for known in self._known.values() if known.collected is not None]
+        return list(dict.fromkeys(reason for of_job in collected for reason in of_job.unread))
+
     def refresh(self) -> list[StatetoolError]:
         """Read new snapshots, and return the errors of jobs whose newest snapshot could not be read.
 

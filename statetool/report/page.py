@@ -99,8 +99,9 @@ def _cards(facts: Facts) -> Html:
     cards.append(("stored", size(sum(o.state_bytes + o.coordinator_bytes for o in facts.operators))))
     if not isinstance(facts.statistics, StatetoolError):
         measured = facts.statistics.rows("operators")
-        cards.append(("uncompressed", size(sum(o.entries_bytes for o in measured))))
-        cards.append(("entries", count(sum(o.entries for o in measured))))
+        if all(o.entries is not None for o in measured):
+            cards.append(("uncompressed", size(sum(o.entries_bytes for o in measured))))
+            cards.append(("entries", count(sum(o.entries for o in measured))))
     cards.append(("verified", _verified(facts)))
     if facts.check is not None:
         cards.append(("restores", _restores(facts.check)))

@@ -54,12 +54,12 @@ def states(state_infos: Sequence[StateInfo], statistics: Answer[Statistics]) -> 
     """Return the states with their types, largest first."""
     rows = [] if isinstance(statistics, StatetoolError) else statistics.rows("states")
     measured = {(s.operator, s.scope, s.state): s for s in rows}
-    most = max((s.size_bytes for s in rows), default=0)
+    most = max((s.size_bytes or 0 for s in rows), default=0)
     listed = [(s, measured.get((s.operator, s.scope, s.name))) for s in state_infos if s.kind != "unread"]
     shown: list[tuple[Any, ...]] = []
-    for s, m in sorted(listed, key=lambda pair: -1 if pair[1] is None else pair[1].size_bytes, reverse=True):
+    for s, m in sorted(listed, key=lambda pair: -1 if pair[1] is None else pair[1].size_bytes or 0, reverse=True):
         numbers: tuple[Any, ...] = ("",) * 5
-        if m is not None:
+        if m is not None and m.size_bytes is not None:
             uncompressed = join([size(m.size_bytes), charts.bar(m.size_bytes, most)])
             numbers = (uncompressed, share(m.share), count(m.entries), count(m.keys), size(m.largest_value))
         kind = f"{s.scope} {s.kind}" + (", TTL" if s.ttl else "")

@@ -22,6 +22,7 @@ from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.formats.stream import Stream, tail_range
 from statetool.io import files, small_files
 from statetool.io.deletion import check_deletion, check_replacement
+from statetool.io.origins import may_open
 
 METADATA_NAME = "_metadata"
 _TAIL_PARTS = 4
@@ -206,7 +207,14 @@ class Locator:
         """Return the first place where :meth:`file_of` looks for a file, if no file was moved."""
         if isinstance(handle, RelativeFileHandle):
             return files.join(files.parent(self.metadata_file), handle.path)
-        return next(rebase_path(handle.path, self.rebase), handle.path)
+        likely = next(rebase_path(handle.path, self.rebase), handle.path)
+        if not self._may_open(likely):
+            raise refuse_path(handle.path, self.metadata_file)
+        return likely
+
+    def _may_open(self, path: str) -> bool:
+        """Return True if a path of the metadata may be opened. Users name the snapshot and the new prefixes."""
+        return may_open(path, (self.metadata_file, *(new for _, new in self.rebase)))
 
     def file_of(self, handle: FileHandle | RelativeFileHandle | SegmentHandle) -> str:
         """Return the location of the file of a stream; errors as for :meth:`resolve`."""
@@ -249,7 +257,7 @@ class Locator:
         if not self.tries_paths_first:
             tried = [*rebase_path(path, self.rebase), *self._moved_along(path), path]
         for place in tried:
-            if self.exists(place):
+            if self._may_open(place) and self.exists(place):
                 return place
         # A moved snapshot keeps its inner structure: chk-N, shared and taskowned are siblings. The longest path suffix
         # that is found near the metadata is the most reliable match.
@@ -265,6 +273,8 @@ class Locator:
                     return candidate
                 tried.append(candidate)
         check_deletion(self._deleted_with)
+        if not self._may_open(path) and next(rebase_path(path, self.rebase), None) is None:
+            raise refuse_path(path, self.metadata_file)
         raise SnapshotNotFoundError(
             f"file {path} of the snapshot does not exist; tried {', '.join(dict.fromkeys(tried))}",
             hint="copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={old: new}",
@@ -275,6 +285,14 @@ class Locator:
         for old, new in self._moved.items():
             if path.startswith(old):
                 yield new + path.removeprefix(old)
+
+
+def refuse_path(path: str, source: str) -> FormatError:
+    """Return the error for a path that is not opened. ``source`` names it."""
+    return FormatError(
+        f"{source} names {path!r}, which statetool does not open: only local files, HDFS and object stores are opened unasked",
+        hint=f"if it is the storage of your job, pass its location: --rebase {path}={path}, rebase={{old: new}}",
+    )
 
 
 def rebase_path(path: str, rebase: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from statetool.columns.storable import is_plain
 from statetool.errors import MissingDependencyError, OptionError, TargetExistsError
+from statetool.io.files import is_local
 from statetool.spark.file_export import export_files, is_own_target, parquet_codec, spark_parquet_style
 from statetool.spark.targets import spark_target
 from statetool.tables.export_files import (
@@ -24,6 +25,7 @@ from statetool.tables.export_files import (
     avro_style,
     csv_style,
     export_place,
+    new_directory,
 )
 from statetool.tables.export_files import STYLES as _FILES
 
@@ -106,7 +108,11 @@ def export_table(
     # Text of times is in UTC, as files of tasks have it, and not in the time zone of the session.
     writer = counted.write.format(_OF_SPARK[style]).option("timeZone", "UTC")
     writer = writer.partitionBy(*[KEY_GROUP] * by_key_group)
-    writer.mode("error").save(spark_target(table.spark, place))
+    if is_own_target(table.spark, place) and is_local(place):
+        with new_directory(place) as written:
+            writer.mode("error").save(written)
+    else:
+        writer.mode("error").save(spark_target(table.spark, place))
     return count()
 
 

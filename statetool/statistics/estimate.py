@@ -217,7 +217,7 @@ class _Plan:
             if row.state is not None:
                 exact = FamilyEstimate(
                     entries=row.entries,
-                    at_least=row.entries,
+                    at_least=row.entries or 0,
                     at_most=row.entries,
                     key_bytes=0,
                     value_bytes=row.size_bytes,

@@ -18,7 +18,7 @@ _MOST_ROWS: Final = 20
 def statistics_html(tables: RecordTables, reasons: Iterable[str]) -> Html:
     """Return the reasons for unread state, and the largest operators, states and keys, from the tables of statistics."""
     operators = sorted(tables.rows("operators"), key=lambda o: -o.size_bytes)
-    states = sorted(tables.rows("states"), key=lambda s: -s.size_bytes)
+    states = sorted(tables.rows("states"), key=lambda s: -(s.size_bytes or 0))
     largest = sorted(tables.rows("largest"), key=lambda r: -r.size_bytes)
     operator_rows = (
         (operator_name(o.operator), size(o.size_bytes), size(o.entries_bytes), count(o.entries), count(o.keys))

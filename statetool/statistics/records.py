@@ -27,7 +27,8 @@ class SizeRow(OperatorRecord):
     state of the operator: ``raw``, ``in flight``, ``coordinator``.
 
     ``keys`` counts distinct keys of the job; ``None`` for timers, operator state, and keys that cannot be distinguished. ``key_group`` is
-    ``None`` for bytes of several key groups: those outside of entries in databases and logs.
+    ``None`` for bytes of several key groups: those outside of entries in databases and logs. ``entries``, ``key_bytes`` and ``value_bytes`` of
+    unreadable bytes are ``None``.
     """
 
     scope: Scope
@@ -35,28 +36,31 @@ class SizeRow(OperatorRecord):
     part: Part
     subtask: int | None
     key_group: int | None
-    entries: int
+    entries: int | None
     keys: int | None
-    key_bytes: int
-    value_bytes: int
+    key_bytes: int | None
+    value_bytes: int | None
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateSizeRow(OperatorRecord):
-    """One state over all subtasks. ``share`` is its share of all bytes of the operator's entries; ``largest_value`` is in bytes."""
+    """One state over all subtasks. ``share`` is its share of all bytes of the operator's entries; ``largest_value`` is in bytes.
+
+    All numbers of keyed state are ``None`` if some of the operator's keyed state could not be read.
+    """
 
     scope: str
     state: str
     kind: str
-    entries: int
+    entries: int | None
     keys: int | None
-    key_bytes: int
-    value_bytes: int
-    size_bytes: int
-    mean_value: float
-    largest_value: int
-    share: float
+    key_bytes: int | None
+    value_bytes: int | None
+    size_bytes: int | None
+    mean_value: float | None
+    largest_value: int | None
+    share: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,17 +155,20 @@ class RestoreRow(OperatorRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSizeRow(OperatorRecord):
-    """One operator. ``size_bytes`` is the size of its files; ``snappy_ratio`` is compressed over plain bytes of a sample of entries."""
+    """One operator. ``size_bytes`` is the size of its files; ``snappy_ratio`` is compressed over plain bytes of a sample of entries.
+
+    ``entries_bytes``, ``entries`` and ``keys`` are ``None`` if some of its keyed state could not be read: ``unread_bytes``.
+    """
 
     parallelism: int
     max_parallelism: int
     size_bytes: int
-    entries_bytes: int
+    entries_bytes: int | None
     header_bytes: int
     framing_bytes: int
     unread_bytes: int
     other_bytes: int
-    entries: int
+    entries: int | None
     keys: int | None
     snappy_ratio: float | None
 

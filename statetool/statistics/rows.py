@@ -12,6 +12,7 @@ import numpy.typing as npt
 from statetool.formats.key_groups import owner_of, range_for
 from statetool.kernels.measures import ENTRIES, KEY_BYTES
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_info import StateInfo
 from statetool.snapshot.state_tables import timer_names
 from statetool.statistics.extremes import top
 from statetool.statistics.records import (
@@ -51,9 +52,17 @@ def keyed_rows(operator: str, source: Measured) -> Iterator[SizeRow]:
 
 
 def operator_size_row(
-    operator: OperatorInventory, others: Sequence[SizeRow], sources: Sequence[Measured]
+    operator: OperatorInventory, others: Sequence[SizeRow], sources: Sequence[Measured], *, is_known: bool
 ) -> OperatorSizeRow:
-    """Return an operator as a row; ``others`` are the sizes of everything but entries of keyed state."""
+    """Return an operator as a row.
+
+    Parameters
+    ----------
+    others
+        Sizes of everything but entries of keyed state.
+    is_known
+        Whether all keyed state was read.
+    """
     by_part: Counter[str] = Counter()
     for row in others:
         by_part[row.part] += row.size_bytes
@@ -66,21 +75,26 @@ def operator_size_row(
         parallelism=operator.state.parallelism,
         max_parallelism=operator.state.max_parallelism,
         size_bytes=sum(by_part.values()),
-        entries_bytes=by_part["entries"],
+        entries_bytes=by_part["entries"] if is_known else None,
         header_bytes=by_part["header"],
         framing_bytes=by_part["framing"],
         unread_bytes=by_part["unread"],
         other_bytes=sum(size for part, size in by_part.items() if part not in own_columns),
-        entries=sum(r.entries for r in others) + sum(int(p.counts[:, :, ENTRIES].sum()) for p in sources),
-        keys=sum(int(p.key_counts.sum()) for p in sources) if keys_known else None,
+        entries=sum(r.entries or 0 for r in others) + sum(int(p.counts[:, :, ENTRIES].sum()) for p in sources)
+        if is_known
+        else None,
+        keys=sum(int(p.key_counts.sum()) for p in sources) if keys_known and is_known else None,
         snappy_ratio=round(packed / plain, 4) if plain else None,
     )
 
 
 def state_rows(
-    operator: OperatorInventory, others: Sequence[SizeRow], sources: Sequence[Measured]
+    operator: OperatorInventory, others: Sequence[SizeRow], sources: Sequence[Measured], *, keyed_is_known: bool
 ) -> list[StateSizeRow]:
-    """Return the states of an operator, largest first, including those without entries. ``others`` as in :func:`operator_size_row`."""
+    """Return the states of an operator, largest first, including those without entries.
+
+    ``others`` as in :func:`operator_size_row`. The numbers of keyed state are ``None`` unless all of it was read.
+    """
     counts: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
     largest: Counter[tuple[str, str]] = Counter()
     for source in sources:
@@ -96,7 +110,7 @@ def state_rows(
             largest["operator", name] = max([largest["operator", name], *lengths])
     for row in others:
         if row.state is not None:
-            of_row = np.array([row.entries, 0, row.key_bytes, row.value_bytes])
+            of_row = np.array([row.entries or 0, 0, row.key_bytes or 0, row.value_bytes or 0])
             state = row.scope, row.state
             counts[state] = counts[state] + of_row if state in counts else of_row
     total = int(sum(c[KEY_BYTES:].sum() for c in counts.values()))
@@ -106,10 +120,11 @@ def state_rows(
         if info.kind == "raw":
             continue
         state = info.scope, info.name
+        if info.scope == "keyed" and (info.kind == "unread" or not keyed_is_known):
+            rows.append(_unknown_row(operator, info, unread_bytes if info.kind == "unread" else None))
+            continue
         entries, keys, key_bytes, value_bytes = counts[state].tolist() if state in counts else (0, 0, 0, 0)
         size = key_bytes + value_bytes
-        if info.kind == "unread" and info.scope == "keyed":
-            size = unread_bytes
         rows.append(
             StateSizeRow(
                 operator=operator.label,
@@ -123,10 +138,27 @@ def state_rows(
                 size_bytes=size,
                 mean_value=round(value_bytes / entries, 1) if entries else 0.0,
                 largest_value=largest[state],
-                share=round(size / total, 4) if total else 0.0,
+                share=(round(size / total, 4) if total else 0.0) if keyed_is_known else None,
             )
         )
-    return sorted(rows, key=lambda r: -r.size_bytes)
+    return sorted(rows, key=lambda r: -(r.size_bytes or 0))
+
+
+def _unknown_row(operator: OperatorInventory, info: StateInfo, size_bytes: int | None) -> StateSizeRow:
+    return StateSizeRow(
+        operator=operator.label,
+        scope=info.scope,
+        state=info.name,
+        kind=info.kind,
+        entries=None,
+        keys=None,
+        key_bytes=None,
+        value_bytes=None,
+        size_bytes=size_bytes,
+        mean_value=None,
+        largest_value=None,
+        share=None,
+    )
 
 
 def largest_rows(operator: str, sources: Sequence[Measured], most: int) -> Iterator[LargestRow]:

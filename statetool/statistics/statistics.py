@@ -100,6 +100,9 @@ class Statistics(RecordTables):
     ``operators``, ``states``, ``sizes`` (by state, key group and subtask), ``largest`` (keys, values, lists, maps), ``distribution`` (of
     sizes and lengths), ``skew`` (over subtasks), ``ages`` (of values with TTL), ``timers`` (by firing time), ``restore`` (bytes
     that each subtask reads, and the approximate time).
+
+    If some keyed state of an operator could not be read, its numbers of entries, keys and bytes of entries are ``None``, and it has no rows in
+    ``distribution``, ``skew``, ``ages`` and ``timers``. ``largest`` then names the largest of those that were read.
     """
 
     def __init__(self, tables: Mapping[str, list[Any] | Callable[[], list[Any]]], unread: tuple[str, ...]) -> None:
@@ -139,14 +142,19 @@ def _tables_of(plans: Sequence[_Plan], request: StatisticsRequest, each: Each) -
         headers, framing = _keyed_surroundings(plan, sources)
         others = [*framing, *element_sizes(operator), *_other_sizes(plan)]
         sizes.append(partial(_size_rows, operator.label, headers, sources, others))
-        tables["operators"].append(table_rows.operator_size_row(operator, [*headers, *others], sources))
-        tables["states"] += table_rows.state_rows(operator, [*headers, *others], sources)
+        known = plan.keyed_is_known
+        surroundings = [*headers, *others]
+        row = table_rows.operator_size_row(operator, surroundings, sources, is_known=plan.timers_are_known)
+        tables["operators"].append(row)
+        tables["states"] += table_rows.state_rows(operator, surroundings, sources, keyed_is_known=known)
         tables["largest"] += table_rows.largest_rows(operator.label, sources, request.largest)
-        tables["distribution"] += table_rows.distribution_rows(operator.label, sources)
-        tables["skew"] += table_rows.skew_rows(operator, sources, request.parallelism)
-        tables["ages"] += table_rows.age_rows(operator.label, sources, counted=request.ttl_ms is not None)
         tables["restore"] += restore_rows(operator, plan.stored, request.parallelism, request.link)
-        tables["timers"] += table_rows.timer_rows(operator.label, sources)
+        if known:
+            tables["distribution"] += table_rows.distribution_rows(operator.label, sources)
+            tables["skew"] += table_rows.skew_rows(operator, sources, request.parallelism)
+            tables["ages"] += table_rows.age_rows(operator.label, sources, counted=request.ttl_ms is not None)
+        if plan.timers_are_known:
+            tables["timers"] += table_rows.timer_rows(operator.label, sources)
     pieces = [*(p for sources in measured.values() for p in sources), *(p for plan in plans for p in plan.unread)]
     return Statistics(
         {**tables, "sizes": lambda: [row for of_operator in sizes for row in of_operator()]},
@@ -189,6 +197,8 @@ class _Plan:
         self._headers: dict[bytes, bytes] = {}
         #: Metadata slots with unreadable files.
         self.unread_slots: set[str] = set()
+        #: Slots of which only a part was read, so that numbers of entries are not known.
+        self.incomplete: set[str] = set()
         keyed = operator.keyed
         for slot, of_slot in (("managed keyed", lambda: keyed.managed), ("raw keyed", lambda: keyed.raw_timers)):
             try:
@@ -229,6 +239,7 @@ class _Plan:
                 else:
                     self.tasks.append((stored, self._task(source, head=stored.head())))
             except UNREAD as error:
+                self.incomplete.add(_slot_of(stored))
                 groups = [g.key_group for g in stored.key_groups()]
                 self.unread.append(self._unread(stored.place.subtask, groups, error))
 
@@ -247,6 +258,8 @@ class _Plan:
 
     def take(self, stored: StoredState, measured: Measured) -> None:
         """Take the header that a task has read, and raise the error of the task unless headers of other subtasks may help."""
+        if measured.unread:
+            self.incomplete.add(_slot_of(stored))
         if measured.header is not None:
             stored.raw_header = self._headers.setdefault(measured.header, measured.header)
         if measured.error is not None and not self._lacks_descriptions():
@@ -257,7 +270,7 @@ class _Plan:
         if self.described or not self._lacks_descriptions():
             return False
         self.described = True
-        self.tasks, self.unread = [], list(self._unread_slots_only)
+        self.tasks, self.unread, self.incomplete = [], list(self._unread_slots_only), set()
         self._plan(lambda: self.operator.keyed.context)
         return True
 
@@ -267,8 +280,22 @@ class _Plan:
         except UNREAD:
             return True
 
+    @property
+    def keyed_is_known(self) -> bool:
+        """Whether all managed keyed state was read. Otherwise the entries of states can only be counted in part."""
+        return "managed keyed" not in self.unread_slots | self.incomplete
+
+    @property
+    def timers_are_known(self) -> bool:
+        """Whether all timers were read, which some backends keep in raw keyed state."""
+        return self.keyed_is_known and "raw keyed" not in self.unread_slots | self.incomplete
+
     def _unread(self, subtask: int, groups: Iterable[int], error: StatetoolError) -> Measured:
         return Measured.of(subtask, groups, unread=str(error.at(operator=self.operator.label)))
+
+
+def _slot_of(stored: StoredState) -> str:
+    return "raw keyed" if stored.place.raw else "managed keyed"
 
 
 def _size_rows(
@@ -369,7 +396,8 @@ def _other_sizes(plan: _Plan) -> Iterator[SizeRow]:
 def surrounding_row(
     operator: str, scope: Scope, part: Part, subtask: int | None, size_bytes: int, key_group: int | None = None
 ) -> SizeRow:
-    """Return the row of bytes outside of entries."""
+    """Return the row of bytes outside of entries, or of bytes whose entries could not be read."""
+    entries = None if part == "unread" else 0
     return SizeRow(
         operator=operator,
         scope=scope,
@@ -377,9 +405,9 @@ def surrounding_row(
         part=part,
         subtask=subtask,
         key_group=key_group,
-        entries=0,
+        entries=entries,
         keys=None,
-        key_bytes=0,
-        value_bytes=0,
+        key_bytes=entries,
+        value_bytes=entries,
         size_bytes=size_bytes,
     )

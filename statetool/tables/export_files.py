@@ -1,14 +1,17 @@
 """Files of an exported table: one or more per split, published together.
 
-All files are written below ``<target>/_temporary``, by threads of this process or by tasks. Then the files of the successful attempts are
+A local directory is written beside the target, in a hidden one that is renamed at the end: a killed process leaves no target. In other file
+systems, files are written below ``<target>/_temporary``, by threads of this process or by tasks. Then the files of the successful attempts are
 moved to the target, the rest is removed and ``_SUCCESS`` is added last, so that a failure leaves no partial export that looks complete.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, pairwise
@@ -23,7 +26,7 @@ from statetool.columns.storable import is_plain, store_empty_structs
 from statetool.columns.text_schemas import avro_schema
 from statetool.entries.ahead import in_threads_ahead
 from statetool.errors import MissingDependencyError, OptionError, TargetExistsError
-from statetool.io.files import exists, file_system
+from statetool.io.files import exists, file_system, is_dir, is_local, list_dir, local_path
 from statetool.io.targets import writing
 from statetool.io.threads import in_threads
 from statetool.tables.read import read_split
@@ -78,15 +81,15 @@ def export_splits(
     StatetoolError
         Error raised while reading, with its location.
     """
-    fs, root = file_system(target)
-    staging = f"{root}/_temporary"
-    write = partial(_write_split, fs.unstrip_protocol(staging), style, by, read)
-    with writing(target):
-        try:
-            fs.makedirs(root, exist_ok=False)
-        except FileExistsError:
-            raise TargetExistsError(f"{target} already exists", hint="choose a new directory") from None
-    try:
+    with new_directory(target) as place:
+        fs, root = file_system(place)
+        staging = f"{root}/_temporary"
+        write = partial(_write_split, fs.unstrip_protocol(staging), style, by, read)
+        with writing(target):
+            try:
+                fs.makedirs(root, exist_ok=False)
+            except FileExistsError:
+                raise _target_exists(target) from None
         written = list(run(write, splits))
         with writing(target):
             names = [name for of_split, _ in written for name in of_split]
@@ -99,10 +102,54 @@ def export_splits(
                 pass
             _remove(fs, staging)
             fs.pipe_file(f"{root}/_SUCCESS", b"")
-    except BaseException:
-        _remove(fs, root)
-        raise
     return sum(rows for _, rows in written)
+
+
+@contextmanager
+def new_directory(target: str) -> Iterator[str]:
+    """Yield the directory in which to write a new one: a hidden one beside a local target, which becomes the target at the end.
+
+    An error removes what was written.
+
+    Raises
+    ------
+    TargetExistsError
+        The target was created in the meantime.
+    """
+    fs, root = file_system(target)
+    if not is_local(target):
+        try:
+            yield target
+        except TargetExistsError:
+            raise
+        except BaseException:
+            _remove(fs, root)
+            raise
+        return
+    folder, _, name = root.rpartition("/")
+    place = f"{folder}/.{name}.{uuid.uuid4().hex}.partial"
+    try:
+        yield place
+        with writing(target):
+            try:
+                os.rename(place, root)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    raise
+                raise _target_exists(target) from None
+    except BaseException:
+        _remove(fs, place)
+        raise
+
+
+def _target_exists(target: str) -> TargetExistsError:
+    """Return the error for a directory that exists, which says if it is that of an export that did not end."""
+    if not is_local(target) and not exists(f"{target.rstrip('/')}/_SUCCESS"):
+        return TargetExistsError(
+            f"{target} already exists, without _SUCCESS: an export to it runs, or was killed",
+            hint="if none runs, remove the directory, or choose a new one",
+        )
+    return TargetExistsError(f"{target} already exists", hint="choose a new directory")
 
 
 def export_scan(
@@ -170,9 +217,16 @@ def export_place(schema: pa.Schema, target: str, append_as: int | None) -> str:
     if append_as is not None and CHECKPOINT in schema.names:
         raise OptionError(f"the table already has a column {CHECKPOINT}", hint="export it without --append")
     place = target if append_as is None else f"{target.rstrip('/')}/{CHECKPOINT}={append_as}"
-    if exists(place):
-        raise TargetExistsError(f"{place} already exists", hint="choose a new directory")
+    if exists(place) and not _is_empty(place):
+        raise _target_exists(place)
     return place
+
+
+def _is_empty(place: str) -> bool:
+    """Return True if a local directory is empty: a write may replace it."""
+    if not is_local(place) or not is_dir(place) or os.path.islink(local_path(place)):
+        return False
+    return not list_dir(place)
 
 
 def _remove(fs: Any, folder: str) -> None:

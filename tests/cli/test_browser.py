@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static, Tree
 
@@ -113,3 +114,31 @@ def test_what_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         assert about(app) == r"\[damaged] bytes"
 
     browse(80, steps)
+
+
+def test_rows_are_filtered_and_sorted_and_keys_are_explained() -> None:
+    async def steps(app: Browser, pilot: Pilot[None]) -> None:
+        table = await show(app, pilot, "with-ttl", "keyed_state")
+        table.focus()
+        first = str(table.get_row_at(0)[0])
+        await pilot.press("s", "s")
+        await until(pilot, lambda: "sorted by ttl-value" in about(app))
+        await pilot.press("slash", "5", "6")
+        await until(pilot, lambda: "of 13 contain '56'" in about(app))
+        assert 0 < table.row_count < 13
+        assert all("56" in str(row) for row in app._shown)
+        await pilot.press("escape")
+        await until(pilot, lambda: table.row_count == 13)
+        while "sorted" in about(app):
+            await pilot.press("s")
+            await pilot.pause(0.02)
+        assert str(table.get_row_at(0)[0]) == first
+        await pilot.press("question_mark")
+        await until(pilot, lambda: any("sort" in str(s.content) for s in app.screen.query(Static)))
+        card = app.screen.query_one(VerticalScroll)
+        assert "Escape" in str(card.border_subtitle)
+        assert app.focused is card
+        await pilot.press("escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+
+    browse(120, steps)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import statetool
-from statetool.cli.commands import COMMANDS
+from statetool.cli.commands import COMMANDS, WORDS
 from statetool.cli.main import cli
 from statetool.cli.options import CommonOptions
 from statetool.demo import SAVEPOINT
@@ -46,6 +47,25 @@ def test_help_is_a_line_then_details_then_examples_that_the_command_takes(names:
         command_of(tuple(verbs)).make_context(
             verbs[-1], words[len(verbs) :], parent=click.Context(cli, **cli.context_settings)
         )
+
+
+@pytest.mark.parametrize("group", ["", *(" ".join(n) for n in _NAMES if isinstance(command_of(n), click.Group))])
+def test_a_group_without_a_command_shows_its_help(group: str) -> None:
+    command = [sys.executable, "-m", "statetool", *group.split()]
+    bare = subprocess.run(command, capture_output=True, text=True, check=False)
+    asked = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
+    assert (bare.returncode, bare.stdout, bare.stderr) == (2, asked.stdout, "")
+    assert "\\n" not in bare.stdout
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_of_other_tools_lead_to_commands(word: str) -> None:
+    done = CliRunner().invoke(cli, [word], prog_name="statetool")
+    assert done.exit_code == 2
+    assert f"(run: statetool {WORDS[word][0]}" in done.stderr
+    for meant in WORDS[word]:
+        if not meant.startswith("--"):
+            assert command_of((meant,)).name
 
 
 def test_every_option_has_help() -> None:
@@ -92,7 +112,7 @@ _HEAVY = ("pyarrow", "numba", "numpy", "pandas", "pyspark", "fsspec", "rich", "a
 
 @pytest.mark.parametrize(
     ("arguments", "most"),
-    [(["--version"], 12), (["--help"], 12), (["info", "--help"], 47), (["info", "NAMED"], 83)],
+    [(["--version"], 12), (["--help"], 12), (["info", "--help"], 48), (["info", "NAMED"], 84)],
     ids=["version", "help", "info-help", "info"],
 )
 def test_a_command_imports_only_what_it_needs(arguments: list[str], most: int, tmp_path: Path) -> None:

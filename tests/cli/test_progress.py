@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,71 @@ def test_a_bar_is_shown_and_taken_away(tmp_path: Path) -> None:
     assert "%" in bar
     assert _CLEAR_LINE in words.partition("written to")[0]
     assert "━" not in data
+
+
+class Terminal:
+    """A terminal whose three streams are those of a command that shows progress after a short time."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.ours, its = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _AT_ONCE.replace("0.0, 0.05", "0.2, 0.05"), *arguments],
+            env=os.environ | {"TERM": "xterm", "COLUMNS": "100", "LINES": "40", "PROMPT_TOOLKIT_NO_CPR": "1"},
+            stdin=its, stdout=its, stderr=its, start_new_session=True,
+        )  # fmt: skip
+        os.close(its)
+        self.shown = ""
+
+    def read(self, seconds: float, until: str | None = None) -> str:
+        """Read for some seconds, or until a text is shown, and return what was read."""
+        read, end = "", time.monotonic() + seconds
+        while time.monotonic() < end and (until is None or until not in read):
+            if select.select([self.ours], [], [], 0.05)[0]:
+                try:
+                    read += os.read(self.ours, 1 << 16).decode(errors="replace")
+                except OSError:
+                    break
+        self.shown += read
+        return read
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.ours)
+
+
+@pytest.mark.parametrize(
+    ("command", "prompt", "typed", "answer"),
+    [("sql", "sql>", "SELECT 40 + 2 AS x;", "42"), ("shell", "In [", "print(40 + 2)", "42")],
+)
+def test_nothing_overwrites_a_prompt_that_waits(command: str, prompt: str, typed: str, answer: str) -> None:
+    with Terminal(command, SAVEPOINT) as terminal:
+        found = prompt in terminal.read(120, prompt)
+        assert found
+        waiting = terminal.read(1.5)
+        os.write(terminal.ours, typed.encode())
+        waiting += terminal.read(1.5)
+        bars = waiting.count("━")
+        assert bars == 0
+        os.write(terminal.ours, b"\r")
+        answered = answer in terminal.read(60, answer)
+        assert answered
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ready"), [(("metrics", "--serve", "0"), "stop with Ctrl-C"), (("browse",), "operators")]
+)
+def test_commands_that_wait_for_users_show_no_progress(arguments: tuple[str, ...], ready: str) -> None:
+    command, *more = arguments
+    with Terminal(command, SAVEPOINT, *more) as terminal:
+        found = ready in terminal.read(120, ready)
+        assert found
+        terminal.read(0.5)
+        bars = terminal.read(1.5).count("━")
+        assert bars == 0
 
 
 def test_json_is_quiet(tmp_path: Path) -> None:

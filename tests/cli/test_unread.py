@@ -47,8 +47,15 @@ def test_statistics_count_the_other_operators(logged: st.Savepoint) -> None:
     entries = {r.operator: (r.entries, r.keys) for r in statistics.rows("operators") if r.operator.startswith("l-")}
     assert entries == {
         **dict.fromkeys(("l-long", "l-int", "l-string"), (60, 20)),
-        **dict.fromkeys(UNKNOWN_KEYS, (0, None)),
+        **dict.fromkeys(UNKNOWN_KEYS, (None, None)),
     }
+    of_unknown = [r for r in statistics.rows("states") if r.operator in UNKNOWN_KEYS and r.scope == "keyed"]
+    assert of_unknown
+    numbers = {
+        (r.entries, r.keys, r.key_bytes, r.value_bytes, r.mean_value, r.largest_value, r.share) for r in of_unknown
+    }
+    assert numbers == {(None,) * 7}
+    assert not [r for t in ("skew", "ages", "timers") for r in statistics.rows(t) if r.operator in UNKNOWN_KEYS]
     alone = logged.stats(operators=["l-long"])
     assert alone.unread == ()
     assert [r for r in statistics.rows("states") if r.operator == "l-long"] == alone.rows("states")
@@ -57,6 +64,10 @@ def test_statistics_count_the_other_operators(logged: st.Savepoint) -> None:
     text = run("stats", logged.path, code=1)
     assert text.stderr.count("only the bytes are counted: ") == 3
     assert "l-string" in text.stdout
+    (line, *_) = (
+        line.split() for line in text.stdout.splitlines() if "(l-float)" in line or line.startswith("l-float ")
+    )
+    assert line.count("-") >= 3
     assert run("stats", logged.path, "--operator", "l-long", code=0).stderr == ""
 
 
@@ -126,6 +137,37 @@ def test_commands_say_what_was_not_read(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     run("report", first, second, "--target", page, *NAMES, code=1)
     assert "OursSerializer" in page.read_text()
+
+
+def test_metrics_leave_out_what_cannot_be_read(logged: st.Savepoint) -> None:
+    read = ("metrics", logged.path, "--read", "keyed")
+    text = run(*read, code=0)
+    assert text.stderr.count("left out: ") == 3
+    counted = [line for line in text.stdout.splitlines() if 'scope="operator"' not in line]
+    for name in ("statetool_state_entries", "statetool_state_bytes", "statetool_operator_keys", "statetool_timers"):
+        of_name = [line for line in counted if line.startswith(name + "{")]
+        assert not [line for line in of_name if any(f'"{o}"' in line for o in UNKNOWN_KEYS)], name
+    assert sum("l-long" in line for line in counted if line.startswith("statetool_state_entries{"))
+    assert run(*read, "--strict", code=1).stdout == text.stdout
+    assert run("metrics", logged.path, "--strict", code=0).stderr == ""
+    assert "--strict" in run("metrics", logged.path, "--strict", "--serve", "0", code=2).stderr
+
+
+@pytest.mark.parametrize("kind", unreadable.KINDS)
+def test_no_number_of_unread_state_is_0(kind: str, tmp_path: Path) -> None:
+    savepoint = unreadable.savepoint(tmp_path / "a", kind)
+    statistics = savepoint.stats()
+    if not statistics.unread:
+        return
+    (row,) = (r for r in statistics.rows("operators") if r.operator == unreadable.BAD)
+    assert (row.entries, row.keys, row.entries_bytes) == (None, None, None)
+    assert row.unread_bytes
+    for state in statistics.rows("states"):
+        if state.operator == unreadable.BAD and state.scope == "keyed" and state.kind == "unread":
+            assert (state.entries, state.largest_value, state.share) == (None, None, None)
+    assert not [r for r in statistics.rows("sizes") if r.part == "unread" and r.entries is not None]
+    metrics = run("metrics", savepoint.path, *NAMES, "--read", "keyed", code=0)
+    assert f'statetool_operator_keys{{job_id="",job_name="",operator="{unreadable.BAD}"' not in metrics.stdout
 
 
 def test_growth_does_not_know_what_cannot_be_read(tmp_path: Path) -> None:

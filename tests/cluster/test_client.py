@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,7 +170,7 @@ def test_a_refused_connection_is_tried_again(rest: FlinkRest, monkeypatch: pytes
     pauses: list[float] = []
     monkeypatch.setattr(client_module, "_PAUSES_S", (0.5, 1.0))
     # Other threads of this process may sleep too.
-    monkeypatch.setattr(client_module, "time", SimpleNamespace(sleep=pauses.append))
+    monkeypatch.setattr(client_module, "time", SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic))
     error = raised(RestClient("http://127.0.0.1:1"), body={})
     assert "http://127.0.0.1:1 does not answer" in str(error)
     assert "check host and port" in str(error)

@@ -157,6 +157,26 @@ def test_a_savepoint_is_triggered_and_its_path_printed(rest: FlinkRest) -> None:
     assert sent[3] == {"target-directory": "/savepoints", "cancel-job": False, "formatType": "NATIVE"}
 
 
+def test_a_host_and_a_port_are_a_url(rest: FlinkRest) -> None:
+    newest(rest)
+    for command in ("jobs", "ls"):
+        assert run(command, rest.host).stdout == run(command, f"flink://{rest.host}").stdout
+    assert run("info", f"{rest.host}/orders").stdout == run("info", f"flink://{rest.host}/orders").stdout
+
+
+def test_a_savepoint_without_a_directory_is_in_that_of_the_job(rest: FlinkRest) -> None:
+    url = f"flink://{rest.host}/orders"
+    assert "savepoint-" in run("savepoint", url).stdout
+    run("savepoint", url, "--stop")
+    sent = [r for r in rest.requests if r[0] == "POST"]
+    assert [body for *_, body in sent] == [{"cancel-job": False}, {"drain": False}]
+    missing = b'{"errors":["Config key [execution.checkpointing.savepoint-dir] is not set."]}'
+    rest.first = lambda method, path, headers: (400, missing, {}) if method == "POST" else None
+    refused = run("savepoint", url, code=3).stderr
+    assert "is not set" in refused
+    assert "pass --to DIR" in refused
+
+
 def test_a_savepoint_is_opened_on_request(rest: FlinkRest) -> None:
     command = ["savepoint", f"flink://{rest.host}/orders", "--to", "/savepoints", "--format", "native"]
     path = Path(run(*command).stdout.strip().removeprefix("file:"))

@@ -95,9 +95,15 @@ def test_chosen_checkpoints_and_savepoints(rest: FlinkRest) -> None:
     with pytest.raises(UnknownNameError, match=f"which is a savepoint: use \\?savepoint={savepoint['id']}"):
         resolve_path(f"{base}?checkpoint={savepoint['id']}")
     deleted = next(c["id"] for c in history["history"] if c.get("discarded"))
-    with pytest.raises(SnapshotNotFoundError, match=f"checkpoint {deleted} of 'orders' .* was deleted by Flink"):
+    with pytest.raises(
+        SnapshotNotFoundError, match=f"checkpoint {deleted} of 'orders' .* was deleted by Flink"
+    ) as gone:
         resolve_path(f"{base}?checkpoint={deleted}")
-    with pytest.raises(UnknownNameError, match=f"does not know checkpoint 99999 .*it knows .*checkpoint {number}"):
+    assert f"checkpoint {number}" in gone.value.hint
+    assert "execution.checkpointing.num-retained" in gone.value.hint
+    with pytest.raises(
+        UnknownNameError, match=f"does not know checkpoint 99999 .*it knows .*checkpoint {number}.*num-retained"
+    ):
         resolve_path(f"{base}?checkpoint=99999")
     running = next(c["id"] for c in history["history"] if c["status"] == "IN_PROGRESS")
     with pytest.raises(SnapshotNotFoundError, match=f"checkpoint {running} .* is not complete"):
@@ -164,8 +170,10 @@ def test_checkpoints_in_memory_have_no_path(rest: FlinkRest) -> None:
 def test_a_server_cannot_lead_to_another_server(rest: FlinkRest) -> None:
     for checkpoint in rest.history("orders")["history"]:
         checkpoint["external_path"] = "http://127.0.0.1:1/orders"
-    with pytest.raises(FormatError, match="which is not a path of files"):
+    with pytest.raises(FormatError, match="which statetool does not open"):
         statetool.load(f"flink://{rest.host}/orders")
+    with pytest.raises(FormatError, match="which is not a path of files"):
+        statetool.load(f"flink://{rest.host}/orders", rebase={"/old": "http://127.0.0.1:1/x"})
 
 
 def test_a_path_of_another_machine(rest: FlinkRest) -> None:

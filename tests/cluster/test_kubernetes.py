@@ -128,7 +128,7 @@ def test_a_snapshot_resource_is_its_path(kubernetes: KubernetesServer, tmp_path:
     kubernetes.add_resource(
         "FlinkStateSnapshot", "prod", "evil", status={"state": "COMPLETED", "path": "http://host/jobs"}
     )
-    with pytest.raises(FormatError, match="not a path of files"):
+    with pytest.raises(FormatError, match="which statetool does not open"):
         statetool.load("k8s://prod/flinkstatesnapshot/evil")
     assert "is a snapshot, not a job" in run("jobs", url, code=2).stderr
 

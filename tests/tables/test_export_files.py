@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from click.testing import CliRunner
 
 import statetool
+from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, StatetoolError, TargetExistsError
 from statetool.tables import export_files
@@ -100,6 +105,67 @@ def test_a_failure_leaves_nothing(
     with pytest.raises(StatetoolError, match="cannot write"):
         timers.export(str(tmp_path / "rows"))
     assert not (tmp_path / "rows").exists()
+
+
+_KILLED = """
+import os, sys, statetool.tables.export_files as e
+from statetool.cli.main import main
+def die(*arguments, **more):
+    os.kill(os.getpid(), 9)
+match sys.argv.pop(1):
+    case "before files": e._write_split = die
+    case "before moves": e._remove = die
+    case "before the end": os.rename = die
+main()
+"""
+
+
+@pytest.mark.parametrize("style", ["parquet", "avro", "csv", "jsonl"])
+@pytest.mark.parametrize("moment", ["before files", "before moves", "before the end"])
+def test_a_killed_export_blocks_nothing(tmp_path: Path, style: str, moment: str) -> None:
+    target = tmp_path / "target"
+    name = next(o.name for o in statetool.load(SAVEPOINT).operators.values() if "keyed_state" in o.tables)
+    arguments = ["export", SAVEPOINT, name, "keyed_state", str(target), "--format", style]
+    done = subprocess.run([sys.executable, "-c", _KILLED, moment, *arguments], capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr
+    assert not target.exists()
+    assert all(entry.name.startswith(".target.") for entry in tmp_path.iterdir())
+    again = CliRunner().invoke(cli, arguments)
+    assert again.exit_code == 0, again.output
+    assert (target / "_SUCCESS").exists()
+    assert not (target / "_temporary").exists()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("style", ["parquet", "jsonl"])
+def test_a_killed_export_on_spark_blocks_nothing(tmp_path: Path, style: str) -> None:
+    name = next(o.name for o in statetool.load(SAVEPOINT).operators.values() if "keyed_state" in o.tables)
+    arguments = ["export", SAVEPOINT, name, "keyed_state", str(tmp_path / "target"), "--format", style, "--spark"]
+    command = [sys.executable, "-c", _KILLED, "before the end", *arguments]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr
+    assert [entry.name[:8] for entry in tmp_path.iterdir()] == [".target."]
+    assert CliRunner().invoke(cli, arguments[:-1]).exit_code == 0
+
+
+@pytest.mark.parametrize("failing", ["_write_file", "_write_split"])
+def test_a_failed_export_blocks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
+    target = tmp_path / "target"
+    target.mkdir()  # as a killed export of an earlier release left it
+    name = next(o.name for o in statetool.load(SAVEPOINT).operators.values() if "keyed_state" in o.tables)
+    arguments = ["export", SAVEPOINT, name, "keyed_state", str(target)]
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(export_files, failing, fail)
+        assert CliRunner().invoke(cli, arguments).exit_code == 3
+    assert [entry.name for entry in tmp_path.iterdir()] == ["target"]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    refused = CliRunner().invoke(cli, arguments)
+    assert refused.exit_code == 2
+    assert "already exists" in refused.stderr
 
 
 def test_styles_and_types_that_need_spark_are_named(timers: statetool.Operator[Any], tmp_path: Path) -> None:
