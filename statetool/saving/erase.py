@@ -31,7 +31,7 @@ from statetool.saving.tally import Map, Tally, tally
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.key_parser import kind_of
-from statetool.tables.key_text import Key
+from statetool.tables.key_text import Key, show_key
 from statetool.types.operators import OperatorRecord, display_name
 
 Form = Literal["unchanged", "in place", "canonical"]
@@ -269,7 +269,7 @@ def _refuse_several_types(choice: KeyChoice, found: Sequence[tuple[OperatorInven
     if several_types and choice.keys is not None:
         number, names = next(iter(several_types.items()))
         raise OptionError(
-            f"the key {choice.keys[number]!r} is a key of different types: {', '.join(names.values())}",
+            f"the key {show_key(choice.keys[number])} is a key of different types: {', '.join(names.values())}",
             hint="name the operators with --uid, or give the key as JSON: '[456]' is a number, '[\"456\"]' a string",
         )
 

@@ -15,7 +15,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.key_parser import KeyTypeError
-from statetool.tables.key_text import Key
+from statetool.tables.key_text import Key, show_key
 from statetool.tables.scan import KeyPlace, key_forms, place_keys
 from statetool.types.operators import display_name
 
@@ -177,7 +177,9 @@ def missing_keys(choice: KeyChoice, searches: Mapping[str, OperatorSearch]) -> l
 
 def list_keys(keys: Sequence[Key]) -> str:
     """Return the first keys as text."""
-    return ", ".join(map(repr, keys[:_LISTED])) + (f" and {len(keys) - _LISTED:,} more" if len(keys) > _LISTED else "")
+    return ", ".join(map(show_key, keys[:_LISTED])) + (
+        f" and {len(keys) - _LISTED:,} more" if len(keys) > _LISTED else ""
+    )
 
 
 def _reason(keys: Sequence[Key], missing: Sequence[int], searches: Mapping[str, OperatorSearch]) -> str:
@@ -188,7 +190,7 @@ def _reason(keys: Sequence[Key], missing: Sequence[int], searches: Mapping[str, 
         return ""
     reasons = (reason for s in searches.values() for reason, numbers in s.unfit.items() if unfit[0] in numbers)
     counted = "1 key fits" if len(unfit) == 1 else f"{len(unfit):,} keys fit"
-    return f"; {counted} the type of no operator: {keys[unfit[0]]!r} is {', '.join(dict.fromkeys(reasons))}"
+    return f"; {counted} the type of no operator: {show_key(keys[unfit[0]])} is {', '.join(dict.fromkeys(reasons))}"
 
 
 def _fit(

@@ -29,7 +29,7 @@ from statetool.errors import EncodeError
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import KIND_FIELD, ROW_KINDS, RowSerializer
 from statetool.serializers.rowdata import BinaryDataSerializer, RowDataSerializer
-from statetool.tables.key_text import Key, KeyText, KeyTime, exact_float
+from statetool.tables.key_text import Key, KeyText, KeyTime, exact_float, show_key
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,
@@ -54,6 +54,9 @@ _NO_NUMBERS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.
 _DATE: Final = re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})")
 _TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?")
 _ZONE: Final = re.compile(r"Z|([+-])([0-9]{2}):?([0-9]{2})")
+_PLAIN_HINT: Final = "keys are given as plain values: numbers, strings, tuples of them"
+#: Integers up to this are floats exactly.
+_LARGEST_SHOWN: Final = 1 << 53
 _PER_SECOND: Final = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY_SECONDS: Final = 86_400
 #: The calendar repeats after 400 years.
@@ -90,7 +93,7 @@ def parse_key(key: Key, serializer: Serializer) -> Any:
     except _MismatchError as mismatch:
         reason, *path = mismatch.args
         part = f", of which {'.'.join(reversed(path))} is" if path else " is"
-        message = f"the key {key!r}{part} {reason}, but the keys are of type {serializer.type_name}"
+        message = f"the key {show_key(key)}{part} {reason}, but the keys are of type {serializer.type_name}"
         raise KeyTypeError.of(message, reason, hint=_hint(key, serializer)) from None
 
 
@@ -118,6 +121,8 @@ def kind_of(part: KeyPart) -> str:
 
 def _hint(key: Key, serializer: Serializer) -> str:
     """Return how the same digits or letters are written as a key of the type, if they can be."""
+    if isinstance(key, int) and abs(key) > _LARGEST_SHOWN:
+        return _PLAIN_HINT
     if isinstance(serializer, BinaryDataSerializer) and not isinstance(serializer, RowDataSerializer):
         return serializer.to_declare
     match serializer.logical, key:
@@ -140,7 +145,7 @@ def _hint(key: Key, serializer: Serializer) -> str:
             return f"pass a tuple of {', '.join(names) or 'no fields'}: keys=[(...)], --keys '[{{\"tuple\": [...]}}]'"
         case Scalar("binary"), _:
             return "pass keys=[b'...'], --keys '[{\"bytes\": \"00ff\"}]'"
-    return "keys are given as plain values: numbers, strings, tuples of them"
+    return _PLAIN_HINT
 
 
 def _parse(key: Key, part: KeyPart) -> Any:

@@ -116,6 +116,14 @@ def exact_key(value: Any) -> Key:
     )
 
 
+def show_key(key: Key) -> str:
+    """Return a key as text for messages."""
+    try:
+        return repr(key)
+    except ValueError:  # Python refuses to print numbers of thousands of digits
+        return "of thousands of digits"
+
+
 def parse_keys(name: str, text: str) -> tuple[Key, ...]:
     """Return the keys of an option: a JSON list of keys, or a single key as JSON or as a bare word.
 

@@ -29,7 +29,7 @@ from statetool.tables.element_splits import plan_elements, plan_in_flight
 from statetool.tables.equal_keys import equal_keys
 from statetool.tables.in_flight import in_flight_columns
 from statetool.tables.key_parser import KeyTypeError, parse_key
-from statetool.tables.key_text import Key, exact_key
+from statetool.tables.key_text import Key, exact_key, show_key
 from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE
 from statetool.tables.kind import ElementKind, KeyedKind, NamedColumns, TableSpec, TableStates
 from statetool.tables.kinds import find_kind
@@ -298,7 +298,7 @@ def key_forms(operator: OperatorInventory, serializer: Serializer, key: Key) -> 
         if isinstance(e, StatetoolError):
             raise e.at(operator=operator.label) from None
         raise KeyTypeError.of(
-            f"{key!r} is not a key of type {serializer.type_name}",
+            f"{show_key(key)} is not a key of type {serializer.type_name}",
             "not a value of the type",
             hint="keys are given as plain values: numbers, strings, tuples of them",
         ).at(operator=operator.label) from e

@@ -110,6 +110,8 @@ ZONE = dt.timezone(dt.timedelta(hours=2))
         ("Long", KeyText(" 1"), None),
         ("Long", 1 << 63, None),
         ("Byte", 128, None),
+        pytest.param("Long", 1 << 20_000, None, id="Long of thousands of digits"),
+        pytest.param("Double", 1 << 20_000, None, id="Double of thousands of digits"),
         ("Double", 1, None),
         ("Double", KeyText("1"), None),
         ("Double", KeyText("01.0"), None),
@@ -139,7 +141,7 @@ def test_keys_are_parsed_by_their_type_exactly(text: str, key: Any, expected: An
         return
     with pytest.raises(EncodeError) as error:
         parsed(text, key)
-    if isinstance(error.value, KeyTypeError):
+    if isinstance(error.value, KeyTypeError) and not isinstance(key, int):
         assert repr(key) not in error.value.reason
 
 
