@@ -140,6 +140,10 @@ class UnknownNameError(StatetoolError, KeyError):
     __str__ = StatetoolError.__str__
 
 
+class MissingKeyError(UnknownNameError):
+    """A key that no operator has, or a condition that no key fulfills."""
+
+
 class SnapshotNotFoundError(StatetoolError, FileNotFoundError):
     """A missing snapshot, or a missing file of a snapshot."""
 

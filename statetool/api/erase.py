@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statetool.saving.erase import ErasePlan, Proof
+    from statetool.saving.key_choice import Allowed
     from statetool.saving.sample import SamplePlan
-    from statetool.tables.option_text import Key
+    from statetool.tables.key_text import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,10 @@ class Erasure:
     finished_at: datetime
 
     def report(self) -> dict[str, Any]:
-        """Return the report for an auditor as JSON values. It contains numbers of keys, but no key, and the condition if one was given."""
+        """Return the report for an auditor as JSON values. It contains the condition if one was given, but no key.
+
+        Given keys have numbers from 1, in the order in which they were given.
+        """
         plan = self.plan
         return {
             "verb": plan.verb,
@@ -51,7 +55,11 @@ class Erasure:
             "source": self.source,
             "source_checkpoint_id": self.source_checkpoint_id,
             "target": self.target,
-            "requested_keys": plan.requested_keys,
+            "requested_keys": None if plan.keys is None else len(plan.keys),
+            "missing_keys": None if plan.keys is None else len(plan.missing_keys),
+            "keys": None
+            if plan.keys is None
+            else [{"number": k.number, "found_in": list(k.found_in)} for k in plan.keys],
             "where": plan.where,
             "entries": plan.entries,
             "size_bytes": plan.size_bytes,
@@ -69,6 +77,7 @@ def erase(
     *,
     where: str | None = None,
     operators: Iterable[str] = (),
+    allow_missing: bool = False,
     root: str | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
@@ -89,13 +98,16 @@ def erase(
     src, dst
         As for :func:`statetool.rescale`.
     keys
-        Keys as plain values, as for :meth:`Operator.keyed_state`.
+        Keys as plain values, as for :meth:`Operator.keyed_state`. Each operator is searched for the keys that have the type of its keys.
     where
         Instead of keys, a SQL condition on the columns of ``keyed_state``, which DuckDB evaluates (extra ``sql``): ``key``, and the states
         without a namespace. States that a key does not have are null. A condition that is null is not fulfilled: :func:`erase` leaves the
         key, and :func:`keep` removes it. Functions whose result changes, such as ``random()`` and ``now()``, are errors.
     operators
         Uids or operator ids. By default all operators with keyed state whose key type fits.
+    allow_missing
+        Go on without keys that no operator has, or if no key fulfills the condition. Files of RocksDB may have old versions of missing keys,
+        which are removed too.
     root
         Directory in which to look for other snapshots that may contain the keys. Defaults to the directory that contains the snapshot, if
         the snapshot is named like a checkpoint or savepoint of Flink.
@@ -113,15 +125,22 @@ def erase(
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may still be running.
+    MissingKeyError
+        No operator has one of the keys, or no key fulfills the condition.
     OptionError, EncodeError, UnknownNameError
-        No operator can have the keys, a given operator has keys of another type, or the condition is not valid.
+        No operator can have the keys, operators have one of them as keys of different types, a given operator has keys of another type, or
+        the condition is not valid.
     UnsupportedError
         The keys of an operator cannot be decoded, or raw keyed state of user code may contain the keys.
     MissingDependencyError
         A condition was given, and DuckDB is not installed.
     """
+    from statetool.saving.key_choice import Allowed
+
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
-    return _write_chosen(src, dst, keys, where, operators, root, options, on_plan, keep=False)
+    return _write_chosen(
+        src, dst, keys, where, operators, root, options, on_plan, Allowed(missing=allow_missing), keep=False
+    )
 
 
 def keep(
@@ -131,6 +150,8 @@ def keep(
     *,
     where: str | None = None,
     operators: Iterable[str] = (),
+    allow_missing: bool = False,
+    allow_empty: bool = False,
     root: str | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
@@ -145,16 +166,21 @@ def keep(
 
     Parameters
     ----------
-    src, dst, keys, where, operators, root, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
+    src, dst, keys, where, operators, allow_missing, root, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
         As for :func:`erase`, as are the errors. Operators with keys of another type stay unchanged.
+    allow_empty
+        Leave operators without any key, if they have none of the keys. Otherwise this is an error (:class:`MissingKeyError`).
 
     Returns
     -------
     Erasure
         The removed entries, the proof, and the places that may still contain the data.
     """
+    from statetool.saving.key_choice import Allowed
+
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
-    return _write_chosen(src, dst, keys, where, operators, root, options, on_plan, keep=True)
+    allowed = Allowed(missing=allow_missing, empty=allow_empty)
+    return _write_chosen(src, dst, keys, where, operators, root, options, on_plan, allowed, keep=True)
 
 
 def _write_chosen(
@@ -166,14 +192,16 @@ def _write_chosen(
     root: str | None,
     options: RewriteOptions,
     on_plan: Callable[[ErasePlan], object] | None,
+    allowed: Allowed,
     *,
     keep: bool,
 ) -> Erasure:
-    from statetool.saving.erase import KeyChoice, plan_erase, prove
+    from statetool.saving.erase import plan_erase, prove
+    from statetool.saving.key_choice import KeyChoice
 
     choice = KeyChoice.of(keys, where, keep=keep)
     inventory = options.open(src, dst)
-    plan = plan_erase(inventory, choice, list(operators), options.execution.map, root=root)
+    plan = plan_erase(inventory, choice, list(operators), options.execution.map, root=root, allowed=allowed)
     if on_plan is not None:
         on_plan(plan)
     done = Erasure(

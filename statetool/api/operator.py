@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
-from typing_extensions import Self, TypeVar, Unpack
+from typing_extensions import TypeVar, Unpack
 
+from statetool.api.edits import Edits, Transformation
 from statetool.api.execution import Execution
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
@@ -23,7 +24,7 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_info import StateInfo, undecoded_reasons
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.snapshot.views import MATCHES, WAITING, WINDOWS, window_states
-from statetool.tables.option_text import Key
+from statetool.tables.key_text import Key
 from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions, list_options
 from statetool.types.java import parse_java_type
 from statetool.types.options import DecimalsMode, ReadOptions, ShowingOptions, refuse_unknown, whole_number
@@ -46,36 +47,6 @@ if TYPE_CHECKING:
     from statetool.tables.scan import TableScan
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
-#: A change of state values: SQL expressions by state, or a function from a table to a table.
-Transformation: TypeAlias = "Mapping[str, str] | Callable[[Any], Any]"
-
-
-class Edits(Protocol):
-    """The part of :class:`statetool.SavepointWriter` that an operator uses."""
-
-    def erase(self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None) -> Self:
-        """Return the edits without the state of some keys."""
-        ...
-
-    def keep(self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None) -> Self:
-        """Return the edits with the state of some keys only."""
-        ...
-
-    def transform(
-        self,
-        uid: str,
-        change: Transformation,
-        *,
-        states: Sequence[str] | None = None,
-        where: str | None = None,
-        types: Mapping[str, StateType] | None = None,
-        decimals: DecimalsMode = "decimal",
-        in_batches: bool = False,
-    ) -> Self:
-        """Return the edits with a change of state values."""
-        ...
-
-
 #: The class that edits snapshots, :class:`statetool.SavepointWriter`. It also opens new savepoints, so this module cannot import it.
 Writer = TypeVar("Writer", bound=Edits, default=Any)
 
@@ -580,16 +551,29 @@ class Operator(Generic[Writer]):
             self.name, change, states=states, where=where, types=types, decimals=decimals, in_batches=in_batches
         )
 
-    def erase(self, keys: Iterable[Key] | None = None, *, where: str | None = None) -> Writer:
+    def erase(
+        self, keys: Iterable[Key] | None = None, *, where: str | None = None, allow_missing: bool = False
+    ) -> Writer:
         """Remove all states, timers and windows of some keys of this operator. Everything else keeps its bytes.
 
         Call ``.preview()`` or ``.write(target)`` on the result. Parameters and errors as for :meth:`statetool.SavepointWriter.erase`.
         """
-        return self._access.edit(self._inventory, self._access).erase(self.name, keys, where=where)
+        return self._access.edit(self._inventory, self._access).erase(
+            self.name, keys, where=where, allow_missing=allow_missing
+        )
 
-    def keep(self, keys: Iterable[Key] | None = None, *, where: str | None = None) -> Writer:
+    def keep(
+        self,
+        keys: Iterable[Key] | None = None,
+        *,
+        where: str | None = None,
+        allow_missing: bool = False,
+        allow_empty: bool = False,
+    ) -> Writer:
         """Remove all states, timers and windows of this operator except those of some keys; otherwise as :meth:`erase`."""
-        return self._access.edit(self._inventory, self._access).keep(self.name, keys, where=where)
+        return self._access.edit(self._inventory, self._access).keep(
+            self.name, keys, where=where, allow_missing=allow_missing, allow_empty=allow_empty
+        )
 
     def _record(self, like: Record) -> Serializer:
         """Return the serializer that ``like`` of :meth:`in_flight` selects."""

@@ -19,7 +19,7 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
 from statetool.snapshot.notebook import HtmlMapping
 from statetool.snapshot.table_info import TableInfo, table_infos
-from statetool.tables.option_text import Key
+from statetool.tables.key_text import Key
 from statetool.types.options import name_list
 
 if TYPE_CHECKING:

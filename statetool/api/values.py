@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from statetool.saving.purge import PurgePlan
     from statetool.saving.set_values import SetPlan, TimerEdit
-    from statetool.tables.option_text import Key
+    from statetool.tables.key_text import Key
 
 
 def set_values(
@@ -173,10 +173,10 @@ def purge(
 
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark))
     request = PurgeRequest(
-        ttl_ms=dict(ttl_ms or {}),
+        ttl_ms={state: whole_number(f"ttl_ms of {state}", ttl, least=1) for state, ttl in (ttl_ms or {}).items()},
         now_ms=_now(now_ms),
         timers_before_ms={
-            domain: limit
+            domain: whole_number(f"{domain}_timers_before_ms", limit)
             for domain, limit in (("event", event_timers_before_ms), ("processing", processing_timers_before_ms))
             if limit is not None
         },

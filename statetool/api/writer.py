@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from statetool.api.bootstrap import KeyedState, OperatorState, session_of
 from statetool.api.comparison import Comparison
+from statetool.api.edits import Transformation
 from statetool.api.execution import Execution
-from statetool.api.operator import Access, Operator, Transformation
+from statetool.api.operator import Access, Operator
 from statetool.api.savepoint import Savepoint
 from statetool.declaring.classes import declared_classes
 from statetool.declaring.states import StateType
@@ -22,16 +23,16 @@ from statetool.formats.operator_id import operator_id_for_uid
 from statetool.saving.bootstrap.datasets import TableInBatches
 from statetool.saving.compose import check_composition, write_composition
 from statetool.saving.composition import Composition, OperatorChange
-from statetool.saving.erase import KeyChoice
+from statetool.saving.key_choice import Allowed, KeyChoice, check_found
 from statetool.saving.publish import INLINE_BYTES
 from statetool.saving.streams.filters import FilterChain
 from statetool.saving.transform import bootstrap_changes, states_without_namespace
 from statetool.saving.versions import WIDEST, Target, parse_release
 from statetool.snapshot.inventory import Inventory
-from statetool.tables.option_text import Key
+from statetool.tables.key_text import Key
 from statetool.tables.request import ScanRequest
 from statetool.types.declared import TypeContext
-from statetool.types.options import DecimalsMode
+from statetool.types.options import DecimalsMode, whole_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 class SavepointWriter:
     """A savepoint to be written, either new (:meth:`new`) or a changed copy of an existing one (:meth:`from_existing`).
 
-    Each method returns a new object. Only :meth:`transform` by a function, :meth:`preview` and :meth:`write` read data, and only the last
-    two write. They run on Spark if a DataFrame or a session is involved, otherwise in this process on ``pyarrow.Table`` s and datasets.
+    Each method returns a new object. Only :meth:`erase`, :meth:`keep`, :meth:`transform` by a function, :meth:`preview` and :meth:`write`
+    read data, and only the last two write. They run on Spark if a DataFrame or a session is involved, otherwise in this process on ``pyarrow.Table`` s and datasets.
 
     Refer to operators of an existing savepoint by their old uid, operator id, name or id prefix, even after :meth:`change_uid`.
     """
@@ -176,13 +177,13 @@ class SavepointWriter:
         Raises
         ------
         OptionError
-            The id is negative.
+            The id is negative, or does not fit into 64 bits.
         """
-        if checkpoint_id < 0:
-            raise OptionError(f"checkpoint id {checkpoint_id} is negative")
-        return replace(self, checkpoint_id=checkpoint_id)
+        return replace(self, checkpoint_id=whole_number("checkpoint_id", checkpoint_id, least=0))
 
-    def erase(self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None) -> SavepointWriter:
+    def erase(
+        self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None, allow_missing: bool = False
+    ) -> SavepointWriter:
         """Remove all states, timers and windows of some keys of an operator. Everything else keeps its bytes.
 
         :func:`statetool.erase` does this for all operators, proves that the keys are gone, and lists other copies of the data.
@@ -195,26 +196,42 @@ class SavepointWriter:
             Keys as plain values, as for :meth:`Operator.keyed_state`.
         where
             Instead of keys, a SQL condition on the columns of ``keyed_state``, as for :func:`statetool.erase`.
+        allow_missing
+            Go on without keys that the operator does not have, or if no key fulfills the condition.
 
         Raises
         ------
+        MissingKeyError
+            The operator does not have one of the keys, or no key fulfills the condition.
         OptionError, EncodeError
             Neither keys nor a condition were given, or they do not fit the keys or states of the operator.
         UnsupportedError
             The keys of the operator cannot be decoded.
         """
-        return self._filtered(uid, keys, where, keep=False)
+        return self._filtered(uid, KeyChoice.of(keys, where, keep=False), Allowed(missing=allow_missing))
 
-    def keep(self, uid: str, keys: Iterable[Key] | None = None, *, where: str | None = None) -> SavepointWriter:
-        """Remove all states, timers and windows of an operator except those of some keys; parameters as for :meth:`erase`."""
-        return self._filtered(uid, keys, where, keep=True)
+    def keep(
+        self,
+        uid: str,
+        keys: Iterable[Key] | None = None,
+        *,
+        where: str | None = None,
+        allow_missing: bool = False,
+        allow_empty: bool = False,
+    ) -> SavepointWriter:
+        """Remove all states, timers and windows of an operator except those of some keys; parameters as for :func:`statetool.keep`."""
+        allowed = Allowed(missing=allow_missing, empty=allow_empty)
+        return self._filtered(uid, KeyChoice.of(keys, where, keep=True), allowed)
 
-    def _filtered(self, uid: str, keys: Iterable[Key] | None, where: str | None, *, keep: bool) -> SavepointWriter:
+    def _filtered(self, uid: str, choice: KeyChoice, allowed: Allowed) -> SavepointWriter:
         uid = self._existing(uid)
         operator = self._require_base()[uid].inventory
-        added = KeyChoice.of(keys, where, keep=keep).filter(operator)
+        search = choice.search(operator, self._execution().map)
+        if search.is_skipped and search.mismatch is not None:
+            raise search.mismatch.at(operator=operator.label)
+        check_found(choice, {operator.label: search}, allowed)
         change = self.changes.get(uid, OperatorChange())
-        chain = added if change.filter is None else FilterChain((change.filter, added))
+        chain = search.filter if change.filter is None else FilterChain((change.filter, search.filter))
         return self._with_change(uid, replace(change, filter=chain))
 
     def _require_base(self) -> Savepoint:

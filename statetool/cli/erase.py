@@ -16,19 +16,20 @@ from statetool.cli.options import WRITE, CommonOptions, common_options, open_sna
 from statetool.cli.output import echo_err
 from statetool.cli.rewrite import report_target, source_and_target
 from statetool.errors import OptionError, several
-from statetool.tables.option_text import Key
+from statetool.tables.key_text import Key, KeyText, key_to_json, parse_key_lines
 from statetool.tables.request import OPTIONS
 from statetool.types.operators import display_name
 
 if TYPE_CHECKING:
+    from statetool.saving.erase import ErasePlan
     from statetool.saving.remaining_copies import RemainingCopy
 
 
 def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that choose keys and operators."""
     for option in (
-        click.option("--keys", metavar="KEYS", help="Keys as JSON: '[1, 2]' or '[\"a\"]'; one string may be a word."),
-        click.option("--keys-from", metavar="FILE", help="File with one key per line, each as JSON or a bare word."),
+        click.option("--keys", metavar="KEYS", help="Keys as JSON: '[1, 2]' or '[\"a\"]'; one may be a word."),
+        click.option("--keys-from", metavar="FILE", help="File with one key per line: a text, or JSON."),
         click.option("--where", metavar="SQL", help="Condition on the key and the states, evaluated by DuckDB."),
         operator_option(
             "Operator to search, by uid, name or operator id.  [default: all whose key type fits]",
@@ -40,6 +41,9 @@ def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
             metavar="DIR",
             shell_complete=complete_path,
             help="Directory to search for other snapshots.  [default: that of SRC]",
+        ),
+        click.option(
+            "--allow-missing", is_flag=True, help="Go on if keys are missing, or no key fulfills the condition."
         ),
         click.option("--report", metavar="FILE", help="Write a JSON report for an auditor. It contains no keys."),
     )[::-1]:
@@ -68,6 +72,7 @@ def erase(options: CommonOptions, **parameters: Any) -> None:
 @click.command(cls=Command)
 @source_and_target
 @_choice_options
+@click.option("--allow-empty", is_flag=True, help="Leave operators without any key.")
 @common_options("name_uid", *WRITE, "on_spark")
 def keep(options: CommonOptions, **parameters: Any) -> None:
     """Remove all state except that of some keys.
@@ -92,6 +97,7 @@ def _write(
     operators: tuple[str, ...],
     root: str | None,
     report: str | None,
+    **allowed: bool,
 ) -> None:
     if (keys is not None) + (keys_from is not None) + (where is not None) != 1:
         raise OptionError("no keys, or keys given in several ways", hint="pass one of --keys, --keys-from and --where")
@@ -107,22 +113,48 @@ def _write(
         operators=operators,
         root=root,
         spark=options.spark,
+        **allowed,
         **options.write_arguments,
     )
     record = {"statetool": statetool.__version__, **done.report()}
     if report is not None:
         Path(report).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     plan = done.plan
-    options.output.rows(plan.erased)
-    skipped = [o for o in plan.operators if o.skipped]
-    if skipped:
-        echo_err(f"not searched, because their keys have another type: {', '.join(o.operator_name for o in skipped)}")
+    if options.output.is_json:
+        named = [given | {"key": _shown(k.key)} for given, k in zip(record["keys"] or (), plan.keys or (), strict=True)]
+        options.output.record(record | {"keys": named or None})
+    else:
+        options.output.rows(plan.erased)
+    _show_searched(plan)
     if plan.verb == "erase":
         _show_copies(plan.copies)
     echo_err(f"{several(plan.entries, 'entry', 'entries')} with {several(plan.size_bytes, 'byte')} removed")
     if done.proof is not None:
         echo_err(f"proved: no entry of the keys is left in {several(done.proof.operators, 'operator')}")
     report_target(target, options)
+
+
+def _show_searched(plan: ErasePlan) -> None:
+    """Print what was searched, found and not searched, by operator."""
+    from statetool.saving.key_choice import list_keys
+
+    if plan.keys is None:
+        if skipped := [display_name(o.operator) for o in plan.operators if o.skipped]:
+            echo_err(f"not searched, because the condition does not fit their columns: {', '.join(skipped)}")
+        return
+    for operator in plan.operators:
+        unfit = [f"{len(u.keys):,} not searched: {u.reason}" for u in operator.unfit]
+        searched = f"{several(operator.searched_keys or 0, 'key')} searched, {operator.found_keys or 0:,} found"
+        words = [f"not searched: {operator.skipped}"] if operator.skipped else [searched, *unfit]
+        echo_err(f"{display_name(operator.operator)} ({operator.key_type}): {'; '.join(words)}")
+    found = len(plan.keys) - len(plan.missing_keys)
+    missing = f", missing: {list_keys([k.key for k in plan.missing_keys])}" if plan.missing_keys else ""
+    echo_err(f"{found:,} of {several(len(plan.keys), 'key')} found{missing}")
+
+
+def _shown(key: Key) -> Any:
+    """Return a key as JSON: a word as a string."""
+    return key.text if isinstance(key, KeyText) else key_to_json(key)
 
 
 def _show_copies(copies: Sequence[RemainingCopy]) -> None:
@@ -143,25 +175,13 @@ def _keys(text: str | None, file: str | None) -> list[Key] | None:
     if file is None:
         return None
     try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        lines = Path(file).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"--keys-from {file}: {error}") from error
-    keys: list[Key] = []
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            try:
-                keys += OPTIONS["keys"].parse(f"[{line}]" if _is_json(line) else json.dumps([line.strip()]))
-            except OptionError as error:
-                raise OptionError(f"--keys-from {file}, line {number}: {error.message}", hint=error.hint) from error
-    return keys
-
-
-def _is_json(line: str) -> bool:
     try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True
+        return list(parse_key_lines(lines))
+    except OptionError as error:
+        raise OptionError(f"--keys-from {file}, {error.message}", hint=error.hint) from error
 
 
 @click.command(cls=Command)

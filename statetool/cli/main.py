@@ -24,6 +24,7 @@ from statetool.cli.group import CommandProcess, LazyGroup
 from statetool.cli.output import echo_err, print_traceback, use_escapes
 from statetool.errors import (
     MissingDependencyError,
+    MissingKeyError,
     OptionError,
     StatetoolError,
     TargetExistsError,
@@ -55,8 +56,7 @@ class _Commands(LazyGroup):
             if ctx.params.get("debug"):
                 raise
             echo_err(f"error: {error}", *_choices(error))
-            usage = isinstance(error, OptionError | UnknownNameError | TargetExistsError)
-            ctx.exit(2 if usage else 3)
+            ctx.exit(_exit_code(error))
         except KeyboardInterrupt as interrupt:
             echo_err(str(interrupt) or "interrupted")
             ctx.exit(_INTERRUPTED)
@@ -122,6 +122,12 @@ def cli(context: click.Context, debug: bool, clusters: str | None) -> None:
         from statetool.cluster.clusters import using_clusters
 
         context.with_resource(using_clusters(clusters))
+
+
+def _exit_code(error: StatetoolError) -> int:
+    if isinstance(error, MissingKeyError):
+        return 1
+    return 2 if isinstance(error, OptionError | UnknownNameError | TargetExistsError) else 3
 
 
 def _replace_closed_streams() -> None:

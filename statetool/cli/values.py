@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -17,9 +16,10 @@ from statetool.cli.output import echo_err
 from statetool.cli.rewrite import report_target, source_and_target
 from statetool.errors import OptionError, several
 from statetool.saving.value_paths import parse_value, split_assignment
-from statetool.tables.request import OPTIONS
+from statetool.tables.key_text import parse_one_key
 
-_WINDOW: Final = re.compile(r"-?\d+,-?\d+")
+_NUMBER: Final = re.compile(r"-?[0-9]+")
+_WINDOW: Final = re.compile(rf"{_NUMBER.pattern},{_NUMBER.pattern}")
 
 
 @click.command("set", cls=Command)
@@ -61,9 +61,7 @@ def set_values(
       statetool set sp new --uid orders --key a --add-timer event=17
       statetool set sp new --uid sums --key a --namespace 0,60000 --set total=5
     """
-    keys = OPTIONS["keys"].parse(key if key.lstrip().startswith(("[", '"')) else _key_text(key))
-    if len(keys) != 1:
-        raise OptionError(f"--key {key}: one key is needed", hint="run statetool set once per key")
+    given_key = parse_one_key("--key", key)
     assignments: dict[str, object] = {}
     for text in values:
         path, value = split_assignment(text)
@@ -75,7 +73,7 @@ def set_values(
         savepoint,
         target,
         uid,
-        keys[0],
+        given_key,
         assignments,
         remove=remove,
         add_timers=_timers(add_timers, "--add-timer"),
@@ -88,15 +86,6 @@ def set_values(
     report_target(target, options)
 
 
-def _key_text(key: str) -> str:
-    """Return a key that is a single JSON value or a bare word as a JSON list."""
-    try:
-        json.loads(key)
-    except ValueError:
-        return json.dumps([key])
-    return f"[{key}]"
-
-
 def _namespace(text: str) -> object:
     """Return start and end of a window, or another namespace."""
     return [int(part) for part in text.split(",")] if _WINDOW.fullmatch(text) else parse_value(text)
@@ -106,12 +95,11 @@ def _timers(given: Sequence[str], option: str) -> list[tuple[str, int]]:
     timers = []
     for text in given:
         domain, _, stamp = text.partition("=")
-        try:
-            timers.append((domain, int(stamp)))
-        except ValueError:
+        if not _NUMBER.fullmatch(stamp):
             raise OptionError(
                 f"{option} {text!r} is not DOMAIN=MS", hint="for example event=1700000000000, in epoch milliseconds"
-            ) from None
+            )
+        timers.append((domain, int(stamp)))
     return timers
 
 

@@ -24,8 +24,9 @@ from statetool.io.cursor import Cursor
 
 _STATUSES: Final[tuple[Status, ...]] = ("assigned", "unassigned", "finished")
 _MARKERS: Final = {"TRIM_HORIZON": "earliest", "LATEST": "latest"}
-_AFTER: Final = "AFTER_SEQUENCE_NUMBER"
-_TYPES: Final = frozenset({*_MARKERS, _AFTER, "AT_SEQUENCE_NUMBER"})
+#: How positions begin: the record of the number was read last, or is read next.
+_WORDS: Final = {"AFTER_SEQUENCE_NUMBER": "after=", "AT_SEQUENCE_NUMBER": "at="}
+_TYPES: Final = frozenset({*_MARKERS, *_WORDS})
 _STREAM: Final = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/.+")
 _LEAST_CHILD_BYTES: Final = 7
 _LEAST_SPLIT_BYTES: Final = 8
@@ -43,7 +44,7 @@ class ChildShard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamoDbShard:
-    """A shard of the stream of a table. ``sequence_number`` is the last record read; ``finished`` is ``None`` in version 0."""
+    """A shard of the stream of a table. ``sequence_number`` is that of the last record read, or of the next one; ``finished`` is ``None`` in version 0."""
 
     split_id: str
     stream_arn: str
@@ -63,9 +64,10 @@ class DynamoDbStreamsSource(SplitConnector):
 
     def place(self, split: DynamoDbShard) -> SplitPosition:
         table = _STREAM.fullmatch(split.stream_arn)
+        word = _WORDS.get(split.iterator_type)
         return SplitPosition(
             source=split.stream_arn if table is None else table[1],
-            position=split.sequence_number,
+            position=None if word is None else f"{word}{split.sequence_number}",
             marker=_MARKERS.get(split.iterator_type),
             finished=split.finished,
         )

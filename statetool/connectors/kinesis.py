@@ -17,11 +17,14 @@ from statetool.connectors.wire import known_version, read_inner
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.types.options import whole_number
 
 _STATUSES: Final[tuple[Status, ...]] = ("assigned", "unassigned")
 _AFTER: Final = "AFTER_SEQUENCE_NUMBER"
 _AT: Final = "AT_SEQUENCE_NUMBER"
 _TIME: Final = "AT_TIMESTAMP"
+#: How positions begin: the record of the number was read last, or is read next.
+_WORDS: Final = {_AFTER: "after=", _AT: "at="}
 _MARKERS: Final = {"TRIM_HORIZON": "earliest", "LATEST": "latest"}
 _LAST_SEEN: Final = "last_seen_shard_id"
 _SPLIT_VERSION: Final = "split_version"
@@ -48,16 +51,16 @@ class KinesisSource(SplitConnector):
     name: ClassVar[str] = "kinesis-source"
     split_versions: ClassVar[frozenset[int]] = frozenset({0, 1, 2})
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({0, 1})
-    markers: ClassVar[tuple[str, ...]] = ("earliest", "latest", "timestamp=MS", "at=SEQUENCE_NUMBER")
+    markers: ClassVar[tuple[str, ...]] = ("earliest", "latest", "timestamp=MS")
 
     def place(self, split: KinesisSplit) -> SplitPosition:
-        position = split.marker if split.position in (_AFTER, _AT) else None
+        word = _WORDS.get(split.position)
         marker, time = _MARKERS.get(split.position), None
         if split.position == _TIME and isinstance(split.marker, int):
             marker, time = f"timestamp={split.marker}", split.marker
         return SplitPosition(
             source=split.stream_arn.rpartition("/")[2],
-            position=None if position is None else str(position),
+            position=None if word is None else f"{word}{split.marker}",
             marker=marker,
             finished=split.finished,
             time_ms=time,
@@ -67,18 +70,22 @@ class KinesisSource(SplitConnector):
         for kind, marker in _MARKERS.items():
             if position == marker:
                 return replace(split, position=kind, marker=None, finished=False)
-        sequence = position.removeprefix("at=")
-        if sequence.isascii() and sequence.isdigit() and (sequence != position or _is_at(split, sequence)):
-            return replace(split, position=_AT, marker=sequence, finished=False)
+        for kind, word in _WORDS.items():
+            sequence = position.removeprefix(word)
+            if sequence != position and _is_number(sequence):
+                return replace(split, position=kind, marker=sequence, finished=False)
         text = position.removeprefix("timestamp=")
-        if not (text.isascii() and text.isdigit()):
+        if text != position and _is_number(text):
+            return replace(split, position=_TIME, marker=whole_number("timestamp", int(text)), finished=False)
+        if _is_number(position):
             raise OptionError(
-                f"{position!r} is not a sequence number",
-                hint=f"pass a number, or one of {', '.join(self.markers)}",
+                f"{position!r} does not say whether the record of this number is read again",
+                hint=f"pass after={position} if it was read, or at={position} to read it",
             )
-        if text != position:
-            return replace(split, position=_TIME, marker=int(text), finished=False)
-        return replace(split, position=_AFTER, marker=text, finished=False)
+        raise OptionError(
+            f"{position!r} is not a position in a shard",
+            hint=f"pass after=SEQUENCE_NUMBER, at=SEQUENCE_NUMBER, or one of {', '.join(self.markers)}",
+        )
 
     def read_split(self, version: int, c: Cursor) -> KinesisSplit:
         start = c.pos
@@ -156,6 +163,5 @@ class KinesisSource(SplitConnector):
         return bytes(out)
 
 
-def _is_at(split: KinesisSplit, sequence: str) -> bool:
-    """Return True if a split begins with the record of this number: the displayed position is then that record, not the last one read."""
-    return split.position == _AT and split.marker == sequence
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()

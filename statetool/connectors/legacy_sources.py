@@ -66,7 +66,7 @@ class KinesisConsumer(StateSource):
         is_number = split.sequence_number.isdigit()
         return SplitPosition(
             source=split.stream,
-            position=split.sequence_number if is_number else None,
+            position=f"after={split.sequence_number}" if is_number else None,
             marker=None if is_number else split.sequence_number,
         )
 

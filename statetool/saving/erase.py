@@ -7,32 +7,32 @@ that the job has deleted or replaced. For a list of keys, these are removed from
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from statetool.errors import (
     EncodeError,
     FormatError,
     OptionError,
+    StatetoolError,
     UnsupportedError,
     several,
 )
 from statetool.saving.composition import OperatorChange
+from statetool.saving.key_choice import Allowed, KeyChoice, OperatorSearch, check_found
 from statetool.saving.remaining_copies import RemainingCopy, remaining_copies
-from statetool.saving.streams.condition_rules import check_condition
 from statetool.saving.streams.databases import has_databases
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
 from statetool.saving.streams.in_place import streams_in_place
-from statetool.saving.streams.predicates import PredicateFilter, is_key_predicate
-from statetool.saving.streams.row_predicates import RowFilter, row_filter
+from statetool.saving.streams.predicates import PredicateFilter
+from statetool.saving.streams.row_predicates import RowFilter
 from statetool.saving.tally import Map, Tally, tally
-from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.tables.option_text import Key
-from statetool.tables.scan import key_forms, place_keys
-from statetool.types.operators import OperatorRecord
+from statetool.tables.key_parser import kind_of
+from statetool.tables.key_text import Key, show_key
+from statetool.types.operators import OperatorRecord, display_name
 
 Form = Literal["unchanged", "in place", "canonical"]
 
@@ -52,6 +52,23 @@ class ErasedRow(OperatorRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnfitKeys:
+    """The given keys that cannot be keys of an operator for one reason, by their numbers from 1."""
+
+    reason: str
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenKey:
+    """A given key, its number from 1 in the order of the list, and the names of the operators that have it."""
+
+    number: int
+    key: Key
+    found_in: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErasedOperator(OperatorRecord):
     """One operator with keyed state.
 
@@ -59,6 +76,10 @@ class ErasedOperator(OperatorRecord):
     ----------
     keys
         Number of its keys that are removed.
+    searched_keys, found_keys
+        Numbers of the given keys that can be keys of the operator, and of those that are. ``None`` for a condition.
+    unfit_keys, unfit
+        Number of the given keys that cannot, and their numbers by reason.
     key_groups
         Number of key groups that change.
     form
@@ -75,6 +96,10 @@ class ErasedOperator(OperatorRecord):
     key_groups: int
     form: Form
     skipped: str = ""
+    searched_keys: int | None = None
+    found_keys: int | None = None
+    unfit_keys: int | None = None
+    unfit: tuple[UnfitKeys, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,20 +126,25 @@ class ErasePlan:
         All operators that were searched or skipped.
     copies
         Other places that may contain the removed data.
-    requested_keys
-        Number of the given keys, ``None`` for a condition.
+    keys
+        The given keys, ``None`` for a condition.
     filters
         The filter of each operator that can have the keys, by operator id.
     """
 
     verb: Literal["erase", "keep"]
     where: str | None
-    requested_keys: int | None
+    keys: tuple[GivenKey, ...] | None
     erased: tuple[ErasedRow, ...]
     operators: tuple[ErasedOperator, ...]
     copies: tuple[RemainingCopy, ...]
     filters: Mapping[str, EntryFilter]
     changes: Mapping[str, OperatorChange]
+
+    @property
+    def missing_keys(self) -> tuple[GivenKey, ...]:
+        """The given keys that no operator has."""
+        return tuple(key for key in self.keys or () if not key.found_in)
 
     @property
     def entries(self) -> int:
@@ -127,83 +157,14 @@ class ErasePlan:
         return sum(r.size_bytes for r in self.erased)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyChoice:
-    """The keys to erase or to keep: either a list of plain values, or a SQL condition on the key and the states."""
-
-    keys: tuple[Key, ...] | None
-    where: str | None
-    keep: bool
-
-    @classmethod
-    def of(cls, keys: Iterable[Key] | None, where: str | None, *, keep: bool) -> KeyChoice:
-        """Check that either keys or a condition were given.
-
-        Raises
-        ------
-        OptionError
-            Neither or both were given, the list of keys is empty, or the condition is not an expression of one key with a lasting result.
-        """
-        if isinstance(keys, str | bytes):
-            raise OptionError(f"keys= takes a list of keys, not one: keys=[{keys!r}]")
-        listed = None if keys is None else tuple(keys)
-        if (listed is None) == (where is None):
-            raise OptionError("pass either keys or a condition", hint="pass --keys, --keys-from or --where")
-        if listed is not None and not listed:
-            raise OptionError("the list of keys is empty", hint="pass at least one key")
-        if where is not None:
-            check_condition(where)
-        return cls(keys=listed, where=where, keep=keep)
-
-    def filter(self, operator: OperatorInventory) -> EntryFilter:
-        """Return the filter of the entries of an operator that the user named.
-
-        Raises
-        ------
-        EncodeError
-            A key does not have the type of the operator's keys.
-        OptionError
-            The condition does not fit the columns of ``keyed_state``.
-        UnsupportedError
-            The keys of the operator cannot be decoded.
-        """
-        serializer = operator.keyed.needed_key()
-        if isinstance(serializer, OpaqueSerializer) or serializer.needs_frame:
-            raise UnsupportedError(
-                f"keys of type {serializer.type_name} cannot be decoded, so it is unknown which entries belong to the keys",
-                hint="declare the class with --declare or --jar, or choose other operators with --uid",
-            ).at(operator=operator.label)
-        if self.where is not None:
-            if is_key_predicate(self.where, serializer):
-                return PredicateFilter(where=self.where, keep=self.keep)
-            return row_filter(operator, self.where, keep=self.keep)
-        assert self.keys is not None
-        for key in self.keys:
-            if not _fits(operator, key):
-                raise EncodeError(f"keys are of type {serializer.type_name}, and {key!r} is not")
-        return KeyFilter.of(place_keys(operator, serializer, self.keys), operator.state.max_parallelism, keep=self.keep)
-
-    def fitting(self, operator: OperatorInventory) -> KeyChoice:
-        """Return the choice without the keys that no operator of this key type can have, and the same choice if none is left."""
-        if self.keys is None:
-            return self
-        serializer = operator.keyed.needed_key()
-        if isinstance(serializer, OpaqueSerializer) or serializer.needs_frame:
-            return self
-        return replace(self, keys=tuple(key for key in self.keys if _fits(operator, key)) or self.keys)
-
-
-def _fits(operator: OperatorInventory, key: Key) -> bool:
-    """Return True if a plain value can be a key of an operator."""
-    try:
-        key_forms(operator, operator.keyed.needed_key(), key)
-    except EncodeError:
-        return False
-    return True
-
-
 def plan_erase(
-    inventory: Inventory, choice: KeyChoice, operators: Sequence[str], in_tasks: Map, *, root: str | None = None
+    inventory: Inventory,
+    choice: KeyChoice,
+    operators: Sequence[str],
+    in_tasks: Map,
+    *,
+    root: str | None = None,
+    allowed: Allowed,
 ) -> ErasePlan:
     """Plan which entries to remove. Reads the key groups that can hold the keys, or all for a condition.
 
@@ -215,22 +176,22 @@ def plan_erase(
         Calls a function for each item of a list, in threads or tasks.
     root
         Directory in which to look for other snapshots.
+    allowed
+        What is no error.
 
     Raises
     ------
+    MissingKeyError
+        As for :func:`statetool.saving.key_choice.check_found`.
     OptionError
-        No operator can have one of the keys.
+        No operator can have one of the keys, or operators with keys of different types have it.
     EncodeError
-        A given operator has keys of another type than one of the keys.
+        A given operator has keys of another type than all keys.
     UnsupportedError
         The keys of an operator, or raw keyed state, cannot be decoded.
     """
     chosen = [inventory.operator(name) for name in dict.fromkeys(operators)] or list(inventory.operators.values())
-    rows: list[ErasedRow] = []
-    searched: list[ErasedOperator] = []
-    filters: dict[str, EntryFilter] = {}
-    changes: dict[str, OperatorChange] = {}
-    used: set[int] = set()
+    searched: list[tuple[OperatorInventory, OperatorSearch | StatetoolError]] = []
     for operator in chosen:
         operator.check_listed("keyed")
         _refuse_own_raw(operator)
@@ -239,48 +200,87 @@ def plan_erase(
                 operator.keyed.needed_key()
             continue
         try:
-            fitting = choice if operators else choice.fitting(operator)
-            entry_filter = fitting.filter(operator)
-            used |= {id(key) for key in fitting.keys or ()}
+            search = choice.search(operator, in_tasks)
+            if search.is_skipped and operators and search.mismatch is not None:
+                raise search.mismatch
+            searched.append((operator, search))
         except (EncodeError, OptionError) as error:
             if operators:
                 raise error.at(operator=operator.label) from error.__cause__
-            searched.append(_searched(operator, None, "unchanged", skipped=error.message))
-            continue
-        operator_id = operator.state.operator_id
-        filters[operator_id] = entry_filter
-        removed = tally(operator, entry_filter, in_tasks)
-        form: Form = "unchanged"
-        # Table files may have versions of the keys that the job has deleted or replaced.
-        old_versions = isinstance(entry_filter, KeyFilter) and has_databases(operator) and not choice.keep
-        if removed.entries or old_versions:
-            narrowed = entry_filter if old_versions else _narrow(entry_filter, removed)
-            form = form_of(operator, narrowed)
-            if removed.entries or form == "in place":
-                changes[operator_id] = OperatorChange(filter=narrowed)
-            else:
-                form = "unchanged"
-        rows += _rows(operator, removed)
-        searched.append(_searched(operator, removed, form))
-    if not filters:
-        reasons = "; ".join(f"{o.operator_name or o.operator}: {o.skipped}" for o in searched)
+            searched.append((operator, error))
+    found = [(o, search) for o, search in searched if isinstance(search, OperatorSearch) and not search.is_skipped]
+    if not found:
+        reasons = "; ".join(f"{display_name(operator.label)}: {_why_skipped(search)}" for operator, search in searched)
         raise OptionError(
             f"no operator can have these keys{': ' if reasons else ''}{reasons}", hint="run: statetool states SRC"
         )
-    if unused := [key for key in choice.keys or () if id(key) not in used]:
-        raise OptionError(
-            f"no operator has keys of the type of {unused[0]!r}", hint="leave it out, or name the operators with --uid"
-        )
+    if not operators:
+        _refuse_several_types(choice, found)
+    check_found(choice, {operator.label: search for operator, search in found}, allowed)
+    changes = {operator.state.operator_id: _change(operator, search, choice) for operator, search in found}
+    filters = {operator.state.operator_id: search.filter for operator, search in found}
     return ErasePlan(
         verb="keep" if choice.keep else "erase",
         where=choice.where,
-        requested_keys=None if choice.keys is None else len(choice.keys),
-        erased=tuple(rows),
-        operators=tuple(searched),
+        keys=None if choice.keys is None else tuple(_given_keys(choice.keys, found)),
+        erased=tuple(row for operator, search in found for row in _rows(operator, search.removed)),
+        operators=tuple(
+            _searched(
+                operator, search, changes[operator.state.operator_id][0] if (operator, search) in found else "unchanged"
+            )
+            for operator, search in searched
+        ),
         copies=tuple(remaining_copies(inventory, filters, root)),
         filters=filters,
-        changes=changes,
+        changes={operator_id: change for operator_id, (_, change) in changes.items() if change is not None},
     )
+
+
+def _change(
+    operator: OperatorInventory, search: OperatorSearch, choice: KeyChoice
+) -> tuple[Form, OperatorChange | None]:
+    """Return how an operator is written, and its change if it has one."""
+    # Table files may have versions of the keys that the job has deleted or replaced.
+    old_versions = isinstance(search.filter, KeyFilter) and has_databases(operator) and not choice.keep
+    if not search.removed.entries and not old_versions:
+        return "unchanged", None
+    narrowed = search.filter if old_versions else _narrow(search.filter, search.removed)
+    form = form_of(operator, narrowed)
+    if search.removed.entries or form == "in place":
+        return form, OperatorChange(filter=narrowed)
+    return "unchanged", None
+
+
+def _refuse_several_types(choice: KeyChoice, found: Sequence[tuple[OperatorInventory, OperatorSearch]]) -> None:
+    """Refuse a key that several operators have as keys of different types, such as the text 456 as a number and as a string.
+
+    Raises
+    ------
+    OptionError
+        There is one.
+    """
+    kinds: dict[int, dict[str, str]] = {}
+    for operator, search in found:
+        serializer = operator.keyed.needed_key()
+        name = f"{display_name(operator.label)} ({serializer.type_name})"
+        for number in search.found:
+            kinds.setdefault(number, {}).setdefault(kind_of(serializer), name)
+    several_types = {number: names for number, names in kinds.items() if len(names) > 1}
+    if several_types and choice.keys is not None:
+        number, names = next(iter(several_types.items()))
+        raise OptionError(
+            f"the key {show_key(choice.keys[number])} is a key of different types: {', '.join(names.values())}",
+            hint="name the operators with --uid, or give the key as JSON: '[456]' is a number, '[\"456\"]' a string",
+        )
+
+
+def _given_keys(keys: Sequence[Key], found: Sequence[tuple[OperatorInventory, OperatorSearch]]) -> Iterator[GivenKey]:
+    names: dict[int, list[str]] = {}
+    for operator, search in found:
+        for number in search.found:
+            names.setdefault(number, []).append(display_name(operator.label))
+    for number, key in enumerate(keys):
+        yield GivenKey(number=number + 1, key=key, found_in=tuple(names.get(number, ())))
 
 
 def prove(inventory: Inventory, plan: ErasePlan, in_tasks: Map) -> Proof:
@@ -343,13 +343,32 @@ def _rows(operator: OperatorInventory, removed: Tally) -> list[ErasedRow]:
     ]
 
 
-def _searched(operator: OperatorInventory, removed: Tally | None, form: Form, skipped: str = "") -> ErasedOperator:
+def _why_skipped(search: OperatorSearch | StatetoolError) -> str:
+    """Return why an operator was not searched, without the key; empty if it was."""
+    if isinstance(search, StatetoolError):
+        return search.message
+    return ", ".join(search.unfit) if search.is_skipped else ""
+
+
+def _searched(operator: OperatorInventory, search: OperatorSearch | StatetoolError, form: Form) -> ErasedOperator:
+    counts: dict[str, Any] = {}
+    removed = search.removed if isinstance(search, OperatorSearch) else Tally()
+    if isinstance(search, OperatorSearch) and isinstance(search.filter, KeyFilter):
+        counts = {
+            "searched_keys": len(search.searched),
+            "found_keys": len(search.found),
+            "unfit_keys": sum(map(len, search.unfit.values())),
+            "unfit": tuple(
+                UnfitKeys(reason=r, keys=tuple(n + 1 for n in numbers)) for r, numbers in search.unfit.items()
+            ),
+        }
     return ErasedOperator(
         operator=operator.label,
         operator_id=operator.state.operator_id,
         key_type=operator.keyed.needed_key().type_name,
-        keys=0 if removed is None else removed.keys,
-        key_groups=0 if removed is None else len(removed.groups),
+        keys=removed.keys,
+        key_groups=len(removed.groups),
         form=form,
-        skipped=skipped,
+        skipped=_why_skipped(search),
+        **counts,
     )

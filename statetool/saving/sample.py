@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from statetool.entries.form import KeyGroupReader, error_context
 from statetool.errors import OptionError, UnsupportedError
+from statetool.formats.key_groups import MAX_PARALLELISM_LIMIT
 from statetool.saving.composition import OperatorChange
 from statetool.saving.erase import Form, form_of
 from statetool.saving.streams.filters import (
@@ -35,6 +36,8 @@ _HASHES: Final = 1 << 64
 #: Hashes that a task returns at most, and number of first bits by which the keys of larger samples are counted.
 _MOST_HASHES: Final = 1 << 16
 _BUCKET_BITS: Final = 16
+#: The last key group of the largest max parallelism.
+_LAST_GROUP: Final = MAX_PARALLELISM_LIMIT - 1
 _RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?")
 #: Filter that keeps no entry: it counts all.
 _NOTHING: Final = KeyGroupFilter(groups=frozenset())
@@ -114,13 +117,14 @@ def _number(text: str, given: object) -> float:
 
 def _parse_groups(given: str | Iterable[int]) -> set[int]:
     if not isinstance(given, str):
-        return {whole_number("key_groups", g, least=0) for g in given}
+        return {whole_number("key_groups", g, least=0, most=_LAST_GROUP) for g in given}
     groups: set[int] = set()
     for part in given.split(","):
         found = _RANGE.fullmatch(part.strip())
         if found is None or int(found[1]) > int(found[2] or found[1]):
             raise OptionError(f"key groups {part!r} are not a range", hint="pass 0-3 or 0,7")
-        groups |= set(range(int(found[1]), int(found[2] or found[1]) + 1))
+        last = whole_number("key_groups", int(found[2] or found[1]), most=_LAST_GROUP)
+        groups |= set(range(int(found[1]), last + 1))
     return groups
 
 

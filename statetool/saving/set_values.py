@@ -13,6 +13,7 @@ from statetool.entries.form import error_context
 from statetool.entries.keys import split_keys
 from statetool.errors import (
     DecodeError,
+    EncodeError,
     OptionError,
     StatetoolError,
     UnknownNameError,
@@ -33,6 +34,7 @@ from statetool.saving.value_paths import (
     ItemStep,
     Step,
     ValuePath,
+    check_texts,
     list_index,
     pairs_of,
     part_at,
@@ -44,9 +46,9 @@ from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import timer_names
 from statetool.snapshot.views import MERGED, WINDOWS, contents_of, has_window_timers, is_window, window_states
-from statetool.tables.option_text import Key
-from statetool.tables.scan import encode_keys
-from statetool.types import Scalar, StructType
+from statetool.tables.key_text import Key
+from statetool.tables.scan import place_keys
+from statetool.types import Scalar, StructType, TtlType
 from statetool.types.display import display_value
 from statetool.types.operators import OperatorRecord
 
@@ -170,8 +172,11 @@ class _KeyEntries:
         cls, operator: OperatorInventory, key: Key, states: Collection[str], namespace: Any, *, new_key: bool
     ) -> _KeyEntries:
         """Read the entries of a key. ``states`` are those to change."""
-        encoded, groups = encode_keys(operator, operator.keyed.needed_key(), [key])
-        key_filter = KeyFilter(keys=frozenset(encoded), groups=groups, keep=True)
+        (places,) = place_keys(operator, operator.keyed.needed_key(), [key], exact=True)
+        encoded, groups = [raw for raw, _ in places], {group for _, group in places if group is not None}
+        if any(group is None for _, group in places):
+            groups = set(range(operator.state.max_parallelism))
+        key_filter = KeyFilter(keys=frozenset(encoded), groups=frozenset(groups), keep=True)
         stored: dict[str, dict[bytes, bytes]] = {}
         namespaces: dict[str, dict[bytes, None]] = {}
         found: set[tuple[bytes, int]] = set()
@@ -201,6 +206,8 @@ class _KeyEntries:
             )
         if not found and (len(groups) != 1 or len(encoded) != 1):
             raise UnsupportedError(f"the key group of the new key {key!r} is unknown: its hash code is user code")
+        if not found:
+            check_texts(decode(operator.keyed.needed_key(), encoded[0]))
         raw, group = next(iter(found)) if found else (encoded[0], next(iter(groups)))
         return cls(operator, raw, group, stored, namespaces, namespace, new_key)
 
@@ -407,7 +414,27 @@ def _whole_value(
         return _changed_value(shape.element, old, steps, value, now_ms)
     if not isinstance(value, list):
         raise OptionError("a list state needs a JSON list", hint="for example [1, 2]")
-    return _SEPARATOR.join(_changed_value(shape.element, None, (), item, now_ms) for item in value) or None
+    return _SEPARATOR.join(_new_elements(shape, old, value, now_ms)) or None
+
+
+def _new_elements(shape: StateLayout, old: bytes | None, values: list[Any], now_ms: int) -> list[bytes]:
+    """Return the elements of a new list. Those that the old list has keep their bytes, with the time of their last access."""
+    unchanged: dict[bytes, list[bytes]] = {}
+    for raw in reversed(_elements(shape, old)):
+        unchanged.setdefault(_without_access(shape.element, decode(shape.element, raw)), []).append(raw)
+    elements = []
+    check_texts(values)
+    for value in values:
+        plain = plain_of(shape.element.logical, value, now_ms=now_ms)
+        same = unchanged.get(_without_access(shape.element, plain))
+        elements.append(same.pop() if same else encode(shape.element, plain))
+    return elements
+
+
+def _without_access(element: Serializer, plain: Any) -> bytes:
+    """Return the bytes of a value whose last access is 0 if it has one."""
+    has_access = isinstance(element.logical, TtlType) and plain is not None
+    return encode(element, (0, plain[1]) if has_access else plain)
 
 
 def _set_in_map(
@@ -415,21 +442,21 @@ def _set_in_map(
 ) -> tuple[str | None, str | None]:
     assert shape.user_key is not None
     if not steps:
-        old_keys = [composite for composite in own if composite.startswith(head)]
+        stored = {composite: own.pop(composite) for composite in [c for c in own if c.startswith(head)]}
         pairs = [] if value is REMOVED else pairs_of(value)
-        for composite in old_keys:
-            del own[composite]
         for key, item in pairs:
-            raw = encode(shape.user_key, plain_of(shape.user_key.logical, key, now_ms=now_ms))
+            raw = _map_key(shape.user_key, key)
             if head + raw in own:
                 raise OptionError(f"the map has the key {key!r} twice")
-            own[head + raw] = _map_value(shape.element, None, (), item, now_ms)
-        return _count_text(len(old_keys)), _count_text(len(pairs))
+            own[head + raw] = _map_value(shape.element, stored.get(head + raw), (), item, now_ms)
+        return _count_text(len(stored)), _count_text(len(pairs))
     step = steps[0]
     if not isinstance(step, ItemStep):
         raise OptionError(f"a map has no field {step.name!r}", hint='write state["key"]')
     composite = head + encode(shape.user_key, plain_of(shape.user_key.logical, step.key, now_ms=now_ms))
     old = own.pop(composite, None)
+    if old is None and len(steps) == 1 and value is not REMOVED:
+        composite = head + _map_key(shape.user_key, step.key)
     if old is None and (len(steps) > 1 or value is REMOVED):
         raise UnknownNameError(
             f"the map has no key {step.text}", hint="run: statetool head PATH OPERATOR STATE --keys KEY"
@@ -439,6 +466,15 @@ def _set_in_map(
         return before, None
     own[composite] = _map_value(shape.element, old, steps[1:], value, now_ms)
     return before, None if value is REMOVED else _map_text(shape.element, own[composite], steps[1:], appended=True)
+
+
+def _map_key(serializer: Serializer, key: Any) -> bytes:
+    """Return the bytes of a new key of a map."""
+    if key is None:
+        raise EncodeError("a new map entry with a null key: tables cannot show maps with one", hint="pass another key")
+    plain = plain_of(serializer.logical, key, now_ms=0)
+    check_texts(plain)
+    return encode(serializer, plain)
 
 
 def _count_text(entries: int) -> str | None:
@@ -485,6 +521,8 @@ def _changed_value(element: Serializer, old: bytes | None, steps: tuple[Step, ..
             f"a value of {element.type_name} is not written back with the same bytes, so its other parts could change",
             hint="set the whole value",
         )
+    if value is not REMOVED:
+        check_texts(value)
     return encode(element, replace_at(element.logical, plain, steps, value, now_ms=now_ms))
 
 

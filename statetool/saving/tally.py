@@ -56,12 +56,15 @@ class Tally:
         Key groups that change.
     keys
         Number of distinct keys with removed entries.
+    named
+        For a list of keys, the hashes of those that have entries (:func:`statetool.saving.streams.filters.hash_keys_of`).
     """
 
     read: Mapping[str, Count] = field(default_factory=dict)
     states: Mapping[str, Count] = field(default_factory=dict)
     groups: frozenset[int] = frozenset()
     keys: int = 0
+    named: frozenset[int] = frozenset()
 
     @property
     def entries_read(self) -> int:
@@ -79,6 +82,7 @@ class Tally:
             states=_sum(self.states, other.states),
             groups=self.groups | other.groups,
             keys=self.keys + other.keys,
+            named=self.named | other.named,
         )
 
 
@@ -168,13 +172,18 @@ def _tally_part(part: tuple[EntryFilter, Iterable[KeyGroupReader]]) -> Tally:
 def tally_removed(entry_filter: EntryFilter, readers: Iterable[KeyGroupReader]) -> Tally:
     """Count the entries that a filter removes from the key groups of some readers. No other reader has entries of these key groups."""
     total = Tally()
-    keys = DistinctHashes()
+    keys, kept = DistinctHashes(), DistinctHashes()
+    keeps = isinstance(entry_filter, KeyFilter) and entry_filter.keep
     for reader in readers:
         with error_context(reader):
             header = reader.header()
             for batch in _batches(reader, entry_filter):
-                total = total + _difference(header, batch, entry_filter.apply(header, batch), keys)
-    return replace(total, keys=len(keys.sorted()))
+                after = entry_filter.apply(header, batch)
+                total = total + _difference(header, batch, after, keys)
+                if keeps and len(after):
+                    kept.add(hash_keys_of(after, *key_bounds(header, after)))
+    named = (kept if keeps else keys).sorted() if isinstance(entry_filter, KeyFilter) else ()
+    return replace(total, keys=len(keys.sorted()), named=frozenset(map(int, named)))
 
 
 def _batches(reader: KeyGroupReader, entry_filter: EntryFilter) -> Iterator[EntryBatch]:

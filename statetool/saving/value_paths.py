@@ -190,6 +190,28 @@ def pairs_of(value: Any) -> list[tuple[Any, Any]]:
     return [(key, item) for key, item in pairs]
 
 
+def check_texts(value: Any) -> None:
+    """Refuse texts that no table can show.
+
+    Raises
+    ------
+    EncodeError
+        A text of a JSON value has a lone surrogate.
+    """
+    match value:
+        case str() if any("\ud800" <= c <= "\udfff" for c in value):
+            raise EncodeError(
+                f"{value!r} has a lone surrogate, which tables cannot show", hint="write both halves of the character"
+            )
+        case dict():
+            for key, item in value.items():
+                check_texts(key)
+                check_texts(item)
+        case list() | tuple():
+            for item in value:
+                check_texts(item)
+
+
 def replace_at(logical: LogicalType, old: Any, steps: tuple[Step, ...], new: Any, *, now_ms: int) -> Any:
     """Return a plain value with the part at a path replaced.
 
@@ -240,6 +262,10 @@ def replace_at(logical: LogicalType, old: Any, steps: tuple[Step, ...], new: Any
                 )
             if new is REMOVED and not rest:
                 return [*old[:at], *old[at + 1 :]]
+            if at == len(old):
+                check_texts(step.key)
+                if wanted is None:
+                    raise EncodeError("a new map entry with a null key, which tables cannot show")
             part = replace_at(value, old[at][1] if at < len(old) else None, rest, new, now_ms=now_ms)
             return [*old[:at], (wanted, part), *old[at + 1 :]]
     raise OptionError(f"{_shown(step)} does not fit a value of type {_name_of(logical)}")
@@ -333,6 +359,8 @@ def plain_of(logical: LogicalType, value: Any, *, now_ms: int) -> Any:
             pairs = [(plain_of(key, k, now_ms=now_ms), plain_of(item, v, now_ms=now_ms)) for k, v in pairs_of(value)]
             if len({repr(k) for k, _ in pairs}) != len(pairs):
                 raise EncodeError("a map has a key twice")
+            if any(k is None for k, _ in pairs):
+                raise EncodeError("a map with a null key, which tables cannot show")
             return pairs
         case StructType(fields), dict():
             if set(value) != {f.name for f in fields}:

@@ -21,9 +21,11 @@ from statetool.serializers.base import Serializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.spark.guard import DEFAULT_ROW_BYTES
-from statetool.tables.option_text import Key, by_known_names, parse_flag, parse_json, parse_names, parse_object
+from statetool.tables.key_text import Key
+from statetool.tables.option_text import by_known_names, parse_flag, parse_names, parse_object
 from statetool.tables.request import REQUEST_OPTIONS, ScanRequest
 from statetool.types.declared import TypeContext
+from statetool.types.json_text import parse_json
 from statetool.types.options import whole_number
 
 _SNAPSHOT: Final = (

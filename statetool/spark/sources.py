@@ -64,8 +64,8 @@ from statetool.spark.source_options import (
 )
 from statetool.spark.streaming import CheckpointsReader, CheckpointStream, CheckpointTable, is_root
 from statetool.spark.table_source import parse_source
+from statetool.tables.key_text import Key
 from statetool.tables.metadata import metadata_schema, metadata_table
-from statetool.tables.option_text import Key
 from statetool.tables.scan import scan_table
 from statetool.tables.splits import Split
 

@@ -7,7 +7,7 @@ the job's map. Scales and orders are not known in advance, so all keys of an ope
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import zip_longest
 from typing import Any
@@ -22,11 +22,23 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.types import ListType, LogicalType, MapType, StructType
 
 
-def equal_keys(operator: OperatorInventory, key: Serializer, wanted: Collection[bytes]) -> list[tuple[bytes, int]]:
-    """Return the bytes and key group of each of an operator's keys that equals one of the given encoded keys."""
-    values = {_comparable(_decode(key, raw), key.logical) for raw in wanted}
+def equal_keys(
+    operator: OperatorInventory, key: Serializer, wanted: Sequence[tuple[tuple[bytes, int | None], ...]], *, exact: bool
+) -> list[tuple[tuple[bytes, int | None], ...]]:
+    """Return the bytes and key group of those of an operator's keys that equal each of the given ones, or the given forms if none does.
+
+    Parameters
+    ----------
+    wanted
+        The forms of each given key.
+    exact
+        Whether keys with exactly the given scales are the only ones that equal it, if there are some.
+    """
+    given = [[_decode(key, raw) for raw, _ in forms] for forms in wanted]
+    values = [{_comparable(value, key.logical) for value in forms} for forms in given]
+    # Each with its value with scales.
+    found: dict[Any, dict[tuple[bytes, int | None], Any]] = {value: {} for each in values for value in each}
     hasher = KeyHasher(key)
-    found: dict[tuple[bytes, int], None] = {}
     for source in operator.keyed.sources(raw=True):
         header = source.header()
         for batch in source.batches():
@@ -34,31 +46,43 @@ def equal_keys(operator: OperatorInventory, key: Serializer, wanted: Collection[
             end = hasher.ends(batch.data, start, batch.key_end)
             _, first = distinct(batch.data, start, end, batch.group)
             for i in first.tolist():
-                value = decode_key(key, batch.data, int(start[i]), int(end[i]))
-                if _comparable(value, key.logical) in values:
-                    found[bytes(batch.data[start[i] : end[i]]), int(batch.group[i])] = None
-    return list(found)
+                plain = decode_key(key, batch.data, int(start[i]), int(end[i]))
+                value = _comparable(plain, key.logical)
+                if value in found:
+                    place = bytes(batch.data[start[i] : end[i]]), int(batch.group[i])
+                    found[value][place] = _comparable(plain, key.logical, scales=True)
+    places = []
+    for forms, plains, each in zip(wanted, given, values, strict=True):
+        equal = {place: scaled for value in each for place, scaled in found[value].items()}
+        own = {_comparable(plain, key.logical, scales=True) for plain in plains}
+        same = [place for place, scaled in equal.items() if scaled in own] if exact else []
+        places.append(tuple(same or equal) or forms)
+    return places
 
 
 def _decode(key: Serializer, raw: bytes) -> Any:
     return decode_key(key, np.frombuffer(raw, dtype=np.uint8), 0, len(raw))
 
 
-def _comparable(value: Any, logical: LogicalType) -> Any:
-    """Return a value that is equal for keys that differ only in the scales of decimals and the order of map entries."""
+def _comparable(value: Any, logical: LogicalType, *, scales: bool = False) -> Any:
+    """Return a value that is equal for keys that differ only in the order of map entries, and without ``scales`` in those of decimals."""
     match logical, value:
         case _, Decimal():
             sign, digits, exponent = value.as_tuple()
             text = "".join(map(str, digits)).lstrip("0")
+            if scales:
+                return "decimal", sign, text, exponent
             short = text.rstrip("0")
             return ("decimal", sign, short, int(exponent) + len(text) - len(short)) if short else ("decimal",)
         case _, float():
             return struct.pack(">d", value)  # NaN equals itself
         case MapType(key, item), list() | tuple():
-            return frozenset((_comparable(k, key), _comparable(v, item)) for k, v in value)
+            return frozenset(
+                (_comparable(k, key, scales=scales), _comparable(v, item, scales=scales)) for k, v in value
+            )
         case ListType(element), list() | tuple():
-            return tuple(_comparable(v, element) for v in value)
+            return tuple(_comparable(v, element, scales=scales) for v in value)
         case StructType(fields), list() | tuple():
             kinds = [field.type for field in fields]
-            return tuple(_comparable(v, kind) for v, kind in zip_longest(value, kinds))
+            return tuple(_comparable(v, kind, scales=scales) for v, kind in zip_longest(value, kinds))
     return value

@@ -12,7 +12,8 @@ from typing_extensions import Unpack
 from statetool.entries.sizes import MEMORY_BYTES, TARGET_BYTES
 from statetool.errors import OptionError
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
-from statetool.tables.option_text import Key, Option, by_known_names, parse_flag, plain_key
+from statetool.tables.key_text import Key, exact_key
+from statetool.tables.option_text import Option, by_known_names, parse_flag
 from statetool.types.options import ReadingOptions, ReadOptions, as_text, refuse_unknown, whole_number
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -188,7 +189,7 @@ def _names(states: Any) -> tuple[str, ...]:
 def _keys(keys: Any) -> tuple[Key, ...]:
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
         raise OptionError(f"keys= takes a list of keys, not one: keys=[{keys!r}]")
-    return tuple(plain_key(key) for key in keys)
+    return tuple(exact_key(key) for key in keys)
 
 
 def _options(*records: Any) -> dict[str, Option]:

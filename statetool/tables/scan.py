@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -18,7 +15,7 @@ from statetool.columns.companions import SUFFIXES, column_fields, has_scales
 from statetool.columns.map_keys import has_map
 from statetool.entries.ahead import in_threads_ahead, one_after_another
 from statetool.entries.form import MEMORY_BYTES
-from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, suggest
+from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.channel_state import Side
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.naming import check_columns, named_header, named_state
@@ -31,28 +28,22 @@ from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.tables.element_splits import plan_elements, plan_in_flight
 from statetool.tables.equal_keys import equal_keys
 from statetool.tables.in_flight import in_flight_columns
+from statetool.tables.key_parser import KeyTypeError, parse_key
+from statetool.tables.key_text import Key, exact_key, show_key
 from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE
 from statetool.tables.kind import ElementKind, KeyedKind, NamedColumns, TableSpec, TableStates
 from statetool.tables.kinds import find_kind
 from statetool.tables.read import read_split
 from statetool.tables.request import ScanRequest
 from statetool.tables.splits import KeyedSplit, Split
-from statetool.types import Scalar
 from statetool.types.options import Columns, ReadOptions
 
 #: Stored bytes from which a table is read on several threads, and their maximum number: each keeps a batch in memory, and between kernels only one
 #: of them runs.
 _THREADED_BYTES: Final = 32 << 20
 _MOST_THREADS: Final = 8
-_NUMBERS: Final = frozenset(Scalar(kind) for kind in ("int8", "int16", "int32", "int64", "float32", "float64"))
-_KINDS: Final = {
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    str: "a string",
-    bytes: "bytes",
-    type(None): "null",
-}
+#: The bytes of a key, and its key group, ``None`` if it may be in any.
+KeyPlace: TypeAlias = tuple[bytes, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,43 +284,28 @@ def _schema(
     return pa.schema(fields)
 
 
-def _check_scalar(serializer: Serializer, value: Any, operator: str) -> None:
-    """Raise an error if the value is a string but keys are numbers, or vice versa. The error shows the interpreted value."""
-    of_strings = serializer.logical == Scalar("string")
-    of_numbers = serializer.logical in _NUMBERS
-    if (of_strings and not isinstance(value, str)) or (of_numbers and isinstance(value, str)):
-        fitting = str(value) if of_strings else value if re.fullmatch(r"-?\d+", value) else 7
-        written = json.dumps([fitting]) if of_strings else f"[{fitting}]"
-        raise EncodeError(
-            f"the key {value!r} is {_KINDS.get(type(value), f'a {type(value).__name__}')}, but the keys are of type {serializer.type_name}",
-            hint=f"pass keys={[fitting]!r}, --keys {shlex.quote(written)}"
-            if of_strings
-            else f"pass keys=[{fitting}], --keys '{written}'",
-        ).at(operator=operator)
-
-
-def key_forms(operator: OperatorInventory, serializer: Serializer, value: Any) -> tuple[tuple[bytes, int | None], ...]:
-    """Return every form in which Flink may have written a key, with its hash code (``None`` if user code computes it).
+def key_forms(operator: OperatorInventory, serializer: Serializer, key: Key) -> tuple[tuple[bytes, int | None], ...]:
+    """Return every form in which Flink may have written a given key, with its hash code (``None`` if user code computes it).
 
     Raises
     ------
     EncodeError
         Not a key of this type.
     """
-    _check_scalar(serializer, value, operator.label)
     try:
-        return serializer.key_forms(value)
+        return serializer.key_forms(parse_key(exact_key(key), serializer))
     except (TypeError, AttributeError, ValueError) as e:
         if isinstance(e, StatetoolError):
             raise e.at(operator=operator.label) from None
-        raise EncodeError(
-            f"{value!r} is not a key of type {serializer.type_name}",
+        raise KeyTypeError.of(
+            f"{show_key(key)} is not a key of type {serializer.type_name}",
+            "not a value of the type",
             hint="keys are given as plain values: numbers, strings, tuples of them",
         ).at(operator=operator.label) from e
 
 
 def encode_keys(
-    operator: OperatorInventory, serializer: Serializer | None, keys: Sequence[Any]
+    operator: OperatorInventory, serializer: Serializer | None, keys: Sequence[Key]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
     """Return the bytes of keys, and the key groups that hold them.
 
@@ -337,7 +313,7 @@ def encode_keys(
     """
     if serializer is None:
         return (), frozenset()
-    places = place_keys(operator, serializer, keys)
+    places = [place for places in place_keys(operator, serializer, keys) for place in places]
     groups = {group for _, group in places}
     if None in groups:
         groups = set(range(operator.state.max_parallelism))
@@ -345,17 +321,25 @@ def encode_keys(
 
 
 def place_keys(
-    operator: OperatorInventory, serializer: Serializer, keys: Sequence[Any]
-) -> list[tuple[bytes, int | None]]:
-    """Return the bytes of each key, and its key group. Equality is that of :func:`encode_keys`.
+    operator: OperatorInventory, serializer: Serializer, keys: Sequence[Key], *, exact: bool = False
+) -> list[tuple[KeyPlace, ...]]:
+    """Return the bytes and the key group of each form of each key. Equality is that of :func:`encode_keys`.
 
     The key group is ``None`` if ``hashCode()`` is user code: the key may be in any key group.
+
+    Parameters
+    ----------
+    exact
+        Whether a number of which the operator has a key of exactly the given scale is no other key.
     """
+    groups = operator.state.max_parallelism
     places = [
-        (raw, None if hash_code is None else key_group_for(hash_code, operator.state.max_parallelism))
-        for value in keys
-        for raw, hash_code in key_forms(operator, serializer, value)
+        tuple(
+            (raw, None if hash_code is None else key_group_for(hash_code, groups))
+            for raw, hash_code in key_forms(operator, serializer, key)
+        )
+        for key in keys
     ]
     if places and (has_scales(serializer.logical) or has_map(serializer.logical)):
-        return [*equal_keys(operator, serializer, [raw for raw, _ in places])]
+        return equal_keys(operator, serializer, places, exact=exact)
     return places

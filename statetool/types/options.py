@@ -24,6 +24,8 @@ GivenColumns: TypeAlias = Mapping[str, Sequence[str] | str] | Columns
 #: Text form of an option's value (:mod:`statetool.tables.option_text`).
 TextKind = Literal["name", "word", "number", "flag", "names", "keys", "columns"]
 _Name = TypeVar("_Name")
+#: The largest number of Java's ``long``.
+LARGEST_LONG: Final = (1 << 63) - 1
 _ROW_TYPE: Final = re.compile(r"\s*ROW\s*[<(]", re.IGNORECASE)
 
 
@@ -198,13 +200,13 @@ def name_list(option: str, names: Iterable[_Name]) -> tuple[_Name, ...]:
     return tuple(names)
 
 
-def whole_number(name: str, value: Any, *, least: int | None = None) -> int:
+def whole_number(name: str, value: Any, *, least: int | None = None, most: int = LARGEST_LONG) -> int:
     """Return the value of an integer option.
 
     Raises
     ------
     OptionError
-        Not an integer, or below ``least``.
+        Not an integer, below ``least``, above ``most``, or beyond 64 bits.
     """
     try:
         number = None if isinstance(value, bool) else int(value.__index__())
@@ -212,6 +214,9 @@ def whole_number(name: str, value: Any, *, least: int | None = None) -> int:
         number = None
     if number is None or (least is not None and number < least):
         raise OptionError(f"{name}={value!r} is not a whole number{'' if least is None else f' of at least {least}'}")
+    if not -LARGEST_LONG - 1 <= number <= most:
+        limit = "does not fit into 64 bits" if most == LARGEST_LONG else f"is larger than {most}"
+        raise OptionError(f"{name}={value!r} {limit}")
     return number
 
 

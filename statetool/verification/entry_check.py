@@ -250,8 +250,10 @@ class EntryCheck:
             return
 
         def decode(batch: EntryBatch) -> None:
-            for _ in self.table.long_rows(batch, meta.name):
-                pass
+            for _, _, columns in self.table.long_rows(batch, meta.name):
+                # The long form shows them, but keyed_state does not.
+                if any(name == "map_key" and array.null_count for name, _, array in columns):
+                    raise DecodeError("a map with a null key")
 
         self.isolated(entries, meta, decode)
 

@@ -91,7 +91,9 @@ def test_erase_takes_keys_from_a_file_and_writes_a_report(tmp_path: Path) -> Non
     assert done.exit_code == 0, done.output
     found = json.loads(report.read_text())
     assert found["statetool"] == statetool.__version__
-    assert found["erased"] == json.loads(done.stdout)
+    shown = json.loads(done.stdout)
+    assert [key.pop("key") for key in shown["keys"]] == ["timer-3", "timer-4"]
+    assert found == shown
     assert found["proof"]["entries_of_keys"] == 0
     assert "proved" in done.stderr
     assert run("erase", SAVEPOINT, f"{target}2", "--keys", "timer-3", "--report", str(report)).exit_code == 2

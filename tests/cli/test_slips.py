@@ -90,7 +90,7 @@ def head(*arguments: str, code: int = 0) -> Any:
     return json.loads(done.stdout) if code == 0 else done.stderr
 
 
-@pytest.mark.parametrize("keys", ["timer-3", '["timer-3"]', '"timer-3"'])
+@pytest.mark.parametrize("keys", ["timer-3", '["timer-3"]', '"timer-3"', '{"text": "timer-3"}'])
 def test_a_bare_word_is_a_key(keys: str) -> None:
     assert [r["key"] for r in head(SAVEPOINT, "timers", "--keys", keys)] == ["timer-3"]
 
@@ -107,12 +107,12 @@ def test_a_key_of_another_type_says_what_was_understood(tmp_path: Path) -> None:
     assert "the key '7' is a string, but the keys are of type Long [operator o]" in text
     assert "--keys '[7]'" in text
     word = head(path, "o", "--keys", "seven", code=3)
-    assert "the key 'seven' is a string, but the keys are of type Long" in word
+    assert "the key 'seven' is not a whole number, but the keys are of type Long" in word
     with pytest.raises(EncodeError, match="the key True is a boolean"):
         st.load(SAVEPOINT)["timers"].to_arrow(keys=[True])
 
 
-@pytest.mark.parametrize("keys", ["5", "[5", '{"tuple": [1]}', "null", "a,b", ""])
+@pytest.mark.parametrize("keys", ["[5", "a,b", ""])
 def test_what_is_no_list_of_keys_says_how_one_is_written(keys: str) -> None:
     assert """'["a", "b"]'""" in head(SAVEPOINT, "timers", "--keys", keys, code=2)
 

@@ -27,7 +27,7 @@ def rows(*args: str | Path, code: int) -> list[dict[str, Any]]:
 
 def test_a_new_savepoint_takes_its_id(tmp_path: Path) -> None:
     assert new(41, *iceberg(40, 41)).write(str(tmp_path / "s")).checkpoint_id == 41
-    with pytest.raises(statetool.errors.OptionError, match="is negative"):
+    with pytest.raises(statetool.errors.OptionError, match="of at least 0"):
         statetool.SavepointWriter.new(checkpoint_id=-1)
 
 

@@ -15,6 +15,7 @@ from statetool.cli.main import cli
 from statetool.connectors import registry
 from statetool.connectors.checks import SourceCheck, check_source
 from statetool.connectors.conversion import convert_consumer, convert_source
+from statetool.connectors.dynamodb_streams import DynamoDbShard, DynamoDbStreamsSource
 from statetool.connectors.edits import SourceEdit, edit_source
 from statetool.connectors.kafka import KafkaSource, KafkaSplit
 from statetool.connectors.kinesis import KinesisSource, KinesisSplit
@@ -22,7 +23,7 @@ from statetool.connectors.legacy_kafka import ConsumedPartition, KafkaConsumer
 from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, SourceBytes, SourceState, SplitPosition
 from statetool.connectors.sources import Source, source_of
 from statetool.connectors.wire import read_version
-from statetool.errors import FormatError, UnsupportedError
+from statetool.errors import FormatError, OptionError, UnsupportedError
 from statetool.formats.metadata import SubtaskState
 from statetool.formats.metadata.reader import parse_metadata
 from statetool.formats.metadata.writer import write_metadata
@@ -303,11 +304,27 @@ def test_shards_that_begin_at_a_sequence_number_have_a_position() -> None:
     kinesis = KinesisSource()
     arn = "arn:aws:kinesis:eu-west-1:1:stream/orders"
     shard = KinesisSplit(split_id="s-0", stream_arn=arn, shard_id="s-0", position="AT_SEQUENCE_NUMBER", marker="4711")
-    assert kinesis.place(shard).position == "4711"
-    # The record itself is read next: it must not be skipped when the same position is set.
-    assert kinesis.at(shard, "4711") == shard
-    assert kinesis.at(shard, "4712").position == "AFTER_SEQUENCE_NUMBER"
-    assert kinesis.at(kinesis.at(shard, "latest"), "at=4711") == shard
+    assert kinesis.place(shard).position == "at=4711"
+    after = replace(shard, position="AFTER_SEQUENCE_NUMBER")
+    assert kinesis.place(after).position == "after=4711"
+    # With AT, the record itself is read next. With AFTER, it has been read.
+    for split in (shard, after):
+        assert kinesis.at(split, "at=4711") == shard
+        assert kinesis.at(split, "after=4711") == after
+        with pytest.raises(OptionError, match="does not say whether the record"):
+            kinesis.at(split, "4711")
+    for wrong in ("at=", "after=x", "at=-1", "after", "timestamp=x", f"timestamp={1 << 63}"):
+        with pytest.raises(OptionError):
+            kinesis.at(shard, wrong)
+
+
+def test_streams_of_tables_tell_the_record_read_last_from_the_next_one() -> None:
+    arn = "arn:aws:dynamodb:eu-west-1:1:table/orders/stream/2026"
+    kinds = {"AFTER_SEQUENCE_NUMBER": "after=7", "AT_SEQUENCE_NUMBER": "at=7", "TRIM_HORIZON": None}
+    for kind, position in kinds.items():
+        number = None if position is None else "7"
+        shard = DynamoDbShard(split_id="s", stream_arn=arn, iterator_type=kind, sequence_number=number, parent=None)
+        assert DynamoDbStreamsSource().place(shard).position == position
 
 
 @pytest.mark.parametrize("name", ["mysql", "incremental"])

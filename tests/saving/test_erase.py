@@ -14,7 +14,7 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.entries.database import StoredDatabase
-from statetool.errors import EncodeError, OptionError
+from statetool.errors import EncodeError, MissingKeyError, OptionError
 from statetool.formats.key_groups import range_for
 from statetool.formats.keyed.table_edit import write_changed
 from statetool.formats.keyed.table_runs import read_runs
@@ -63,7 +63,7 @@ def key_groups_of(operator: OperatorInventory) -> Iterator[tuple[int, int, bytes
 @pytest.mark.parametrize("name", quick(KINDS, "v2_3_0-hashmap-canonical-compressed", "v2_3_0-rocksdb-heap-timers"))
 def test_only_the_entries_of_the_keys_are_gone(corpus: Path, tmp_path: Path, name: str) -> None:
     source = str(readable(Case(corpus / name), tmp_path / "readable"))
-    done = statetool.erase(source, str(tmp_path / "new"), KEYS)
+    done = statetool.erase(source, str(tmp_path / "new"), KEYS, allow_missing=True)
     old, new = Inventory(source), Inventory(str(tmp_path / "new"))
     forms = {o.operator: o.form for o in done.plan.operators}
     assert any(form != "unchanged" for form in forms.values())
@@ -127,7 +127,7 @@ def test_databases_keep_their_form_and_lose_all_versions_of_a_key(
     with_old_versions(tmp_path / "checkpoints")
     source = str(tmp_path / "checkpoints/chk-2")
     spark = request.getfixturevalue("spark") if on_spark else None
-    done = statetool.erase(source, str(tmp_path / "new"), [7, 8, 9], spark=spark)
+    done = statetool.erase(source, str(tmp_path / "new"), [7, 8, 9], spark=spark, allow_missing=True)
     assert [(o.form, o.keys) for o in done.plan.operators] == [("in place", 2)]
     assert {r.state: r.entries for r in done.plan.erased} == {"a": 2, "b": 1}
     (before,) = Inventory(source).operators.values()
@@ -167,7 +167,7 @@ def test_a_failed_copy_of_a_database_leaves_nothing(tmp_path: Path, monkeypatch:
 def test_keys_that_only_old_versions_have_are_removed_from_databases(tmp_path: Path) -> None:
     with_old_versions(tmp_path / "checkpoints")
     source = str(tmp_path / "checkpoints/chk-2")
-    done = statetool.erase(source, str(tmp_path / "new"), [8])
+    done = statetool.erase(source, str(tmp_path / "new"), [8], allow_missing=True)
     assert done.plan.entries == 0
     (before,), (after,) = (Inventory(p).operators.values() for p in (source, str(tmp_path / "new")))
     place = group_of(LONG_KEY, 8, 128).to_bytes(1, "big") + (8).to_bytes(8, "big")
@@ -188,7 +188,7 @@ def test_keys_that_only_the_history_of_a_manifest_has_are_removed_from_it(tmp_pa
     place = group_of(LONG_KEY, 9000, 128).to_bytes(1, "big") + (9000).to_bytes(8, "big")
     source, new = tmp_path / "checkpoints/chk-1", tmp_path / "new"
     assert any(place in p.read_bytes() for p in source.iterdir())
-    assert statetool.erase(str(source), str(new), [9000]).plan.entries == 0
+    assert statetool.erase(str(source), str(new), [9000], allow_missing=True).plan.entries == 0
     assert not any(place in p.read_bytes() for p in new.iterdir())
     assert not damage(new)
 
@@ -244,7 +244,7 @@ def test_a_condition_selects_the_same_keys_as_a_list(tmp_path: Path, keep: bool)
     where = "key LIKE 'timer-%' AND right(key, 1) IN ('3', '4')"
     by_where = write(SAVEPOINT, str(tmp_path / "a"), where=where, operators=["timers"])
     keys = ["timer-3", "timer-13", "timer-4", "timer-14"]
-    by_keys = write(SAVEPOINT, str(tmp_path / "b"), keys, operators=["timers"])
+    by_keys = write(SAVEPOINT, str(tmp_path / "b"), keys, operators=["timers"], allow_missing=True)
     assert by_where.plan.erased == by_keys.plan.erased
     a, b = (stream_bytes(Inventory(str(tmp_path / name)).operators["timers"]) for name in "ab")
     assert a == b
@@ -252,7 +252,7 @@ def test_a_condition_selects_the_same_keys_as_a_list(tmp_path: Path, keep: bool)
 
 def test_the_report_names_no_key_but_the_remaining_copies(corpus: Path, tmp_path: Path) -> None:
     source = corpus / "v2_3_0-unaligned" / "snapshot" / "chk-2"
-    done = statetool.erase(str(source), str(tmp_path / "new"), ["timer-3"])
+    done = statetool.erase(str(source), str(tmp_path / "new"), ["timer-3"], allow_missing=True)
     report = json.dumps(done.report())
     assert "timer-3" not in report
     assert done.proof is not None
@@ -289,9 +289,11 @@ def test_what_cannot_be_decided_is_refused(corpus: Path, tmp_path: Path) -> None
         statetool.erase(SAVEPOINT, target, where="nothing > 1", operators=["timers"])
     with pytest.raises(OptionError, match="has a subquery"):
         statetool.erase(SAVEPOINT, target, where="key IN (SELECT * FROM '/etc/passwd')", operators=["timers"])
-    with pytest.raises(EncodeError, match="String"):
+    with pytest.raises(MissingKeyError, match="1 key fits the type of no operator: 7 is a number"):
         statetool.erase(SAVEPOINT, target, ["timer-3", 7], operators=["timers"])
-    with pytest.raises(OptionError, match="no operator has keys of the type of b'bytes'"):
+    with pytest.raises(EncodeError, match="String"):
+        statetool.erase(SAVEPOINT, target, [7], operators=["timers"])
+    with pytest.raises(MissingKeyError, match="missing: b'bytes'; 1 key fits the type of no operator"):
         statetool.erase(SAVEPOINT, target, ["timer-3", b"bytes"])
     with pytest.raises(OptionError, match="no operator can have these keys"):
         statetool.erase(SAVEPOINT, target, [b"bytes"])

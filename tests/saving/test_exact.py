@@ -339,3 +339,15 @@ def test_expressions_keep_scales_and_null_values(folder: Path, spark: SparkSessi
     new = op.transform({"o": "o * 2"}).write(str(tmp_path / "optional"))["op"]
     rows = sorted(new.to_arrow(states=["o", "n"]).to_pylist(), key=lambda row: row["key"])
     assert [(row["o"], row[f"o{PRESENT}"]) for row in rows] == [(20, True), (None, True), (None, False)]
+
+
+def test_edits_take_the_key_with_exactly_the_given_scale(decimals: st.Operator, tmp_path: Path) -> None:
+    """In Java, ``1.5`` and ``1.50`` are two keys."""
+
+    def scales(operator: st.Operator) -> list[int]:
+        return sorted(operator.to_arrow(states=["v"], keys=[Decimal("1.5")])[f"key{SCALE}"].to_pylist())
+
+    assert scales(decimals) == [1, 2]
+    for i, (key, left) in enumerate((("1.5", [2]), ("1.50", [1]), ("1.500", []))):
+        written_to = decimals.erase([Decimal(key)]).write(str(tmp_path / f"{i}"))
+        assert scales(written_to[decimals.name]) == left

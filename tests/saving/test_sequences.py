@@ -27,12 +27,13 @@ from statetool.formats.stream import Stream
 from statetool.hashing.keys import decode_key
 from statetool.saving.streams.filters import key_bounds
 from statetool.serializers.base import Serializer
-from statetool.tables.scan import encode_keys
+from statetool.tables.scan import place_keys
 from statetool.types import LogicalType, Scalar, StructType
 from tests.support.checks.corpus_check import find_cases
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.corpora.kryo_classes import CLASSES
+from tests.support.given_keys import given_key
 from tests.support.quick import examples
 from tests.support.snapshots.stored import databases, stream_bytes
 
@@ -283,8 +284,9 @@ class Walk:
         serializer = inventory.keyed.needed_key()
         raws = sorted({e.key for e in self.models[uid].entries})
         chosen = self.random.sample(raws, min(len(raws), self.random.randint(1, most)))
-        keys = [_decode(serializer, raw) for raw in chosen]
-        found = set(encode_keys(inventory, serializer, keys)[0])
+        keys = [given_key(_decode(serializer, raw), serializer.logical) for raw in chosen]
+        places = place_keys(inventory, serializer, keys, exact=True)
+        found = {raw for forms in places for raw, _ in forms}
         assert found >= set(chosen)
         return keys, found
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import statetool
+from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
-from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError
+from statetool.errors import DecodeError, EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError
+from statetool.saving import set_values
 from statetool.saving.value_paths import parse_value, plain_of, split_assignment
 from statetool.snapshot.inventory import Inventory
 from statetool.types import LogicalType, MapType, Scalar, TimestampType
@@ -197,6 +200,114 @@ def test_values_with_a_time_to_live_keep_their_last_access(tmp_path: Path) -> No
     assert after["ttl-value"] == before["ttl-value"] | {"value": "new"}
     assert after["ttl-list"][0] == before["ttl-list"][0] | {"value": 9}
     assert dict(after["ttl-map"])["x"]["last_access"].timestamp() == 1
+
+
+def test_unchanged_parts_of_whole_lists_and_maps_keep_their_last_access(tmp_path: Path) -> None:
+    before = statetool.load(SAVEPOINT)["with-ttl"].to_arrow(keys=[4], ttl="raw").to_pylist()[0]
+    elements, entries = before["ttl-list"], before["ttl-map"]
+    values = [e["value"] for e in elements]
+    mapped = {k: v["value"] for k, v in entries}
+    edit = {"ttl-list": [99, *values[1:]], "ttl-map": {**mapped, "x": 5}}
+    after = set_and_read(tmp_path, "with-ttl", 4, edit, now_ms=1000)
+    assert [e["value"] for e in after["ttl-list"]] == edit["ttl-list"]
+    assert after["ttl-list"][0]["last_access"].timestamp() == 1
+    assert after["ttl-list"][1:] == elements[1:]
+    new = dict(after["ttl-map"])
+    assert new.pop("x")["last_access"].timestamp() == 1
+    assert new == dict(entries)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"m[null]": 1},
+        {"m": [[None, 1]]},
+        {'m["\\ud800"]': 1},
+        {"m": {"\ud800": 1}},
+        {"l": ["\udc00"]},
+        {"l[+]": "\udc00"},
+        {"s": "a\ud800"},
+        {"n": {"a": "\ud800"}},
+        {"n": [[None, "x"]]},
+        {"n[null]": "x"},
+    ],
+)
+def test_what_no_table_can_show_is_refused(tmp_path: Path, edit: dict[str, Any]) -> None:
+    kind = pa.map_(pa.string(), pa.string())
+    table = pa.table(
+        {
+            "k": ["a"],
+            "m": pa.array([[("p", 2)]], pa.map_(pa.string(), pa.int64())),
+            "l": pa.array([["x"]], pa.list_(pa.string())),
+            "s": ["s"],
+            "n": pa.array([[("q", "r")]], kind),
+        }
+    )
+    states = {"m": statetool.map_of(), "l": statetool.list_of(), "s": statetool.value(), "n": statetool.value()}
+    bootstrap = statetool.bootstrap_keyed_state(table, key="k", states=states)
+    source = statetool.SavepointWriter.new().with_operator("op", bootstrap).write(str(tmp_path / "old"))
+    with pytest.raises(EncodeError, match="tables cannot show"):
+        statetool.set_values(source, str(tmp_path / "new"), "op", "a", edit)
+    with pytest.raises(EncodeError, match="tables cannot show"):
+        statetool.set_values(source, str(tmp_path / "new"), "op", "\ud800", {"s": "x"}, new_key=True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_null_keys_of_maps_are_found_and_can_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"k": ["a"], "m": pa.array([[("p", 2)]], pa.map_(pa.string(), pa.int64()))})
+    bootstrap = statetool.bootstrap_keyed_state(table, key="k", states={"m": statetool.map_of()})
+    source = statetool.SavepointWriter.new().with_operator("op", bootstrap).write(str(tmp_path / "old"))
+    with monkeypatch.context() as patched:
+        patched.setattr(set_values, "_map_key", lambda serializer, key: set_values.encode(serializer, key))
+        statetool.set_values(source, str(tmp_path / "bad"), "op", "a", {"m[null]": 1})
+    bad = str(tmp_path / "bad")
+    with pytest.raises(DecodeError, match="null key"):
+        statetool.load(bad)["op"].to_arrow()
+    (problem,) = statetool.verify(bad, deep=True).problems
+    assert problem.severity == "note"
+    assert problem.problem.startswith("valid, but no table can show it: a map with a null key")
+    statetool.set_values(bad, str(tmp_path / "good"), "op", "a", remove=["m[null]"])
+    assert statetool.load(str(tmp_path / "good"))["op"].to_arrow()["m"].to_pylist() == [[("p", 2)]]
+
+
+@pytest.mark.parametrize("stamp", [1 << 63, -(1 << 63) - 1, (1 << 64) + 5])
+def test_timers_beyond_64_bits_are_refused(tmp_path: Path, stamp: int) -> None:
+    for adds in (True, False):
+        added, removed = ([("event", stamp)], []) if adds else ([], [("event", stamp)])
+        with pytest.raises(OptionError, match="does not fit into 64 bits"):
+            statetool.set_values(
+                SAVEPOINT, str(tmp_path / "new"), "timers", "timer-3", add_timers=added, remove_timers=removed
+            )
+    for number in ("1_0", " 5", "٣", "9223372036854775808"):
+        given = ["set", SAVEPOINT, str(tmp_path / "new"), "--uid", "timers", "--key", "timer-3"]
+        assert CliRunner().invoke(cli, [*given, "--add-timer", f"event={number}"]).exit_code == 2
+    edges = [("event", (1 << 63) - 1), ("event", -(1 << 63))]
+    statetool.set_values(SAVEPOINT, str(tmp_path / "new"), "timers", "timer-3", add_timers=edges)
+    new = statetool.load(str(tmp_path / "new"))["timers"].to_arrow("timers", keys=["timer-3"]).to_pylist()
+    assert {("event", stamp) for _, stamp in edges} <= {(r["domain"], r["timestamp"]) for r in new}
+
+
+@pytest.mark.parametrize("number", [1 << 63, -(1 << 63) - 1, 1 << 80])
+def test_numbers_beyond_64_bits_are_refused_everywhere(tmp_path: Path, number: int) -> None:
+    new = str(tmp_path / "new")
+    for write in (
+        lambda: statetool.purge(SAVEPOINT, new, event_timers_before_ms=number),
+        lambda: statetool.purge(SAVEPOINT, new, processing_timers_before_ms=number),
+        lambda: statetool.purge(SAVEPOINT, new, {"ttl-value": number}),
+        lambda: statetool.purge(SAVEPOINT, new, {"ttl-value": 1}, now_ms=number),
+        lambda: statetool.set_values(SAVEPOINT, new, "with-ttl", 4, {"plain": 1}, now_ms=number),
+        lambda: statetool.sample(SAVEPOINT, new, key_groups=f"0-{abs(number)}"),
+        lambda: statetool.sample(SAVEPOINT, new, key_groups=[abs(number)]),
+        lambda: statetool.sample(SAVEPOINT, new, key_groups="32768"),
+        lambda: statetool.rescale(SAVEPOINT, new, number),
+        lambda: statetool.convert(SAVEPOINT, new, checkpoint_id=number),
+        lambda: statetool.SavepointWriter.new().with_checkpoint_id(number),
+        lambda: statetool.load(SAVEPOINT)["with-ttl"].to_arrow(ttl="hide_expired", ttl_ms=1, now_ms=number),
+        lambda: statetool.load(SAVEPOINT)["with-ttl"].to_arrow(ttl="hide_expired", ttl_ms=number),
+    ):
+        with pytest.raises(OptionError):
+            write()
+    assert not (tmp_path / "new").exists()
 
 
 def test_changes_show_the_parts_at_their_paths(tmp_path: Path) -> None:

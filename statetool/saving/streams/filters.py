@@ -292,9 +292,14 @@ def _hash_bytes(data: Any, start: Int64s, end: Int64s) -> npt.NDArray[np.uint64]
     return hashes.view(np.uint64)
 
 
+def hashes_of_keys(keys: Collection[bytes]) -> npt.NDArray[np.uint64]:
+    """Return the hashes of encoded keys, as :func:`hash_keys_of`."""
+    edges = np.cumsum([0, *map(len, keys)])
+    data = np.frombuffer(b"".join(keys), dtype=np.uint8)
+    return _hash_bytes(data, edges[:-1], edges[1:])
+
+
 @lru_cache(maxsize=16)
 def _hashes_of(keys: frozenset[bytes]) -> npt.NDArray[np.uint64]:
     """Return the sorted hashes of encoded keys."""
-    edges = np.cumsum([0, *map(len, keys)])
-    data = np.frombuffer(b"".join(keys), dtype=np.uint8)
-    return np.sort(_hash_bytes(data, edges[:-1], edges[1:]))
+    return np.sort(hashes_of_keys(keys))
