@@ -65,7 +65,7 @@ def handles_in(value: Any) -> Iterator[StateHandleObject]:
         A handle has no path, so its file is unknown.
     """
     for handle in _handle_objects(value):
-        paths = [_uri_of(node) for node in _nodes(handle) if _is_path(node)]
+        paths: list[str | None] = [_uri_of(node) for node in _nodes(handle) if _is_path(node)]
         if not paths and handle.cls.name != _IN_MEMORY:
             raise UnsupportedError(f"the file of a state handle of class {handle.cls.name} is not known")
         size = handle.fields.get("stateSize")
