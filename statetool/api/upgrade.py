@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from typing_extensions import Unpack
+
 from statetool.api.execution import Execution
 from statetool.api.load import classes_of, inventory_of
 from statetool.api.migrate import release_of
 from statetool.api.rewrite import RewriteOptions
 from statetool.api.savepoint import Savepoint
+from statetool.api.start_options import StartOptions, restore_options
 from statetool.errors import OptionError
 from statetool.snapshot.inventory import Inventory
 from statetool.types.declared import ClassSource, TypeContext
@@ -94,7 +97,7 @@ def upgrade(
     jars: Iterable[str | os.PathLike[str]] = (),
     to: str | Savepoint | None = None,
     flink_version: str | None = None,
-    backend: Literal["heap", "rocksdb"] | None = None,
+    backend: Literal["heap", "rocksdb", "forst"] | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
@@ -106,6 +109,7 @@ def upgrade(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
+    **start: Unpack[StartOptions],
 ) -> Upgrade:
     """Write a copy of a snapshot that a new job restores: with the classes of its jar, in its release of Flink.
 
@@ -130,6 +134,8 @@ def upgrade(
         As for :func:`statetool.migrate`.
     spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
         As for :func:`statetool.rescale`.
+    config, parallelism, max_parallelism, claim_mode, allow_non_restored, last_state, map_uids, graph
+        As for :func:`statetool.check`.
 
     Raises
     ------
@@ -146,6 +152,7 @@ def upgrade(
     from statetool.migration.trial import try_conversions
     from statetool.verification.verify import verify_inventory
 
+    started = restore_options(**start)
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     base = options.open(src, dst)
     if old_classes := classes_of(name_list("jars", jars)):
@@ -155,7 +162,7 @@ def upgrade(
     if new_job is not None:
         options.check_target(new_job, dst)
         base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
-    before = check_inventories(base, new_job, flink_version, backend, classes)
+    before = check_inventories(base, new_job, flink_version, backend, classes, started)
     plan = _plan(base, new_job, flink_version, classes).renaming(renames or {}).filling(fills or {})
     plan = plan.accepting(tuple(accept))
     plan = try_conversions(plan, base)
@@ -171,7 +178,7 @@ def upgrade(
         before=before,
         plan=plan,
         verification=verify_inventory(written, Execution(spark).map, deep=True, allow_unread=True),
-        after=check_inventories(written, new_job, flink_version, backend, classes),
+        after=check_inventories(written, new_job, flink_version, backend, classes, started),
     )
 
 
@@ -180,7 +187,7 @@ def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
     from statetool.compatibility.verdicts import Level
     from statetool.types.operators import display_name
 
-    if check.causes:
+    if any(c.level >= Level.UNKNOWN for c in check.causes):
         yield check.reason
     yield from (f"{s.name}: {s.failure}" for s in plan.states if s.failure)
     planned = {(s.uid, s.state) for s in plan.states}

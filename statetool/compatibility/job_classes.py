@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from statetool.types.declared import TypeContext
@@ -57,3 +57,13 @@ def element_class(name: str) -> str:
     """Return the class of the innermost elements of an array, by ``Class.getName()``; other names are returned unchanged."""
     inner = name.lstrip("[")
     return inner[1:-1] if inner != name and inner.endswith(";") else inner
+
+
+def strings_in_jars(paths: Iterable[str], texts: Collection[str]) -> set[str]:
+    """Return those of some texts that are string constants, or quoted texts, in jars."""
+    from statetool.formats.operator_id import operator_id_for_uid
+    from statetool.snapshot.uid_search import uids_in
+
+    # The search finds texts by their hash as a uid.
+    wanted = {operator_id_for_uid(text): text for text in texts}
+    return {text for path in paths for text in uids_in(path, tuple(wanted))}

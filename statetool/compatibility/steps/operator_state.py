@@ -1,0 +1,96 @@
+"""Restore operator state: list, union and broadcast states, element by element.
+
+Follows ``OperatorStateRestoreOperation`` and ``DefaultOperatorStateBackend``, which keeps list and broadcast states in two maps, and reads
+all elements with the old serializer before the job registers a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from statetool.compatibility.restore import Pair, Restore, hidden_values
+from statetool.compatibility.states import Hidden, Job, element_verdicts, of_error
+from statetool.compatibility.steps.keyed_state import SAME_STATES
+from statetool.compatibility.steps.step import Found, Result, StateFound, Step, is_unknown, loses, may_change, per_pair
+from statetool.compatibility.verdicts import NEW, A, Level, Remedy
+from statetool.errors import UNREAD, several
+from statetool.snapshot.operator import OperatorInventory
+
+
+def _irrelevant(restore: Restore) -> str:
+    stored = any(
+        s.managed_operator is not None or s.raw_operator is not None
+        for o in restore.old.metadata.operators
+        for s in o.subtasks
+    )
+    return "" if stored else "no operator has operator state"
+
+
+def element_results(
+    old: OperatorInventory, new: OperatorInventory | None, job: Job, hidden: Hidden | None = None
+) -> Iterator[Result]:
+    """Yield the results of an operator's operator state. Without ``hidden``, the values that no header describes are read again."""
+    try:
+        if hidden is None:
+            hidden = hidden_values(old, new, job)[1]
+    except UNREAD:
+        hidden = {}  # reported by the step of keyed state
+    try:
+        states = None if new is None else new.operator_states
+        for verdict in element_verdicts(old.operator_states, states, job, hidden, old.label):
+            yield StateFound(rule="E4", operator=old, verdict=verdict)
+    except UNREAD as error:
+        yield Found(
+            rule="S3",
+            resolution=of_error(Level.UNKNOWN, error, "statetool cannot read its operator state"),
+            operator=old,
+        )
+
+
+def _states(restore: Restore) -> Iterator[Result]:
+    """E2 to E4: modes and serializers."""
+    for pair in restore.pairs:
+        try:
+            hidden = restore.hidden(pair)[1]
+        except UNREAD:
+            hidden = {}
+        yield from element_results(pair.old, pair.new, restore.job, hidden)
+    if restore.new is None:
+        yield SAME_STATES
+
+
+#: States in which sources store positions.
+_OF_SOURCES: Final = frozenset({"SourceReaderState", "topic-partition-offset-states"})
+
+
+def _compressed(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """E1: compressed lists of Flink 1.18.0 and 1.18.1 have the offset of the first element for all (FLINK-34063)."""
+    for elements, header in pair.old.elements.headers():
+        if not header.compressed:
+            continue
+        for name, offsets in elements.offsets.items():
+            if len(offsets) > len(set(offsets)):
+                text = (
+                    f"The state {name} is compressed and has equal offsets for several elements, as Flink 1.18.0 and 1.18.1 write them"
+                    " (FLINK-34063): Flink reads the first element again and again."
+                )
+                remedy = Remedy("Write a copy with right offsets.", ("convert", A, NEW))
+                yield (loses if name in _OF_SOURCES else may_change)("E1", text, remedy, pair.old)
+
+
+def _raw(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """E6: raw operator state is read by the operator's own code."""
+    size = sum(s.raw_operator is not None for s in pair.old.state.subtasks)
+    if size and pair.new is not None and pair.old.state.name != pair.new.state.name:
+        text = f"{several(size, 'subtask')} with raw operator state, which only the code of the operator reads."
+        yield is_unknown("E6", text, "Restore a copy of the job from this snapshot to find out.", pair.old)
+
+
+STEP: Final = Step(
+    name="operator_state",
+    title="Operator state",
+    follows="OperatorStateRestoreOperation, DefaultOperatorStateBackend",
+    irrelevant=_irrelevant,
+    checks=(_states, per_pair(_compressed), per_pair(_raw)),
+)
