@@ -118,5 +118,8 @@ def _report(upgraded: Upgrade, target: str, options: CommonOptions) -> None:
         echo_err(f"verify: {several(len(problems), 'problem')}", *(f"  {p}" for p in problems))
     if upgraded.after is not None:
         after = upgraded.after
-        echo_err(f"after: {after.verdict}" + (f": {after.reason}" if after.reason else ""))
+        is_assumed = bool(after.assumptions) and after.verdict in ("fully", "after_migration")
+        condition = f", if {several(len(after.assumptions), 'assumption')} hold" if is_assumed else ""
+        echo_err(f"after: {after.verdict}{condition}" + (f": {after.reason}" if after.reason else ""))
         echo_err(*(f"warning: {warning}" for warning in after.warnings))
+        echo_err(*(f"not verified: {a.text} (to prove it: {a.option})" for a in after.assumptions))

@@ -59,11 +59,17 @@ def element_class(name: str) -> str:
     return inner[1:-1] if inner != name and inner.endswith(";") else inner
 
 
-def strings_in_jars(paths: Iterable[str], texts: Collection[str]) -> set[str]:
-    """Return those of some texts that are string constants, or quoted texts, in jars."""
+def ids_in_jars(paths: Iterable[str], operator_ids: Collection[str]) -> set[str]:
+    """Return those of some operator ids whose uid is a text in jars."""
     from statetool.formats.operator_id import operator_id_for_uid
     from statetool.snapshot.uid_search import uids_in
 
-    # The search finds texts by their hash as a uid.
+    return {operator_id_for_uid(uid) for path in paths for uid in uids_in(path, tuple(operator_ids))}
+
+
+def strings_in_jars(paths: Iterable[str], texts: Collection[str]) -> set[str]:
+    """Return those of some texts that are in jars. The search finds a text by its hash as a uid."""
+    from statetool.formats.operator_id import operator_id_for_uid
+
     wanted = {operator_id_for_uid(text): text for text in texts}
-    return {text for path in paths for text in uids_in(path, tuple(wanted))}
+    return {wanted[found] for found in ids_in_jars(paths, wanted)}

@@ -108,6 +108,11 @@ class Restore:
         self.options = options
         self._hidden: dict[str, tuple[Resolution, Hidden]] = {}
 
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether a snapshot of the new job is known. Otherwise its states are those of the old one, with the classes of its jar."""
+        return self.new is not None and not any(o.types.renewed for o in self.new.operators.values())
+
     @cached_property
     def properties(self) -> CheckpointProperties | None:
         """The properties of the snapshot; ``None`` before metadata version 4."""

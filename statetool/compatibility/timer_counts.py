@@ -7,14 +7,21 @@ from typing import Final
 
 from statetool.entries.form import EntryRequest, KeyGroupReader
 from statetool.errors import several
+from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
 
 #: Counting stops after this many bytes of state: the first timer is what matters.
 _MOST_BYTES: Final = 64 << 20
+_MOST_STATE_BYTES: Final = 1 << 30
 
 
 def count_timers(operator: OperatorInventory, names: Collection[str]) -> str:
-    """Return the number of timers in some queues of an operator, such as ``200 timers``, or ``more than 10,000 timers``."""
+    """Return the number of timers in some queues of an operator, such as ``200 timers``, or ``more than 10,000 timers``.
+
+    Timers of an operator with much state are not counted: ``timers``.
+    """
+    if operator_row(operator).state_bytes > _MOST_STATE_BYTES:
+        return "timers"
     count, is_whole = count_entries(operator, names)
     if is_whole:
         return several(count, "timer") if count else "no timers"

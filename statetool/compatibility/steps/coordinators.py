@@ -51,7 +51,7 @@ def _gone(restore: Restore, pair: Pair) -> Iterator[Result]:
 
 def _unknown(restore: Restore) -> Iterator[Result]:
     """Without a snapshot of the new job, its coordinators are not known."""
-    if restore.new is None:
+    if not restore.has_snapshot:
         yield SAME_STATES
 
 

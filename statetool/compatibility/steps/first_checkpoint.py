@@ -10,7 +10,7 @@ from typing import Final
 
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, fails_later, is_always_relevant, is_unknown, note
+from statetool.compatibility.steps.step import Result, Step, fails_later, is_always_relevant, is_unknown, loses, note
 from statetool.errors import several
 from statetool.formats.metadata.handles import ChangelogHandle, streams_of
 from statetool.formats.metadata.model import handles_of
@@ -80,10 +80,45 @@ def _interval(restore: Restore) -> Iterator[Result]:
         yield note("H7", text, f"Set {_INTERVAL}.")
 
 
+def _local_recovery(restore: Restore) -> Iterator[Result]:
+    """G7: approximate local recovery restarts single tasks, and loses their records by design."""
+    config = restore.options.config
+    key = "execution.state-recovery.approximate-local-recovery"
+    if config is not None and config.flag(key):
+        yield loses(
+            "G7", "Approximate local recovery loses records when a task restarts.", f"Switch off {config.name(key)}."
+        )
+
+
+def _batch(restore: Restore) -> Iterator[Result]:
+    """H6: a job in BATCH mode has no checkpoints that it could restore."""
+    config = restore.options.config
+    mode = "" if config is None else (config.text("execution.runtime-mode") or "").upper()
+    if mode in ("BATCH", "AUTOMATIC"):
+        text = f"The runtime mode is {mode}: a job in BATCH mode does not restore snapshots."
+        yield is_unknown("H6", text, "Set execution.runtime-mode: STREAMING.")
+
+
+def _restarts(restore: Restore) -> Iterator[Result]:
+    """H12: without a restart strategy, the first failure ends the job."""
+    config = restore.options.config
+    key = "restart-strategy.type"
+    if config is not None and (config.text(key) or config.text("restart-strategy") or "").lower() in (
+        "none",
+        "off",
+        "disable",
+    ):
+        yield note(
+            "H12",
+            "The job has no restart strategy: a restore that fails in a task ends it.",
+            f"Set {key}: exponential-delay.",
+        )
+
+
 STEP: Final = Step(
     name="first_checkpoint",
     title="First checkpoint",
     follows="StreamTask, MemCheckpointStreamFactory",
     irrelevant=is_always_relevant,
-    checks=(_change_log, _own_backend, _directory, _interval),
+    checks=(_change_log, _own_backend, _directory, _interval, _local_recovery, _batch, _restarts),
 )

@@ -12,9 +12,20 @@ from typing import Final
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.states import Hidden, Job, element_verdicts, of_error
 from statetool.compatibility.steps.keyed_state import SAME_STATES
-from statetool.compatibility.steps.step import Found, Result, StateFound, Step, is_unknown, loses, may_change, per_pair
+from statetool.compatibility.steps.step import (
+    Found,
+    Result,
+    StateFound,
+    Step,
+    is_unknown,
+    loses,
+    may_change,
+    per_pair,
+    refuses,
+)
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy
 from statetool.errors import UNREAD, several
+from statetool.formats.metadata.handles import ByteStreamHandle, streams_of
 from statetool.snapshot.operator import OperatorInventory
 
 
@@ -56,7 +67,7 @@ def _states(restore: Restore) -> Iterator[Result]:
         except UNREAD:
             hidden = {}
         yield from element_results(pair.old, pair.new, restore.job, hidden)
-    if restore.new is None:
+    if not restore.has_snapshot:
         yield SAME_STATES
 
 
@@ -87,10 +98,32 @@ def _raw(restore: Restore, pair: Pair) -> Iterator[Result]:
         yield is_unknown("E6", text, "Restore a copy of the job from this snapshot to find out.", pair.old)
 
 
+#: Default of ``pekko.framesize``.
+_FRAME_BYTES: Final = 10 << 20
+
+
+def _inline(restore: Restore) -> Iterator[Result]:
+    """R2: each subtask is deployed with its inline state, and with all union and broadcast state (``TaskDeploymentDescriptor``)."""
+    config = restore.options.config
+    frame = _FRAME_BYTES if config is None else config.size("pekko.framesize") or _FRAME_BYTES
+    for pair in restore.pairs:
+        inline = [
+            (stream.size_bytes, any(part.mode != 0 for part in handle.states))
+            for subtask in pair.old.state.subtasks
+            if (handle := subtask.managed_operator) is not None
+            for stream in streams_of(handle)
+            if isinstance(stream, ByteStreamHandle)
+        ]
+        size = sum(n for n, to_all in inline if to_all) + max((n for n, to_all in inline if not to_all), default=0)
+        if size > frame:
+            text = f"Each subtask is deployed with {several(size, 'byte')} of state that is stored in _metadata, more than a message may have ({frame:,})."
+            yield refuses("R2", text, Remedy("Set a larger pekko.framesize.", is_final=True), pair.old)
+
+
 STEP: Final = Step(
     name="operator_state",
     title="Operator state",
     follows="OperatorStateRestoreOperation, DefaultOperatorStateBackend",
     irrelevant=_irrelevant,
-    checks=(_states, per_pair(_compressed), per_pair(_raw)),
+    checks=(_states, per_pair(_compressed), per_pair(_raw), _inline),
 )

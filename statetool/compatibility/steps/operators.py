@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from statetool.compatibility.job_classes import ids_in_jars
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.states import Job
 from statetool.compatibility.steps.keyed_state import SAME_STATES, keyed_results
@@ -18,6 +19,7 @@ from statetool.compatibility.steps.step import (
     Result,
     StateFound,
     Step,
+    guarded,
     is_always_relevant,
     is_unknown,
     loses,
@@ -47,7 +49,7 @@ _MOST_TRIALS: Final = 5
 
 def _removed(restore: Restore) -> Iterator[Result]:
     """O1 to O3: operators of the snapshot that the new job does not have."""
-    if restore.new is None:
+    if not restore.has_snapshot:
         yield SAME_STATES
         return
     for old in restore.removed:
@@ -90,6 +92,21 @@ def _without_successor(restore: Restore, old: OperatorInventory, size: int) -> F
     cause = Cause(level=Level.INCOMPATIBLE, reason=reason, remedy=remedy)
     warning = CheckWarning(kind="loses", message=f"If non-restored state is allowed, {lost}.", in_reason=True)
     return Found(rule="O1", resolution=Resolution(Level.INCOMPATIBLE, (cause,), (warning,)), operator=old)
+
+
+def _only_in_old_jar(restore: Restore) -> Iterator[Result]:
+    """O1 without a snapshot of the new job: a uid that is a text in the old jar and nowhere in the new one."""
+    if restore.has_snapshot or not restore.old_jars or not restore.new_jars:
+        return
+    operators = {o.state.operator_id: o for o in restore.old.operators.values() if operator_row(o).state_bytes}
+    before, after = (ids_in_jars(jars, operators) for jars in (restore.old_jars, restore.new_jars))
+    for operator_id in sorted(before - after):
+        old = operators[operator_id]
+        text = f"The uid of {old.label.display} is in the jar of the old job and not in that of the new one: if the new job does not have the operator, Flink refuses to restore."
+        remedy = Remedy(
+            "Pass a savepoint of the new job, or leave out the operator.", ("drop", A, NEW, "--uid", str(old.label))
+        )
+        yield is_unknown("O1", text, remedy, old)
 
 
 def _rename_or_drop(restore: Restore, old: OperatorInventory, otherwise: str) -> Remedy:
@@ -171,5 +188,5 @@ STEP: Final = Step(
     title="Operators",
     follows="Checkpoints, StateAssignmentOperation, StreamGraphHasherV2",
     irrelevant=is_always_relevant,
-    checks=(_removed, per_pair(_generated_ids), _added),
+    checks=(_removed, guarded(_only_in_old_jar), per_pair(_generated_ids), _added),
 )

@@ -93,7 +93,7 @@ def _given(restore: Restore) -> Iterator[Result]:
     """P3: the run that made B may have another parallelism than production."""
     if restore.options.set_parallelism is None and restore.options.graph is None:
         numbers = sorted({o.state.parallelism for o in restore.new.operators.values()}) if restore.new else []
-        if restore.new is None:
+        if not restore.has_snapshot:
             text = "the parallelism of each operator is not above its max parallelism in the snapshot, and the job sets no other max parallelism"
         else:
             shown = ", ".join(map(str, numbers))
@@ -106,7 +106,7 @@ def _in_chains(restore: Restore) -> Iterator[Result]:
     if restore.options.set_max_parallelism is not None:
         return
     graph = restore.options.graph
-    if restore.new is None and graph is None:
+    if not restore.has_snapshot and graph is None:
         if len({p.old.state.max_parallelism for p in restore.pairs} - {1}) > 1:
             text = "operators with different max parallelisms are not chained in the new job"
             yield Assumption(rule="P4", text=text, option="--graph")

@@ -62,7 +62,7 @@ def _names(restore: Restore, pair: Pair) -> Iterator[Result]:
     if NFA not in old.listed_keyed:
         return
     names = pattern_names(old)
-    if new is not None and NFA in new.listed_keyed:
+    if new is not None and NFA in new.listed_keyed and not new.types.renewed:
         names -= pattern_names(new)
     if not names:
         return

@@ -14,7 +14,7 @@ from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Found, Result, Step, guarded, loses, may_change, refuses
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution
-from statetool.connectors.sinks import Sink, sinks_of
+from statetool.connectors.sinks import WRITER_STATE, Sink, sinks_of
 from statetool.connectors.tables import readable_operators
 from statetool.errors import several
 from statetool.snapshot.operator import OperatorInventory
@@ -37,7 +37,7 @@ def _role(sink: Sink) -> str:
 
 def _connector(restore: Restore) -> Iterator[Result]:
     """X1, X5: another sink under the same uid, or an older release of it, does not read the bytes."""
-    if restore.new is None:
+    if not restore.has_snapshot:
         return
     old = {(s.operator.state.operator_id, _role(s)): s for s in _sinks([p.old for p in restore.pairs])}
     news = {
@@ -100,6 +100,23 @@ def _pending(restore: Restore) -> Iterator[Result]:
         yield Assumption(rule="X7", text=text, option="statetool sinks pending --timeout-ms, statetool sinks check")
 
 
+def _never_committed(restore: Restore) -> Iterator[Result]:
+    """X3: KafkaSink 5.0 commits nothing unless it is exactly once (``NoopCommitter``); only such writers have state."""
+    if not restore.has_snapshot:
+        return
+    committers = {s.operator.label: s for s in _sinks([p.old for p in restore.pairs]) if s.state.role == "committer"}
+    waiting = {label: n for label, s in committers.items() if (n := sum(p.expires for p in s.state.pending))}
+    for pair in restore.pairs:
+        lost_state = (
+            WRITER_STATE in pair.old.listed_elements
+            and pair.new is not None
+            and WRITER_STATE not in pair.new.listed_elements
+        )
+        if lost_state and waiting and any(s.name == "kafka-sink" for s in _sinks([pair.old])):
+            text = f"KafkaSink of the new job is not exactly once: {several(sum(waiting.values()), 'uncommitted transaction')} of the snapshot may never be committed."
+            yield loses("X3", text, "Run the job once with EXACTLY_ONCE, so that they are committed.", pair.old)
+
+
 def _commit_ids(restore: Restore) -> Iterator[Result]:
     """X10: tables drop commits whose checkpoint id is not higher than those that they have."""
     for operator, warning in commit_id_warnings(restore.old, restore.new):
@@ -111,5 +128,5 @@ STEP: Final = Step(
     title="Sinks",
     follows="SinkWriterStateHandler, CommitterOperator, and the serializers of each connector",
     irrelevant=_irrelevant,
-    checks=(guarded(_connector), guarded(_pending), _commit_ids),
+    checks=(guarded(_connector), guarded(_pending), guarded(_never_committed), _commit_ids),
 )

@@ -40,7 +40,7 @@ def _new_start(old: OperatorInventory) -> Remedy:
 
 def _connector(restore: Restore, pair: Pair) -> Iterator[Result]:
     """C1 to C3: another connector, or an older release of it, does not read the bytes."""
-    if pair.new is None or not (_has_source(pair.old) and _has_source(pair.new)):
+    if pair.new is None or not restore.has_snapshot or not (_has_source(pair.old) and _has_source(pair.new)):
         return
     old, new = source_of(pair.old), source_of(pair.new)
     if old is None or new is None or old.given is None or new.given is None:
@@ -93,7 +93,7 @@ def _versions(old: Source, new: Source, pair: Pair) -> Iterator[Result]:
 
 def _topics(restore: Restore, pair: Pair) -> Iterator[Result]:
     """C5: splits of topics that the job does not subscribe to any more are read on (FLINK-34089)."""
-    if pair.new is None or not (_has_source(pair.old) and _has_source(pair.new)):
+    if pair.new is None or not restore.has_snapshot or not (_has_source(pair.old) and _has_source(pair.new)):
         return
     old, new = source_of(pair.old), source_of(pair.new)
     if old is None or new is None or old.name != new.name or old.name != "kafka-source":

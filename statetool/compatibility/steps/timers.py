@@ -59,23 +59,22 @@ def _heap_instead_of_database(restore: Restore) -> Iterator[Result]:
     if on_heap is False:
         return
     for pair in pairs:
-        names = _database_timers(pair.old)
-        amount = count_timers(pair.old, names)
-        if amount == "no timers":
-            continue
         if on_heap:
-            text = f"RocksDB of the new job keeps timers on the heap, and does not read the {amount} in the database of the snapshot: none fires."
-            yield loses("T1", text, _CONVERT, pair.old)
+            amount = count_timers(pair.old, _database_timers(pair.old))
+            if amount != "no timers":
+                text = f"RocksDB of the new job keeps timers on the heap, and does not read the {amount} in the database of the snapshot: none fires."
+                yield loses("T1", text, _CONVERT, pair.old)
         else:
-            text = f"{amount} are in the database of RocksDB. If the new job keeps timers on the heap ({_FACTORY}: heap), none fires."
-            yield is_unknown("T1", text[0].upper() + text[1:], Remedy(f"Pass the configuration of the new job with --config. {_CONVERT.text}", _CONVERT.command), pair.old)  # fmt: skip
+            text = f"Its timers are in the database of RocksDB. If the new job keeps timers on the heap ({_FACTORY}: heap), none fires."
+            remedy = Remedy(f"Pass the configuration of the new job with --config. {_CONVERT.text}", _CONVERT.command)
+            yield is_unknown("T1", text, remedy, pair.old)
 
 
 def _keeps_on_heap(restore: Restore) -> bool | None:
     """Return True if RocksDB of the new job keeps its timers on the heap; ``None`` if that is not known."""
     if restore.options.config is not None:
         return (restore.options.config.text(_FACTORY) or "rocksdb").lower() == "heap"
-    if restore.new is None:
+    if not restore.has_snapshot:
         return None
     known: bool | None = None
     for pair in restore.pairs:
@@ -139,7 +138,7 @@ def _own_raw_state(restore: Restore, pair: Pair) -> Iterator[Result]:
 
 
 def _assumed(restore: Restore) -> Iterator[Result]:
-    if restore.new is None:
+    if not restore.has_snapshot:
         yield SAME_STATES
 
 
