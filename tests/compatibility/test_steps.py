@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,11 @@ from statetool.compatibility.verdicts import Check
 from tests.support.corpora.archives import HERE, unpack
 
 RESTORES: Final = HERE / "compatibility" / "restores.tar.xz"
+
+
+@pytest.fixture(scope="module")
+def jobs_of_more_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(HERE / "corpus" / "jobs.tar.xz", tmp_path_factory.mktemp("jobs"))
 
 
 @pytest.fixture(scope="module")
@@ -233,6 +239,109 @@ def test_the_command_takes_all_options(restores: Path, tmp_path: Path) -> None:
     assert done.exit_code == 1
     steps: list[dict[str, Any]] = json.loads(done.stdout)["steps"]
     assert {s["step"]: s["status"] for s in steps}["parallelism"] == "not"
+
+
+SWAPPED: Final = {
+    # rule: case, its operators that take each other's place, and what is found about the first one
+    "W1": ("v2_3_0-rocksdb-canonical", "win-tumble-reduce", "win-session-list", "loses"),
+    "W2": ("v2_3_0-rocksdb-canonical", "win-session-list", "win-tumble-reduce", "loses"),
+    "K8": ("v2_3_0-rocksdb-canonical", "by-short", "op-lists", "loses"),
+    "T3": ("v2_3_0-rocksdb-canonical", "timers", "win-count", "loses"),
+    "T4": ("v2_3_0-rocksdb-heap-timers", "timers", "win-count", "later"),
+}
+
+
+@pytest.mark.parametrize("rule", SWAPPED)
+def test_an_operator_in_the_place_of_another(corpus: Path, rule: str) -> None:
+    """Savepoints of one job, of which two operators are mapped to each other."""
+    case, first, second, kind = SWAPPED[rule]
+    path = snapshot_of(corpus / case)
+    check = st.check(path, path, map_uids={first: second, second: first})
+    assert (rule, kind, first) in {(f.rule, f.kind, f.operator) for s in check.steps for f in s.findings}
+
+
+def test_numbers_of_timers_and_of_windows_are_told(corpus: Path) -> None:
+    path = snapshot_of(corpus / "v2_3_0-rocksdb-canonical")
+    check = st.check(path, path, map_uids={"timers": "win-count", "win-count": "timers"})
+    assert any("150 timers" in w for w in check.warnings)
+    check = st.check(path, path, map_uids={"win-session-list": "win-count", "win-count": "win-session-list"})
+    assert any("merged sessions of the snapshot (5 entries)" in w for w in check.warnings)
+
+
+def test_one_operator_of_a_possible_chain_was_rescaled(corpus: Path, tmp_path: Path) -> None:
+    """P4: without the job graph, it is a warning; with it, the check is exact."""
+    path = snapshot_of(corpus / "v2_3_0-rocksdb-canonical")
+    st.rescale(path, str(tmp_path / "rescaled"), {"timers": 64})
+    assert ("P4", "may_change") in found(st.check(str(tmp_path / "rescaled"), path))
+    ids = {o.uid: o.operator_id for o in st.load(path).operators.values()}
+    alone = job_graph(tmp_path / "alone.json", *((i, 1, uid, ()) for uid, i in ids.items()))
+    assert "P4" not in {rule for rule, _ in found(st.check(str(tmp_path / "rescaled"), path, graph=alone))}
+    assert not {k for k in found(st.check(path, path)) if k[0] == "P4"}
+
+
+def test_older_releases_and_lists_with_wrong_offsets(corpus: Path, tmp_path: Path) -> None:
+    """M5, E1."""
+    check = st.check(snapshot_of(corpus / "v1_20_5-hashmap-canonical"), flink="1.17")
+    assert ("M5", "not") in found(check)
+    assert ("M5", "not") not in found(st.check(snapshot_of(corpus / "v1_17_2-hashmap-canonical"), flink="1.17"))
+    lists = str(unpack(HERE / "corpus" / "compressed-lists.tar.xz", tmp_path) / "1.18.1")
+    assert found(st.check(lists, flink="1.20")) == {("E1", "not")}
+
+
+def test_asynchronous_state_is_of_forst_only(jobs_of_more_kinds: Path, corpus: Path) -> None:
+    """V3."""
+    path = snapshot_of(jobs_of_more_kinds / "v2_3_0-keys-async-forst")
+    kinds = {backend: found(st.check(path, flink="2.3", backend=backend)) for backend in ("heap", "rocksdb", "forst")}
+    assert ("V3", "not") in kinds["heap"]
+    assert ("V3", "unknown") in kinds["rocksdb"]
+    assert not {k for k in kinds["forst"] if k[0] == "V3"}
+
+
+def test_names_of_partial_matches_are_looked_for_in_the_jar(connector_cases: Path, public_jar: Path) -> None:
+    """W7."""
+    path = snapshot_of(connector_cases / "v2_3_0-cep")
+    check = st.check(path, other_jars=[public_jar])
+    assert ("W7", "later") in found(check)
+    assert any("login" in w for w in check.warnings)
+    assert ("W7", "later") not in found(st.check(path, path))
+
+
+def test_configuration_that_fails_later(corpus: Path, tmp_path: Path) -> None:
+    """H6, H7, G7, S4: settings of the new job."""
+    path = snapshot_of(corpus / "v2_3_0-hashmap-canonical")
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "execution.runtime-mode: BATCH\npipeline.generic-types: false\nexecution.checkpointing.dir: s3://b/c\n"
+        "execution.state-recovery.approximate-local-recovery: true\n"
+    )
+    kinds = found(st.check(path, path, config=config))
+    assert {("H6", "unknown"), ("H7", "note"), ("G7", "loses"), ("S4", "not")} <= kinds
+
+
+def test_a_uid_that_only_the_old_jar_has_is_unknown(restores: Path, tmp_path: Path) -> None:
+    """An operator whose uid is in the old jar and not in the new one must not count as restored."""
+    jars = []
+    for name, uids in (("old", ("acc", "src", "plus", "sink")), ("new", ("src", "plus", "sink"))):
+        jars.append(tmp_path / f"{name}.jar")
+        with zipfile.ZipFile(jars[-1], "w") as jar:
+            jar.writestr("job.properties", "".join(f"{uid}\n" for uid in uids))
+    path = str(restores / "one-more-chained-operator")
+    check = st.check(path, jars=jars[:1], other_jars=jars[1:])
+    assert {f.operator for s in check.steps for f in s.findings if f.rule == "O1"} == {"acc"}
+    assert check.verdict == "unknown"
+    assert st.check(path, jars=jars[:1], other_jars=jars[:1]).verdict == "fully"
+
+
+def test_pointwise_exchanges_with_in_flight_data_cannot_be_rescaled(corpus: Path, tmp_path: Path) -> None:
+    """U2."""
+    path = snapshot_of(corpus / "v2_3_0-unaligned")
+    operators = list(st.load(path).operators.values())
+    nodes = [
+        (o.operator_id, 1, o.uid or "x", tuple((p.operator_id, "FORWARD") for p in operators if p is not o))
+        for o in operators
+    ]
+    check = st.check(path, path, graph=job_graph(tmp_path / "graph.json", *nodes), parallelism=1)
+    assert ("U2", "not") in found(check)
 
 
 _ID: Final = re.compile(r'"([A-Z]\d{1,2})"|"""((?:[A-Z]\d+(?:, | to | and )?)+)')

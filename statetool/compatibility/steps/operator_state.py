@@ -18,8 +18,6 @@ from statetool.compatibility.steps.step import (
     StateFound,
     Step,
     is_unknown,
-    loses,
-    may_change,
     per_pair,
     refuses,
 )
@@ -71,23 +69,11 @@ def _states(restore: Restore) -> Iterator[Result]:
         yield SAME_STATES
 
 
-#: States in which sources store positions.
-_OF_SOURCES: Final = frozenset({"SourceReaderState", "topic-partition-offset-states"})
-
-
 def _compressed(restore: Restore, pair: Pair) -> Iterator[Result]:
-    """E1: compressed lists of Flink 1.18.0 and 1.18.1 have the offset of the first element for all (FLINK-34063)."""
-    for elements, header in pair.old.elements.headers():
-        if not header.compressed:
-            continue
-        for name, offsets in elements.offsets.items():
-            if len(offsets) > len(set(offsets)):
-                text = (
-                    f"The state {name} is compressed and has equal offsets for several elements, as Flink 1.18.0 and 1.18.1 write them"
-                    " (FLINK-34063): Flink reads the first element again and again."
-                )
-                remedy = Remedy("Write a copy with right offsets.", ("convert", A, NEW))
-                yield (loses if name in _OF_SOURCES else may_change)("E1", text, remedy, pair.old)
+    """E1: compressed lists of Flink 1.18.0 and 1.18.1 have one offset for the elements of a chunk (FLINK-34063)."""
+    if pair.old.elements.are_unflushed:
+        text = "Flink 1.18.0 and 1.18.1 wrote wrong offsets of compressed lists (FLINK-34063), with which Flink fails or reads elements twice."
+        yield refuses("E1", text, Remedy("Write a copy with right offsets.", ("convert", A, NEW)), pair.old)
 
 
 def _raw(restore: Restore, pair: Pair) -> Iterator[Result]:
