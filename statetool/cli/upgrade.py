@@ -122,4 +122,4 @@ def _report(upgraded: Upgrade, target: str, options: CommonOptions) -> None:
         condition = f", if {several(len(after.assumptions), 'assumption')} hold" if is_assumed else ""
         echo_err(f"after: {after.verdict}{condition}" + (f": {after.reason}" if after.reason else ""))
         echo_err(*(f"warning: {warning}" for warning in after.warnings))
-        echo_err(*(f"not verified: {a.text} (to prove it: {a.option})" for a in after.assumptions))
+        echo_err(*(f"not verified: {a.text} (proved by {a.option})" for a in after.assumptions))

@@ -283,7 +283,7 @@ def _conditions(check: Check) -> tuple[str, ...]:
     """Return the assumptions as text, each with the option that proves it."""
     if check.verdict not in ("fully", "after_migration"):
         return ()
-    return tuple(f"{a.text} (to prove it: {a.option})" for a in check.assumptions)
+    return tuple(f"{a.text}; proved by {a.option}" for a in check.assumptions)
 
 
 def _is_fine(verdict: OperatorVerdict | StateVerdict) -> bool:

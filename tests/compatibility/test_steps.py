@@ -70,7 +70,7 @@ def test_every_step_has_a_verdict_and_a_reason_if_it_is_not_relevant(restores: P
     assert check.ok
     assert found(check) == set()
     assert {s.step for s in check.steps if s.status == "assumed"} == {
-        "parallelism", "windows", "sources", "first_checkpoint",
+        "parallelism", "sources", "first_checkpoint",
     }  # fmt: skip
     record = check.record()["steps"]
     assert record[1] == {
@@ -245,6 +245,7 @@ SWAPPED: Final = {
     # rule: case, its operators that take each other's place, and what is found about the first one
     "W1": ("v2_3_0-rocksdb-canonical", "win-tumble-reduce", "win-session-list", "loses"),
     "W2": ("v2_3_0-rocksdb-canonical", "win-session-list", "win-tumble-reduce", "loses"),
+    "W3": ("v2_3_0-rocksdb-canonical", "win-tumble-reduce", "win-slide-aggregate", "may_change"),
     "K8": ("v2_3_0-rocksdb-canonical", "by-short", "op-lists", "loses"),
     "T3": ("v2_3_0-rocksdb-canonical", "timers", "win-count", "loses"),
     "T4": ("v2_3_0-rocksdb-heap-timers", "timers", "win-count", "later"),
@@ -342,6 +343,18 @@ def test_pointwise_exchanges_with_in_flight_data_cannot_be_rescaled(corpus: Path
     ]
     check = st.check(path, path, graph=job_graph(tmp_path / "graph.json", *nodes), parallelism=1)
     assert ("U2", "not") in found(check)
+
+
+def test_a_compiled_plan_needs_the_nodes_of_its_release(sql_corpus: Path, tmp_path: Path) -> None:
+    """Q4: Flink 1.20 has no table-source-scan of version 2."""
+    plans = unpack(HERE / "corpus" / "sql-plans.tar.xz", tmp_path)
+    path = snapshot_of(sql_corpus / "sql_interval_join")
+    new = st.load(path, columns_from_plan=str(next(plans.rglob("sql_interval_join.json"))))
+    check = st.check(path, new, flink="1.20")
+    texts = [f.text for f in step(check, "plans").findings if (f.rule, f.kind) == ("Q4", "not")]
+    assert len(texts) == 1
+    assert "table-source-scan_2" in texts[0]
+    assert step(st.check(path, new, flink="2.3"), "plans").status == "assumed"
 
 
 _ID: Final = re.compile(r'"([A-Z]\d{1,2})"|"""((?:[A-Z]\d+(?:, | to | and )?)+)')

@@ -7,7 +7,6 @@ statetool, does not look for anywhere else.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,13 +20,13 @@ from statetool.formats.metadata.handles import RelativeFileHandle, SegmentHandle
 from statetool.formats.metadata.model import handles_of
 from statetool.io import files
 from statetool.io.deletion import check_deletion
-from statetool.io.listing import FileStats
+from statetool.io.listing import sizes_in, stat
 from statetool.snapshot.locate import rebase_path
 
-#: From this number of files on, a local directory is listed.
-_MANY: Final = 64
-#: Directories that are listed without saying so.
-_FEW_LISTINGS: Final = 8
+#: From this number of files on, a directory is listed.
+_MANY: Final = 4
+#: Files in an object store that are looked for without saying so: a listing returns 1,000 at a time.
+_MOST_UNTOLD: Final = 8_000
 _SHOWN: Final = 3
 _COPY: Final = Remedy(
     "Copy the snapshot from a place that has all of its files, or restore another one.", ("copy", A, NEW)
@@ -70,36 +69,16 @@ def directories_of(restore: Restore) -> dict[str, _Directory]:
     return found
 
 
-def _look(folder: str, directory: _Directory, stats: FileStats) -> tuple[list[str], list[str]]:
+def _look(folder: str, directory: _Directory) -> tuple[list[str], list[str]]:
     """Return the names of files that a directory lacks, and of those that are not as long as the snapshot says."""
-    sizes = _sizes(folder, directory, stats)
-    missing = [n for n in directory.needed if n not in sizes]
-    short = [
-        n
-        for n, size in directory.needed.items()
-        if n in sizes and (sizes[n] < size or (n in directory.whole and sizes[n] != size))
-    ]
-    return missing, short
-
-
-def _sizes(folder: str, directory: _Directory, stats: FileStats) -> Mapping[str, int]:
-    if files.is_local(folder):
-        path = files.local_path(folder) or "/"
-        if len(directory.needed) < _MANY:
-            return {n: size for n in directory.needed if (size := _local_size(f"{path}/{n}")) is not None}
-        try:
-            with os.scandir(path) as entries:
-                return {e.name: e.stat().st_size for e in entries if e.name in directory.needed}
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-    return {n: f.size_bytes for n in directory.needed if (f := stats(f"{folder}/{n}")) is not None}
-
-
-def _local_size(path: str) -> int | None:
-    try:
-        return os.stat(path).st_size
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
+    needed, whole = directory.needed, directory.whole
+    if len(needed) < _MANY:
+        sizes = {n: f.size_bytes for n in needed if (f := stat(f"{folder}/{n}")) is not None}
+    else:
+        sizes = sizes_in(folder)
+    missing = [n for n in needed if n not in sizes]
+    wrong = [n for n, size in needed.items() if n in sizes and sizes[n] != size and (sizes[n] < size or n in whole)]
+    return missing, wrong
 
 
 def _all_exist(restore: Restore) -> Iterator[Result]:
@@ -108,7 +87,6 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
     short: dict[str, list[str]] = {}
     moved: dict[str, str] = {}
     unseen: list[str] = []
-    stats = FileStats()
     directories = directories_of(restore)
     for folder, directory in directories.items():
         place = folder
@@ -119,7 +97,7 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
                 place = rebased or ""
         if not place:
             continue
-        absent, wrong = _look(place, directory, stats)
+        absent, wrong = _look(place, directory)
         if (
             absent
             and not directory.is_relative
@@ -133,8 +111,12 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
             short[place] = wrong
     yield from _report(restore, directories, missing, short)
     yield from _moved(restore, directories, moved, unseen)
-    if len(directories) > _FEW_LISTINGS and not files.is_local(restore.old.metadata_file):
-        yield note("M6", f"To look at all files, {len(directories):,} directories were listed.")
+    count = sum(len(d.needed) for d in directories.values())
+    if not files.is_local(restore.old.metadata_file) and count > _MOST_UNTOLD:
+        yield note(
+            "M6",
+            f"{several(count, 'file')} in {several(len(directories), 'directory', 'directories')} were looked for, by listing the directories.",
+        )
 
 
 def _scheme(uri: str) -> str:

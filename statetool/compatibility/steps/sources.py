@@ -118,7 +118,7 @@ def _places(source: Source) -> set[str]:
 
 
 def _outside(restore: Restore) -> Iterator[Result]:
-    """C8, C9: whether the topics, offsets, logs and files still exist is not in the snapshot."""
+    """C9: whether the topics, offsets, logs and files still exist is not in the snapshot."""
     sources = [str(p.old.label) for p in restore.pairs if _has_source(p.old)]
     if sources:
         text = f"what {describe_operators(sources)} reads still exists at the positions of the snapshot"
