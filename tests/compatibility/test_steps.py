@@ -275,7 +275,7 @@ def test_one_operator_of_a_possible_chain_was_rescaled(corpus: Path, tmp_path: P
     st.rescale(path, str(tmp_path / "rescaled"), {"timers": 64})
     assert ("P4", "may_change") in found(st.check(str(tmp_path / "rescaled"), path))
     ids = {o.uid: o.operator_id for o in st.load(path).operators.values()}
-    alone = job_graph(tmp_path / "alone.json", *((i, 1, uid, ()) for uid, i in ids.items()))
+    alone = job_graph(tmp_path / "alone.json", *((i, 1, uid or "x", ()) for uid, i in ids.items()))
     assert "P4" not in {rule for rule, _ in found(st.check(str(tmp_path / "rescaled"), path, graph=alone))}
     assert not {k for k in found(st.check(path, path)) if k[0] == "P4"}
 
