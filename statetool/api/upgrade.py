@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from typing_extensions import Unpack
 
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
     from statetool.migration.plan import MigrationPlan
     from statetool.verification.verify import Verification
+
+
+#: Steps of a restore that no copy of the snapshot changes: the check after the upgrade says what they leave open.
+_OF_START: Final = frozenset(
+    ("finished", "channels", "coordinators", "timers", "windows", "patterns", "claim", "first_checkpoint")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,16 +193,20 @@ def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
     from statetool.compatibility.verdicts import Level
     from statetool.types.operators import display_name
 
-    if any(c.level >= Level.UNKNOWN for c in check.causes):
+    of_start = {f.text for step in check.steps if step.step in _OF_START for f in step.findings if f.kind != "not"}
+    if any(c.level >= Level.UNKNOWN and c.reason not in of_start for c in check.causes):
         yield check.reason
     yield from (f"{s.name}: {s.failure}" for s in plan.states if s.failure)
     planned = {(s.uid, s.state) for s in plan.states}
     for operator in check.operators:
         name = display_name(operator.uid)
         # The key of an operator, and its successor.
-        if any(c.level >= Level.UNKNOWN for c in operator.causes) or any(w.kind == "loses" for w in operator.warnings):
-            remedies = (c.remedy.text for c in operator.causes if c.level is Level.UNKNOWN and c.remedy is not None)
-            yield " ".join((f"{name}: {operator.reason or ' '.join(w.message for w in operator.warnings)}", *remedies))
+        causes = [c for c in operator.causes if c.level >= Level.UNKNOWN and c.reason not in of_start]
+        lost = [w for w in operator.warnings if w.kind == "loses" and w.message not in of_start]
+        if causes or lost:
+            remedies = (c.remedy.text for c in causes if c.level is Level.UNKNOWN and c.remedy is not None)
+            reason = " ".join(dict.fromkeys(c.text for c in causes)) or " ".join(w.message for w in lost)
+            yield " ".join((f"{name}: {reason}", *remedies))
         for state in operator.states:
             if state.verdict in ("not", "unknown") and (operator.uid, state.name) not in planned:
                 yield f"{name}.{state.name}: {state.reason}"
