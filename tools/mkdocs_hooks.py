@@ -41,6 +41,7 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "serializers": cache(support_tables.support_table),
     "snapshots": _snapshot_table,
     "connectors": _connector_table,
+    "restore-rules": cache(support_tables.rule_table),
     "columns": cache(support_tables.column_table),
 }
 

@@ -17,6 +17,8 @@ import pyarrow as pa
 
 import statetool
 from statetool.columns.infer import infer_type
+from statetool.compatibility.rule_table import restore_rules
+from statetool.compatibility.steps.order import STEPS
 from statetool.connectors import registry
 from statetool.connectors.connector import SinkConnector, SplitConnector, StateSource
 from statetool.declaring.job_code import java_info
@@ -218,6 +220,20 @@ def _versions(connector: registry.Connector) -> dict[str, frozenset[int]]:
 
 def _listed(versions: Mapping[str, Set[int]]) -> str:
     return ", ".join(f"{part} {', '.join(map(str, sorted(numbers)))}" for part, numbers in versions.items() if numbers)
+
+
+def rule_table() -> str:
+    """Return the rules of restores as Markdown, a table for each step."""
+    lines: list[str] = []
+    for step in STEPS:
+        rules = [r for r in restore_rules() if r.step == step.name]
+        lines += [f"### {step.title}", "", f"Follows `{step.follows.replace(', ', '`, `')}`.", ""]
+        lines += ["| id | condition | Flink | verdict | needs | remedy | checked |", "|---|---|---|---|---|---|---|"]
+        for r in rules:
+            cells = (r.id, r.condition, r.flink, r.verdict, r.inputs, r.remedy, r.checked)
+            lines.append(f"| {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _kind(case: dict[str, Any]) -> tuple[str, str, str]:

@@ -8,9 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from typing_extensions import Unpack
+
 from statetool.api.execution import Execution
 from statetool.api.load import classes_of, inventory_of
 from statetool.api.savepoint import Savepoint
+from statetool.api.start_options import StartOptions, restore_options
 from statetool.errors import OptionError
 from statetool.types.options import name_list, whole_number
 
@@ -90,12 +93,14 @@ def check(
     b: str | Savepoint | None = None,
     *,
     flink: str | None = None,
-    backend: Literal["heap", "rocksdb"] | None = None,
+    backend: Literal["heap", "rocksdb", "forst"] | None = None,
     jars: Iterable[str | os.PathLike[str]] = (),
     other_jars: Iterable[str | os.PathLike[str]] = (),
+    **start: Unpack[StartOptions],
 ) -> Check:
     """Check whether a job would restore from a snapshot, and return the verdict.
 
+    Follows the restore step by step, from the files of the snapshot to the first checkpoint of the new job.
     Only headers are read. For states with POJOs the values are read too, unless they are stored in RocksDB databases. With ``other_jars``,
     all values of POJOs and Kryo classes are read with the classes of the new job, as Flink reads them.
 
@@ -115,18 +120,33 @@ def check(
         The jars of the job that wrote ``a``, as for :func:`load`. Defaults to those with which ``a`` was opened.
     other_jars
         The jars of the new job. Without ``b``, the new job has the states of ``a`` with the classes of these jars.
+    config
+        The Flink configuration of the new job: a file, or the URL of a job or JobManager.
+    parallelism, max_parallelism
+        Those of the new job. Default to those of ``b``.
+    claim_mode
+        ``claim``, ``no_claim`` or ``legacy``. Defaults to the mode in ``config``.
+    allow_non_restored
+        State that the new job does not have is left out (``--allowNonRestoredState``). Defaults to the setting in ``config``.
+    last_state
+        The job starts from its high-availability data (``upgradeMode: last-state``).
+    map_uids
+        ``{old: new}``: uids or ids of operators, and those that they have in the new job (``setUidHash``).
+    graph
+        The job graph of the new job: a file with the answer of ``/jobs/<id>/plan``, or the URL of the job.
 
     Returns
     -------
     Check
         ``verdict`` is ``fully``, ``after_migration`` (Flink converts values when it restores or reads them), ``unknown`` or ``not``.
         ``operators`` and their ``states`` each have a verdict, a reason and a remedy. ``warnings`` list losses and possible changes
-        despite a successful restore. ``ok`` summarizes the result.
+        despite a successful restore, and failures after it. ``steps`` are the steps of the restore, and ``assumptions`` what the check takes
+        for granted. ``ok`` summarizes the result.
 
     Raises
     ------
     OptionError
-        Neither ``b`` nor ``flink`` nor ``other_jars`` was given, or the release or backend is not known.
+        Neither ``b`` nor ``flink`` nor ``other_jars`` was given, or an option is not valid.
     FormatError
         A header is damaged. An operator with undamaged state that statetool cannot read is ``unknown`` instead.
     """
@@ -137,7 +157,8 @@ def check(
         old = old.with_types(replace(old.types, source=old_classes))
     new_classes = classes_of(name_list("other_jars", other_jars))
     renderer = partial(_check_html, a=old.path, b="B" if new is None else new.path)
-    return replace(check_inventories(old, new, flink, backend, new_classes), renderer=renderer)
+    checked = check_inventories(old, new, flink, backend, new_classes, restore_options(**start))
+    return replace(checked, renderer=renderer)
 
 
 def _check_html(check: Check, *, a: str, b: str) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from typing_extensions import Unpack
 
 from statetool.api.execution import Execution
 from statetool.api.load import classes_of, inventory_of
 from statetool.api.migrate import release_of
 from statetool.api.rewrite import RewriteOptions
 from statetool.api.savepoint import Savepoint
+from statetool.api.start_options import StartOptions, restore_options
 from statetool.errors import FormatError, OptionError, UnsupportedError, several
 from statetool.snapshot.inventory import Inventory
 from statetool.types.declared import ClassSource, TypeContext
@@ -25,6 +28,12 @@ if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
     from statetool.migration.plan import MigrationPlan
     from statetool.verification.verify import Verification
+
+
+#: Steps of a restore that no copy of the snapshot changes: the check after the upgrade says what they leave open.
+_OF_START: Final = frozenset(
+    ("finished", "channels", "coordinators", "timers", "windows", "patterns", "claim", "first_checkpoint")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +103,7 @@ def upgrade(
     jars: Iterable[str | os.PathLike[str]] = (),
     to: str | Savepoint | None = None,
     flink_version: str | None = None,
-    backend: Literal["heap", "rocksdb"] | None = None,
+    backend: Literal["heap", "rocksdb", "forst"] | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
@@ -106,6 +115,7 @@ def upgrade(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
+    **start: Unpack[StartOptions],
 ) -> Upgrade:
     """Write a copy of a snapshot that a new job restores: with the classes of its jar, in its release of Flink.
 
@@ -130,6 +140,8 @@ def upgrade(
         As for :func:`statetool.migrate`.
     spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
         As for :func:`statetool.rescale`.
+    config, parallelism, max_parallelism, claim_mode, allow_non_restored, last_state, map_uids, graph
+        As for :func:`statetool.check`.
 
     Raises
     ------
@@ -149,6 +161,7 @@ def upgrade(
     from statetool.migration.trial import try_conversions
     from statetool.verification.verify import verify_inventory
 
+    started = restore_options(**start)
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     base = options.open(src, dst)
     if old_classes := classes_of(name_list("jars", jars)):
@@ -158,7 +171,7 @@ def upgrade(
     if new_job is not None:
         options.check_target(new_job, dst)
         base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
-    before = check_inventories(base, new_job, flink_version, backend, classes)
+    before = check_inventories(base, new_job, flink_version, backend, classes, started)
     plan = _plan(base, new_job, flink_version, classes).renaming(renames or {}).filling(fills or {})
     plan = plan.accepting(tuple(accept))
     plan = try_conversions(plan, base)
@@ -174,7 +187,7 @@ def upgrade(
         nonlocal done
         staged = Inventory(dst, uids=base.given_uids, types=TypeContext(source=classes))
         verification = verify_inventory(staged, Execution(spark).map, deep=True, allow_unread=True)
-        after = check_inventories(staged, new_job, flink_version, backend, classes)
+        after = check_inventories(staged, new_job, flink_version, backend, classes, started)
         done = replace(done, verification=verification, after=after)
         _check_proof(verification, after)
 
@@ -202,16 +215,20 @@ def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
     from statetool.compatibility.verdicts import Level
     from statetool.types.operators import display_name
 
-    if check.causes:
+    of_start = {f.text for step in check.steps if step.step in _OF_START for f in step.findings if f.kind != "not"}
+    if any(c.level >= Level.UNKNOWN and c.reason not in of_start for c in check.causes):
         yield check.reason
     yield from (f"{s.name}: {s.failure}" for s in plan.states if s.failure)
     planned = {(s.uid, s.state) for s in plan.states}
     for operator in check.operators:
         name = display_name(operator.uid)
         # The key of an operator, and its successor.
-        if any(c.level >= Level.UNKNOWN for c in operator.causes) or any(w.kind == "loses" for w in operator.warnings):
-            remedies = (c.remedy.text for c in operator.causes if c.level is Level.UNKNOWN and c.remedy is not None)
-            yield " ".join((f"{name}: {operator.reason or ' '.join(w.message for w in operator.warnings)}", *remedies))
+        causes = [c for c in operator.causes if c.level >= Level.UNKNOWN and c.reason not in of_start]
+        lost = [w for w in operator.warnings if w.kind == "loses" and w.message not in of_start]
+        if causes or lost:
+            remedies = (c.remedy.text for c in causes if c.level is Level.UNKNOWN and c.remedy is not None)
+            reason = " ".join(dict.fromkeys(c.text for c in causes)) or " ".join(w.message for w in lost)
+            yield " ".join((f"{name}: {reason}", *remedies))
         for state in operator.states:
             if state.verdict in ("not", "unknown") and (operator.uid, state.name) not in planned:
                 yield f"{name}.{state.name}: {state.reason}"

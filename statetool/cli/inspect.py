@@ -28,6 +28,7 @@ from statetool.cli.options import (
     open_snapshot,
     open_snapshots,
     sql_plan_options,
+    start_options,
 )
 from statetool.cli.output import echo_err
 from statetool.cli.resolve_path import is_snapshot
@@ -36,6 +37,7 @@ from statetool.errors import OptionError, TargetExistsError, several
 
 if TYPE_CHECKING:
     from statetool.api.comparison import Comparison
+    from statetool.api.start_options import StartOptions
 
 #: Statistics tables shown in text output, with their columns.
 _SHOWN = {
@@ -268,6 +270,7 @@ def new_job_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @jar_options
 @sql_plan_options
+@start_options
 @common_options(*SNAPSHOT, *OUTPUT)
 def check(
     options: CommonOptions,
@@ -280,13 +283,18 @@ def check(
     jar_b: tuple[str, ...],
     plan_a: str | None,
     plan_b: str | None,
+    start: StartOptions,
 ) -> None:
     """Check whether a job would restore from a snapshot.
 
     A is the snapshot to restore. Pass at least one of B (a savepoint of the new job), the jar of the new job (--jar-b),
     and a Flink release (--flink). With --jar-b but without B, the new job has the states of A.
 
-    Exits 0 only if the job restores and no state is lost or altered.
+    Follows the restore step by step: files, metadata, operators, parallelism, finished tasks, in-flight data,
+    coordinators, operator state, keyed state, timers, windows, sources, sinks, claim, and the first checkpoint. What it
+    takes for granted is listed, with the option that proves it.
+
+    Exits 0 only if the job restores, no state is lost or altered, and nothing fails later.
 
     Examples:
       statetool check savepoint-1a2b --flink 2.3
@@ -295,7 +303,7 @@ def check(
     """
     paths = [a] if b is None else [a, b]
     first, *others = open_snapshots(paths, options, jars=[jar_a, jar_b], plans=[plan_a, plan_b])
-    checked = statetool.check(first, *others, flink=flink, backend=backend, other_jars=jar_b)
+    checked = statetool.check(first, *others, flink=flink, backend=backend, other_jars=jar_b, **start)
     if options.output.is_json:
         options.output.record(checked.record())
     show_check(checked, first, others[0] if others else None, options.output.form, jar_b, flink)

@@ -27,6 +27,8 @@ from statetool.snapshot.parsed import handing_over
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from statetool.api.start_options import StartOptions
+
 #: Maximum number of snapshots that may be deleted while a command reads the newest.
 _MOST_DELETED: Final = 5
 #: Reads that take less than this many seconds are not compared with the retention of the job.
@@ -393,7 +395,59 @@ def flink_option(of: str) -> Callable[[Callable[..., None]], Callable[..., None]
 def backend_option(command: Callable[..., None]) -> Callable[..., None]:
     """Add ``--backend``."""
     help = "State backend of the new job.  [default: that of B]"
-    return click.option("--backend", type=click.Choice(["heap", "rocksdb"]), help=help)(command)
+    return click.option("--backend", type=click.Choice(["heap", "rocksdb", "forst"]), help=help)(command)
+
+
+def start_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say how the new job is started, as one parameter ``start``."""
+
+    @wraps(command)
+    def run(
+        *args: Any,
+        config: str | None,
+        parallelism: int | None,
+        max_parallelism: int | None,
+        claim_mode: Any,
+        allow_non_restored: bool,
+        last_state: bool,
+        map_uids: tuple[str, ...],
+        graph: str | None,
+        **given: Any,
+    ) -> None:
+        start: StartOptions = {
+            "config": config,
+            "parallelism": parallelism,
+            "max_parallelism": max_parallelism,
+            "claim_mode": claim_mode,
+            "allow_non_restored": allow_non_restored or None,
+            "last_state": last_state,
+            "map_uids": pairs(map_uids, "OLD=NEW"),
+            "graph": graph,
+        }
+        command(*args, start=start, **given)
+
+    decorated: Callable[..., None] = run
+    for option in reversed(_START):
+        decorated = option(decorated)
+    return decorated
+
+
+_START: Final = (
+    click.option("--config", metavar="FILE|URL", help="Flink configuration of the new job."),
+    click.option("--parallelism", type=click.IntRange(min=1), help="Parallelism of the new job.  [default: that of B]"),
+    click.option(
+        "--max-parallelism",
+        type=click.IntRange(min=1),
+        help="Max parallelism that the new job sets.  [default: that of B]",
+    ),
+    click.option("--claim-mode", type=click.Choice(["claim", "no_claim", "legacy"]), help="Claim mode of the restore."),
+    click.option("--allow-non-restored", is_flag=True, help="State that the new job does not have may be left out."),
+    click.option("--last-state", is_flag=True, help="The job starts from its high-availability data."),
+    click.option(
+        "--map", "map_uids", multiple=True, metavar="OLD=NEW", help="Uid or id of an operator, and that in the new job."
+    ),
+    click.option("--graph", metavar="FILE|URL", help="Job graph of the new job: /jobs/<id>/plan."),
+)
 
 
 def jar_options(command: Callable[..., None]) -> Callable[..., None]:

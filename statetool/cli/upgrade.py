@@ -21,12 +21,14 @@ from statetool.cli.options import (
     open_snapshots,
     pairs,
     sql_plan_options,
+    start_options,
 )
 from statetool.cli.output import echo_err
 from statetool.cli.rewrite import report_target, source_and_target
 from statetool.errors import several
 
 if TYPE_CHECKING:
+    from statetool.api.start_options import StartOptions
     from statetool.api.upgrade import Upgrade
     from statetool.migration.plan import MigrationPlan, StepRow
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name.")
 @click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field.")
 @fill_option
+@start_options
 @common_options(*WRITE, "uids", "name_uid")
 def upgrade(
     options: CommonOptions,
@@ -51,11 +54,12 @@ def upgrade(
     plan_a: str | None,
     plan_b: str | None,
     flink: str | None,
-    backend: Literal["heap", "rocksdb"] | None,
+    backend: Literal["heap", "rocksdb", "forst"] | None,
     new_job: str | None,
     accept: tuple[str, ...],
     renames: tuple[str, ...],
     fills: tuple[str, ...],
+    start: StartOptions,
 ) -> None:
     """Write a snapshot for a new release and new classes.
 
@@ -93,6 +97,7 @@ def upgrade(
             renames=pairs(renames, "FIELD=OLD"),
             fills=json_values(fills),
             on_plan=show,
+            **start,
             **options.write_arguments,
         )
     finally:
@@ -113,5 +118,8 @@ def _report(upgraded: Upgrade, target: str, options: CommonOptions) -> None:
         echo_err(f"verify: {several(len(problems), 'problem')}", *(f"  {p}" for p in problems))
     if upgraded.after is not None:
         after = upgraded.after
-        echo_err(f"after: {after.verdict}" + (f": {after.reason}" if after.reason else ""))
+        is_assumed = bool(after.assumptions) and after.verdict in ("fully", "after_migration")
+        condition = f", if {several(len(after.assumptions), 'assumption')} hold" if is_assumed else ""
+        echo_err(f"after: {after.verdict}{condition}" + (f": {after.reason}" if after.reason else ""))
         echo_err(*(f"warning: {warning}" for warning in after.warnings))
+        echo_err(*(f"not verified: {a.text} (proved by {a.option})" for a in after.assumptions))

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 
-from statetool.compatibility.verdicts import CheckWarning, OperatorVerdict, Remedy
+from statetool.compatibility.verdicts import CheckWarning, Remedy
 from statetool.connectors.commit_ids import CommitIdRow, commit_id_rows
 from statetool.errors import StatetoolError, sentence
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 
 
-def with_commit_ids(
-    verdicts: Iterable[OperatorVerdict], old: Inventory, new: Inventory | None
-) -> Iterator[OperatorVerdict]:
-    """Yield verdicts with warnings about commits that would be dropped.
+def commit_id_warnings(old: Inventory, new: Inventory | None) -> Iterator[tuple[OperatorInventory, CheckWarning]]:
+    """Yield warnings about commits that would be dropped, with the operators.
 
     A snapshot with id 0 was created from scratch, not by Flink. The savepoint of the new job then shows which ids its sinks have committed.
     """
     checkpoint_id = old.metadata.checkpoint_id
-    warnings = {
-        r.operator: _of_state(r) for o in old.operators.values() for r in _rows(o, checkpoint_id) if r.is_problem
-    }
+    for operator in old.operators.values():
+        yield from ((operator, _of_state(r)) for r in _rows(operator, checkpoint_id) if r.is_problem)
     if new is not None and checkpoint_id == 0:
         known = {o.state.operator_id for o in old.operators.values()}
-        fresh = [o for o in new.operators.values() if o.state.operator_id not in known]
-        warnings |= {r.operator: _from_the_job(r) for o in fresh for r in _rows(o, new.metadata.checkpoint_id)}
-    for verdict in verdicts:
-        warning = warnings.get(verdict.uid)
-        yield verdict if warning is None else replace(verdict, warnings=(*verdict.warnings, warning))
+        for operator in new.operators.values():
+            if operator.state.operator_id not in known:
+                yield from ((operator, _from_the_job(r)) for r in _rows(operator, new.metadata.checkpoint_id))
 
 
 def _rows(operator: OperatorInventory, checkpoint_id: int) -> list[CommitIdRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from statetool.types.declared import TypeContext
@@ -57,3 +57,19 @@ def element_class(name: str) -> str:
     """Return the class of the innermost elements of an array, by ``Class.getName()``; other names are returned unchanged."""
     inner = name.lstrip("[")
     return inner[1:-1] if inner != name and inner.endswith(";") else inner
+
+
+def ids_in_jars(paths: Iterable[str], operator_ids: Collection[str]) -> set[str]:
+    """Return those of some operator ids whose uid is a text in jars."""
+    from statetool.formats.operator_id import operator_id_for_uid
+    from statetool.snapshot.uid_search import uids_in
+
+    return {operator_id_for_uid(uid) for path in paths for uid in uids_in(path, tuple(operator_ids))}
+
+
+def strings_in_jars(paths: Iterable[str], texts: Collection[str]) -> set[str]:
+    """Return those of some texts that are in jars. The search finds a text by its hash as a uid."""
+    from statetool.formats.operator_id import operator_id_for_uid
+
+    wanted = {operator_id_for_uid(text): text for text in texts}
+    return {wanted[found] for found in ids_in_jars(paths, wanted)}

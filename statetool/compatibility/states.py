@@ -32,7 +32,9 @@ from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.runtime import unwrap
 from statetool.snapshot.state_tables import Scope
 
-Backend = Literal["heap", "rocksdb", "unknown"]
+Backend = Literal["heap", "rocksdb", "forst", "unknown"]
+#: Backends that users can name.
+BACKENDS: Final[tuple[Backend, ...]] = ("heap", "rocksdb", "forst")
 #: Resolutions of values that no header describes, by scope and state.
 Hidden = Mapping[tuple[Scope, str], Resolution]
 _KEEP_KEYS: Final = Remedy(

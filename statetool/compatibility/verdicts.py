@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from statetool.compatibility.step_verdicts import Assumption, StepVerdict
 from statetool.types.operators import operator_name
 
 if TYPE_CHECKING:
@@ -65,13 +66,14 @@ class Remedy:
     """An action that helps: a sentence, and the arguments of the statetool command that carries it out, if there is one.
 
     ``migrates``: the command shows the steps of a migration. Whether the migration helps is known only with its plan. ``otherwise`` is a
-    sentence for the case that it does not.
+    sentence for the case that it does not. ``is_final``: leaving the state out is no other way.
     """
 
     text: str
     command: tuple[str, ...] = ()
     migrates: bool = False
     otherwise: str = ""
+    is_final: bool = False
 
     def __str__(self) -> str:
         text = f"{self.otherwise} {self.text}".lstrip()
@@ -85,12 +87,12 @@ def migration_remedy(text: str, otherwise: str = "") -> Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckWarning:
-    """A warning about a restore that succeeds but ``loses`` values or ``may_change`` them.
+    """A warning about a restore that succeeds but ``loses`` values or ``may_change`` them, or after which the job fails ``later``.
 
     ``path`` has the steps inside the type. ``in_reason``: the reason of the verdict says the same.
     """
 
-    kind: Literal["loses", "may_change"]
+    kind: Literal["loses", "may_change", "later"]
     message: str
     path: tuple[str, ...] = ()
     remedy: Remedy | None = None
@@ -194,7 +196,10 @@ class StateVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorVerdict:
-    """Restore verdict on one operator: the worst verdict on itself and its states. ``uid`` is its id if no uid is known."""
+    """Restore verdict on one operator: the worst verdict on itself and its states. ``uid`` is its id if no uid is known.
+
+    ``is_new``: only the new job has it.
+    """
 
     uid: str
     operator_name: str = field(init=False)
@@ -204,6 +209,7 @@ class OperatorVerdict:
     causes: tuple[Cause, ...] = ()
     states: tuple[StateVerdict, ...] = ()
     warnings: tuple[CheckWarning, ...] = ()
+    is_new: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "operator_name", operator_name(self.uid))
@@ -257,13 +263,16 @@ def _verdict_rows(operator: OperatorVerdict) -> Iterator[VerdictRow]:
 class Check:
     """Result of checking whether a snapshot can be restored into a job.
 
-    ``causes`` are those that concern the whole snapshot. ``renderer`` returns HTML for notebooks.
+    ``causes`` and ``snapshot_warnings`` are those that concern the whole snapshot. ``steps`` are the verdicts on the steps of the restore, in
+    Flink's order. ``renderer`` returns HTML for notebooks.
     """
 
     verdict: Verdict
     reason: str
     operators: tuple[OperatorVerdict, ...] = ()
     causes: tuple[Cause, ...] = ()
+    snapshot_warnings: tuple[CheckWarning, ...] = ()
+    steps: tuple[StepVerdict, ...] = ()
     renderer: Callable[[Check], str] | None = field(default=None, repr=False, compare=False)
 
     def _repr_html_(self) -> str | None:
@@ -284,14 +293,20 @@ class Check:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Values that are lost or may change although the restore succeeds, with operator and state."""
-        texts = [f"{o.uid}: {w.kind}: {w.text}" for o in self.operators for w in o.warnings]
+        """What goes wrong although the restore succeeds, with operator and state: values that are lost or may change, and later failures."""
+        texts = [f"snapshot: {w.kind}: {w.text}" for w in self.snapshot_warnings]
+        texts += [f"{o.uid}: {w.kind}: {w.text}" for o in self.operators for w in o.warnings]
         texts += [f"{o.uid}.{s.name}: {w.kind}: {w.text}" for o in self.operators for s in o.states for w in s.warnings]
         return tuple(texts)
 
     @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Facts that the check does not know and takes for granted, each with the option that proves it."""
+        return tuple({a.text: a for step in self.steps for a in step.assumptions}.values())
+
+    @property
     def ok(self) -> bool:
-        """Whether the snapshot is restored, fully or after migration, and no values are lost or may change."""
+        """Whether the snapshot is restored, fully or after migration, and nothing is lost, may change, or fails later."""
         return self.verdict in ("fully", "after_migration") and not self.warnings
 
     def record(self) -> dict[str, Any]:
@@ -302,4 +317,5 @@ class Check:
             "reason": self.reason,
             "operators": operators,
             "warnings": list(self.warnings),
+            "steps": [step.record() for step in self.steps],
         }

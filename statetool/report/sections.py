@@ -10,6 +10,7 @@ from statetool.html.markup import Html, element, join, table
 from statetool.html.numbers import count
 from statetool.html.operators import operator_name
 from statetool.verdicts.markup import finding_blocks
+from statetool.verdicts.steps import steps_table
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
@@ -63,7 +64,8 @@ def verdicts(check: Check, against: str) -> Html:
         ]
     about = element("p", f"Into: {against}", class_="soft")
     top = element("p", element("strong", word(check.verdict)), f": {check.reason}" if check.reason else "")
-    return join([about, top, table(("operator", "state", "verdict", "reason"), rows) if rows else ""])
+    steps = [element("h3", "Steps"), steps_table(check.steps)] if check.steps else []
+    return join([about, top, table(("operator", "state", "verdict", "reason"), rows) if rows else "", *steps])
 
 
 def differences(answer: Differences, against: str) -> Html:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from statetool.compatibility.verdicts import (
     NEW,
-    STARTS_EMPTY,
     A,
     Cause,
     Check,
@@ -38,6 +37,11 @@ _CONSEQUENCES: Final[dict[Level, str]] = {
     Level.INCOMPATIBLE: "Flink does not restore this state.",
     Level.AFTER_MIGRATION: "Flink migrates the values when it restores them.",
 }
+_WARNINGS: Final = {
+    "later": "Flink restores the snapshot, and the job fails afterwards.",
+    "loses": "Values are lost although Flink restores the snapshot.",
+    "may_change": "Values may change although Flink restores the snapshot.",
+}
 _VERDICTS: Final[dict[Verdict, str]] = {
     "fully": "The job restores.",
     "after_migration": "The job restores, and Flink migrates values.",
@@ -55,18 +59,19 @@ def check_findings(check: Check, commands: CommandLine | None = None, plan: Migr
         The plan of a migration of the snapshot to the new job, which shows if ``statetool migrate`` helps.
     """
     # If Flink does not read the metadata, it does not restore a snapshot without some state either.
-    remedies = _Remedies(CommandLine() if commands is None else commands, plan, droppable=not check.causes)
+    remedies = _Remedies(CommandLine() if commands is None else commands, plan, droppable=not _is_refused(check))
     findings = list(_findings(check, remedies))
     findings.sort(key=lambda f: _ORDER.index(f.severity))
-    return Findings(findings=tuple(findings), summary=_summary(check))
+    return Findings(findings=tuple(findings), summary=_summary(check), conditions=_conditions(check))
 
 
 def _findings(check: Check, remedies: _Remedies) -> Iterator[Finding]:
     yield from _of_causes((), check.causes, remedies)
+    yield from _of_warnings((), check.snapshot_warnings, remedies)
     yield from _of_operators(check.operators, remedies)
+    yield from _of_same_warnings(check.operators, remedies)
     for operator in check.operators:
         where = (describe_operators([operator.uid]),)
-        yield from _of_warnings(where, operator.warnings, remedies)
         for state in operator.states:
             place = (*where, f"state {state.name}")
             of_state = remedies.of_state(operator.uid, state.name)
@@ -86,6 +91,16 @@ def _of_operators(operators: Iterable[OperatorVerdict], remedies: _Remedies) -> 
         uids = [uid for uid, _ in shared]
         of_operator = remedies.of_operator(uids[0]) if len(uids) == 1 else remedies
         yield from _of_causes((describe_operators(uids),), (_merged([cause for _, cause in shared]),), of_operator)
+
+
+def _of_same_warnings(operators: Iterable[OperatorVerdict], remedies: _Remedies) -> Iterator[Finding]:
+    """Yield the warnings about operators themselves. Operators with the same warning share one."""
+    same: dict[CheckWarning, list[str]] = {}
+    for operator in operators:
+        for warning in operator.warnings:
+            same.setdefault(warning, []).append(operator.uid)
+    for warning, uids in same.items():
+        yield from _of_warnings((describe_operators(uids),), (warning,), remedies)
 
 
 def _shared(remedy: Remedy | None) -> Remedy | None:
@@ -132,12 +147,11 @@ def _of_warnings(
     for warning in warnings:
         if not warning.in_reason:
             remedy, command = remedies.of(warning.remedy)
-            lost = "Values are lost" if warning.kind == "loses" else "Values may change"
             yield Finding(
-                severity="warning",
+                severity="error" if warning.kind == "later" else "warning",
                 where=_within(where, warning.path),
                 what=warning.message,
-                why=f"{lost} although Flink restores the snapshot.",
+                why=_WARNINGS[warning.kind],
                 remedy=remedy,
                 command=command,
             )
@@ -187,7 +201,14 @@ class _Remedies:
     def of_cause(self, cause: Cause) -> tuple[str, str]:
         """Return the text and the command against a cause. State that Flink refuses can always be left out."""
         text, command = self._tried(cause.remedy)
-        if cause.level == Level.INCOMPATIBLE and self._droppable and self._drop.command and not command:
+        is_final = cause.remedy is not None and cause.remedy.is_final
+        if (
+            cause.level == Level.INCOMPATIBLE
+            and self._droppable
+            and self._drop.command
+            and not command
+            and not is_final
+        ):
             text, command = f"{text} {self._drop.text}".strip(), self._drop.command
         return self._shown(text, command)
 
@@ -225,11 +246,13 @@ def _operator_id(uid: str) -> str:
     return uid.operator_id if isinstance(uid, OperatorLabel) else uid
 
 
+def _is_refused(check: Check) -> bool:
+    """Return True if Flink does not restore the snapshot at all, whatever its operators have."""
+    return any(c.level == Level.INCOMPATIBLE for c in check.causes)
+
+
 def _summary(check: Check) -> str:
-    headline = _VERDICTS[check.verdict]
-    if check.warnings and check.verdict in ("fully", "after_migration"):
-        headline = headline.replace("restores", "restores, but values are lost or may change", 1)
-    operators = [o for o in check.operators if o.reason != STARTS_EMPTY]
+    operators = [o for o in check.operators if not o.is_new]
     states = sum(len(o.states) for o in operators)
     fine = sum(_is_fine(s) for o in operators if _is_fine(o) for s in o.states)
     whole = sum(_is_fine(o) and all(map(_is_fine, o.states)) for o in operators)
@@ -237,8 +260,30 @@ def _summary(check: Check) -> str:
     unchanged = share(fine, states, "state", f"{within} restores unchanged.", f"{within} restore unchanged.")
     new = len(check.operators) - len(operators)
     empty = f" {several(new, 'new operator')} {'starts' if new == 1 else 'start'} empty." if new else ""
-    apart = "Apart from that, " if check.causes else ""
-    return f"{headline} {apart}{unchanged}{empty}"
+    apart = "Apart from that, " if _is_refused(check) else ""
+    return f"{_headline(check)} {apart}{unchanged}{empty}"
+
+
+def _headline(check: Check) -> str:
+    headline = _VERDICTS[check.verdict]
+    if check.verdict not in ("fully", "after_migration"):
+        return headline
+    kinds = {w.kind for w in check.snapshot_warnings}
+    kinds |= {w.kind for o in check.operators for w in (*o.warnings, *(w for s in o.states for w in s.warnings))}
+    if "later" in kinds:
+        return headline.replace("restores", "restores, and then fails", 1)
+    if kinds:
+        return headline.replace("restores", "restores, but values are lost or may change", 1)
+    if count := len(check.assumptions):
+        return f"{headline.removesuffix('.')} if the {'assumption' if count == 1 else f'{count} assumptions'} below {'holds' if count == 1 else 'hold'}."
+    return headline
+
+
+def _conditions(check: Check) -> tuple[str, ...]:
+    """Return the assumptions as text, each with the option that proves it."""
+    if check.verdict not in ("fully", "after_migration"):
+        return ()
+    return tuple(f"{a.text}; proved by {a.option}" for a in check.assumptions)
 
 
 def _is_fine(verdict: OperatorVerdict | StateVerdict) -> bool:

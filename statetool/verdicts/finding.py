@@ -43,7 +43,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All findings of a verdict, worst first, and a summary of everything that is fine."""
+    """All findings of a verdict, worst first, a summary of everything that is fine, and the conditions under which it holds."""
 
     findings: tuple[Finding, ...]
     summary: str
+    conditions: tuple[str, ...] = ()

@@ -16,7 +16,8 @@ _LOOKS: Final = {"error": "bad", "unknown": "warn", "warning": "warn", "differen
 
 def findings_html(findings: Findings) -> Html:
     """Return the blocks of findings, worst first, and the line that says what is fine."""
-    return join([finding_blocks(findings.findings), element("p", findings.summary)])
+    conditions = element("ul", *(element("li", c) for c in findings.conditions)) if findings.conditions else ""
+    return join([finding_blocks(findings.findings), element("p", findings.summary), conditions])
 
 
 def finding_blocks(findings: Sequence[Finding]) -> Html:

@@ -13,6 +13,7 @@ from statetool.verdicts.check import check_findings
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.diff import diff_findings
 from statetool.verdicts.markup import findings_html
+from statetool.verdicts.steps import steps_table
 from statetool.verdicts.verify import verify_findings
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ def check_html(check: Check, *, a: str, b: str) -> Html:
         rows += [("", s.name, s.verdict.replace("_", " "), s.reason) for s in operator.states]
     verdicts = table(("operator", "state", "verdict", "reason"), rows)
     findings = findings_html(check_findings(check, CommandLine(a=a, b=b)))
-    return fragment(findings, element("details", element("summary", "All verdicts"), verdicts) if rows else "")
+    steps = (
+        element("details", element("summary", "Steps of the restore"), steps_table(check.steps)) if check.steps else ""
+    )
+    return fragment(findings, element("details", element("summary", "All verdicts"), verdicts) if rows else "", steps)
 
 
 def verification_html(verification: Verification, *, a: str) -> Html:

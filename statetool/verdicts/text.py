@@ -15,11 +15,13 @@ _INDENT: Final = "  "
 
 
 def lines_of(findings: Findings, width: int) -> Iterator[str]:
-    """Yield the lines of a verdict: one block per finding, with an empty line after each, and the summary."""
+    """Yield the lines of a verdict: one block per finding, with an empty line after each, the summary, and its conditions."""
     for finding in findings.findings:
         yield from block_of(finding, width)
         yield ""
     yield from _wrapped(findings.summary, width, "")
+    for condition in findings.conditions:
+        yield from _wrapped(f"* {condition}", width, _INDENT, more=_INDENT)
 
 
 def block_of(finding: Finding, width: int) -> Iterator[str]:

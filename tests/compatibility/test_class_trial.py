@@ -237,9 +237,16 @@ def test_a_native_snapshot_needs_the_backend_of_the_new_job(corpus: Path, public
     assert len(planned.plan.refused) == 2
     assert all("Name the backend of the new job" in text for text in planned.plan.refused)
     options = ["--backend", "rocksdb", "--jar-b", str(public_jar)]
+    done = CliRunner().invoke(cli, ["upgrade", str(tmp_path / "old"), str(tmp_path / "unknown"), *options])
+    assert done.exit_code == 1, done.output
+    assert "after: unknown" in done.stderr
+    assert "timer-service.factory" in done.stderr
+    (tmp_path / "config.yaml").write_text("state.backend.rocksdb.timer-service.factory: ROCKSDB\n")
+    options += ["--config", str(tmp_path / "config.yaml")]
     done = CliRunner().invoke(cli, ["upgrade", str(tmp_path / "old"), str(tmp_path / "new"), *options])
     assert done.exit_code == 0, done.output
-    assert "after: fully" in done.stderr
+    assert "after: fully, if 3 assumptions hold" in done.stderr
+    assert "not verified: the new job has the operators and states of this snapshot" in done.stderr
 
 
 def test_keys_that_kryo_wrote_are_refused(tmp_path: Path, new_jar: str) -> None:

@@ -1,0 +1,82 @@
+"""Options that say how the new job is started, for checks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from typing_extensions import TypedDict, Unpack
+
+from statetool.errors import OptionError
+from statetool.types.options import whole_number
+
+if TYPE_CHECKING:
+    from statetool.compatibility.restore import RestoreOptions
+
+
+class StartOptions(TypedDict, total=False):
+    """How the new job is started.
+
+    Attributes
+    ----------
+    config
+        The Flink configuration of the new job: a file, or the URL of a job or JobManager.
+    parallelism, max_parallelism
+        Those of the new job. Default to those of its savepoint.
+    claim_mode
+        Default to that of ``config``.
+    allow_non_restored
+        State that the new job does not have is left out (``--allowNonRestoredState``). Defaults to the setting in ``config``.
+    last_state
+        The job starts from its high-availability data (``upgradeMode: last-state``).
+    map_uids
+        Uids or ids of operators, and those that they have in the new job (``setUidHash``).
+    graph
+        The job graph of the new job: a file with the answer of ``/jobs/<id>/plan``, or the URL of the job.
+    """
+
+    config: str | os.PathLike[str] | None
+    parallelism: int | None
+    max_parallelism: int | None
+    claim_mode: Literal["claim", "no_claim", "legacy"] | None
+    allow_non_restored: bool | None
+    last_state: bool
+    map_uids: Mapping[str, str] | None
+    graph: str | os.PathLike[str] | None
+
+
+def restore_options(**given: Unpack[StartOptions]) -> RestoreOptions:
+    """Return the options, with configuration and job graph read.
+
+    Raises
+    ------
+    OptionError
+        An option is not valid.
+    SnapshotNotFoundError, FormatError
+        The configuration or the job graph does not exist, or is not valid.
+    """
+    from statetool.advice.live_job import configuration_of
+    from statetool.compatibility.job_graph import read_job_graph
+    from statetool.compatibility.restore import RestoreOptions
+
+    config, graph, mode = given.get("config"), given.get("graph"), given.get("claim_mode")
+    if mode is not None and mode not in ("claim", "no_claim", "legacy"):
+        raise OptionError(f"claim_mode={mode!r} is not one of claim, no_claim, legacy")
+    numbers = {
+        name: None if number is None else whole_number(name, number, least=1)
+        for name, number in (
+            ("parallelism", given.get("parallelism")),
+            ("max_parallelism", given.get("max_parallelism")),
+        )
+    }
+    return RestoreOptions(
+        config=None if config is None else configuration_of(os.fspath(config)),
+        parallelism=numbers["parallelism"],
+        max_parallelism=numbers["max_parallelism"],
+        claim_mode=mode,
+        allow_non_restored=given.get("allow_non_restored"),
+        last_state=given.get("last_state", False),
+        map_uids=given.get("map_uids") or {},
+        graph=None if graph is None else read_job_graph(os.fspath(graph)),
+    )

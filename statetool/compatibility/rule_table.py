@@ -1,0 +1,51 @@
+"""The table of all rules of a restore (``rules.tsv``): those that ``check`` follows, and those that it does not check."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreRule:
+    """One rule of a restore.
+
+    Attributes
+    ----------
+    step
+        Name of the step that has the rule, or would have it.
+    condition, flink
+        When it applies, and what Flink does: outcome, class and releases.
+    verdict
+        What ``check`` says, or should say.
+    inputs
+        What decides: A and B (the snapshots), JA and JB (the jars), PLAN, CONF (``--config``), OPT (options of ``check``), EXT (an external
+        system), REST (a running cluster), CR (a custom resource).
+    test
+        The test that shows it with a snapshot of real Flink; ``-`` if the rule has none, empty if the rule is not checked.
+    """
+
+    id: str
+    step: str
+    condition: str
+    flink: str
+    verdict: str
+    inputs: str
+    remedy: str
+    test: str
+
+    @property
+    def checked(self) -> str:
+        """How the rule is checked, for people."""
+        if not self.test:
+            return "not checked"
+        return "yes, without a snapshot of Flink" if self.test == "-" else f"`{self.test.rpartition('::')[2]}`"
+
+
+@cache
+def restore_rules() -> tuple[RestoreRule, ...]:
+    """Return all rules, in the order of the table."""
+    text = (resources.files(__package__) / "rules.tsv").read_text(encoding="utf-8")
+    return tuple(RestoreRule(**row) for row in csv.DictReader(text.splitlines(), delimiter="\t"))

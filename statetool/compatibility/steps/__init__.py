@@ -1,0 +1,1 @@
+"""The steps of a restore, in Flink's order: from the path of the snapshot to the first completed checkpoint."""

@@ -1,0 +1,202 @@
+"""Find the files: Flink opens each file of the snapshot at the place that its handle names.
+
+Follows ``FileStateHandle``, ``RelativeFileStateHandle`` (relative to the directory of ``_metadata``) and ``FsCompletedCheckpointStorageLocation``.
+Savepoints have relative paths and can be moved. Incremental checkpoints, change logs and merged files have absolute ones, which Flink, unlike
+statetool, does not look for anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from statetool.compatibility.restore import Restore
+from statetool.compatibility.step_verdicts import Assumption
+from statetool.compatibility.steps.step import Result, Step, loses, note, refuses
+from statetool.compatibility.verdicts import NEW, A, Remedy
+from statetool.errors import SnapshotNotFoundError, several
+from statetool.formats.metadata.handles import RelativeFileHandle, SegmentHandle, file_streams
+from statetool.formats.metadata.model import handles_of
+from statetool.io import files
+from statetool.io.deletion import check_deletion
+from statetool.io.listing import sizes_in, stat
+from statetool.snapshot.locate import rebase_path
+
+#: From this number of files on, a directory is listed.
+_MANY: Final = 4
+#: Files in an object store that are looked for without saying so: a listing returns 1,000 at a time.
+_MOST_UNTOLD: Final = 8_000
+_SHOWN: Final = 3
+_COPY: Final = Remedy(
+    "Copy the snapshot from a place that has all of its files, or restore another one.", ("copy", A, NEW)
+)
+
+
+@dataclass(slots=True)
+class _Directory:
+    """Files of the snapshot in one directory: bytes that each must have at least, and whether that is its size."""
+
+    needed: dict[str, int] = field(default_factory=dict)
+    whole: set[str] = field(default_factory=set)
+    is_relative: bool = False
+
+
+def _irrelevant(restore: Restore) -> str:
+    for handle in handles_of(restore.old.metadata):
+        for _ in file_streams(handle):
+            return ""
+    return "all state is stored in _metadata"
+
+
+def directories_of(restore: Restore) -> dict[str, _Directory]:
+    """Return the files of the snapshot by the directory that Flink opens them in."""
+    home = files.parent(restore.old.metadata_file)
+    found: dict[str, _Directory] = {}
+    for handle in handles_of(restore.old.metadata):
+        for stream, is_log in file_streams(handle):
+            is_relative = isinstance(stream, RelativeFileHandle)
+            folder, _, name = (files.join(home, stream.path) if is_relative else stream.path).rpartition("/")
+            directory = found.get(folder)
+            if directory is None:
+                directory = found[folder] = _Directory(is_relative=is_relative)
+            size = 1 if is_log else stream.size_bytes
+            if isinstance(stream, SegmentHandle):
+                size += stream.start
+            elif not is_log:
+                directory.whole.add(name)
+            directory.needed[name] = max(size, directory.needed.get(name, 0))
+    return found
+
+
+def _look(folder: str, directory: _Directory) -> tuple[list[str], list[str]]:
+    """Return the names of files that a directory lacks, and of those that are not as long as the snapshot says."""
+    needed, whole = directory.needed, directory.whole
+    if len(needed) < _MANY:
+        sizes = {n: f.size_bytes for n in needed if (f := stat(f"{folder}/{n}")) is not None}
+    else:
+        sizes = sizes_in(folder)
+    missing = [n for n in needed if n not in sizes]
+    wrong = [n for n, size in needed.items() if n in sizes and sizes[n] != size and (sizes[n] < size or n in whole)]
+    return missing, wrong
+
+
+def _all_exist(restore: Restore) -> Iterator[Result]:
+    """M6, M7, M8, M11: every file exists where Flink looks for it, with the bytes that the snapshot needs."""
+    missing: dict[str, list[str]] = {}
+    short: dict[str, list[str]] = {}
+    moved: dict[str, str] = {}
+    unseen: list[str] = []
+    directories = directories_of(restore)
+    for folder, directory in directories.items():
+        place = folder
+        if not directory.is_relative:
+            rebased = next(rebase_path(folder, restore.old.rebase), None)
+            if rebased is not None or _scheme(folder) != _scheme(restore.old.metadata_file):
+                unseen.append(folder)
+                place = rebased or ""
+        if not place:
+            continue
+        absent, wrong = _look(place, directory)
+        if (
+            absent
+            and not directory.is_relative
+            and place == folder
+            and (found := _found_elsewhere(restore, folder, absent[0]))
+        ):
+            moved[folder] = found
+        elif absent:
+            missing[place] = absent
+        if wrong:
+            short[place] = wrong
+    yield from _report(restore, directories, missing, short)
+    yield from _moved(restore, directories, moved, unseen)
+    count = sum(len(d.needed) for d in directories.values())
+    if not files.is_local(restore.old.metadata_file) and count > _MOST_UNTOLD:
+        yield note(
+            "M6",
+            f"{several(count, 'file')} in {several(len(directories), 'directory', 'directories')} were looked for, by listing the directories.",
+        )
+
+
+def _scheme(uri: str) -> str:
+    return "" if files.is_local(uri) else uri.partition("://")[0]
+
+
+def _found_elsewhere(restore: Restore, folder: str, name: str) -> str:
+    """Return the place at which statetool finds a file that is not where its handle says; empty if it finds none."""
+    for operator in restore.old.operators.values():
+        for subtask in operator.state.subtasks:
+            for handle in (subtask.managed_keyed, subtask.managed_operator, subtask.raw_keyed, subtask.raw_operator):
+                for stream, _ in file_streams(handle):
+                    if stream.path == f"{folder}/{name}":
+                        try:
+                            place = restore.old.resolve(stream)
+                        except SnapshotNotFoundError:
+                            return ""
+                        return "" if place is None else files.parent(place.file)
+    return ""
+
+
+def _report(
+    restore: Restore,
+    directories: Mapping[str, _Directory],
+    missing: Mapping[str, list[str]],
+    short: Mapping[str, list[str]],
+) -> Iterator[Result]:
+    if missing or short:
+        check_deletion(restore.old.metadata_file)
+    is_checkpoint = restore.properties is not None and restore.properties.kind == "checkpoint"
+    relative = {f: n for f, n in missing.items() if f in directories and directories[f].is_relative}
+    if relative and is_checkpoint:
+        count = sum(map(len, relative.values()))
+        text = f"The checkpoint names {several(count, 'file')} relative to its own directory, where they are not ({_few(relative)}): the job claimed a native savepoint (FLINK-39964), and Flink does not find them."
+        yield refuses(
+            "M7", text, Remedy("Restore a savepoint, or copy the files of the claimed savepoint into this directory.")
+        )
+        missing = {f: n for f, n in missing.items() if f not in relative}
+    if missing:
+        count = sum(map(len, missing.values()))
+        is_one = count == 1
+        text = f"{several(count, 'file')} of the snapshot {'does' if is_one else 'do'} not exist ({_few(missing)}): tasks fail and restart without end."
+        yield refuses("M6", text, _COPY)
+    if short:
+        count = sum(map(len, short.values()))
+        text = f"{several(count, 'file')} of the snapshot {'has' if count == 1 else 'have'} another length than the snapshot says ({_few(short)}): tasks fail and restart without end."
+        yield refuses("M6", text, _COPY)
+
+
+def _moved(
+    restore: Restore, directories: Mapping[str, _Directory], moved: Mapping[str, str], unseen: list[str]
+) -> Iterator[Result]:
+    if moved:
+        old, new = next(iter(moved.items()))
+        count = sum(len(directories[f].needed) for f in moved)
+        text = f"The snapshot was moved: it names {several(count, 'file')} by absolute paths, in {old}, which are in {new} now. Flink does not look for them there."
+        yield refuses("M8", text, Remedy("Write a copy whose paths are relative.", ("copy", A, NEW)))
+    if unseen:
+        text = (
+            f"the files that the snapshot names in {', '.join(unseen[:_SHOWN])} exist there, where Flink looks for them"
+        )
+        yield Assumption(rule="M8", text=text, option="run check on the snapshot at its own place, without --rebase")
+    home = files.parent(restore.old.metadata_file)
+    absolute = [f for f, d in directories.items() if not d.is_relative and f not in moved and f not in unseen]
+    root = files.canonical(files.parent(home)).rstrip("/")
+    if absolute and not moved and all(not f"{files.canonical(f)}/".startswith(f"{root}/") for f in absolute):
+        text = f"The snapshot lies in {home}, and names its files in {absolute[0]}: the restored job reads them there, and depends on them."
+        yield loses("M8", text, Remedy("Write a copy that has all of its files.", ("copy", A, NEW)))
+
+
+def _few(names: Mapping[str, list[str]]) -> str:
+    shown = [f"{folder}/{name}" for folder, of_folder in names.items() for name in of_folder[:_SHOWN]][:_SHOWN]
+    more = sum(map(len, names.values())) > len(shown)
+    return ", ".join(shown) + (", ..." if more else "")
+
+
+STEP: Final = Step(
+    name="files",
+    title="Files",
+    follows="FileStateHandle, RelativeFileStateHandle, AbstractFsCheckpointStorageAccess",
+    irrelevant=_irrelevant,
+    checks=(_all_exist,),
+)

@@ -1,0 +1,124 @@
+"""The first checkpoint of the new job.
+
+Follows ``StreamTask.checkForcedFullSnapshotSupport``, ``MemCheckpointStreamFactory`` and ``CheckpointCoordinator``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from statetool.compatibility.restore import Restore
+from statetool.compatibility.step_verdicts import Assumption
+from statetool.compatibility.steps.step import Result, Step, fails_later, is_always_relevant, is_unknown, loses, note
+from statetool.errors import several
+from statetool.formats.metadata.handles import ChangelogHandle, streams_of
+from statetool.formats.metadata.model import handles_of
+
+_CHANGE_LOG: Final = "state.changelog.enabled"
+_DIRECTORY: Final = "execution.checkpointing.dir"
+_STORAGE: Final = "execution.checkpointing.storage"
+_INTERVAL: Final = "execution.checkpointing.interval"
+#: Most bytes of a state handle on the JobManager.
+_MOST_BYTES: Final = 5 << 20
+
+
+def _change_log(restore: Restore) -> Iterator[Result]:
+    """G1: the changelog backend never supports the full snapshot that NO_CLAIM forces."""
+    config, mode = restore.options.config, restore.options.mode
+    has_logs = any(
+        isinstance(s.managed_keyed, ChangelogHandle) for o in restore.old.metadata.operators for s in o.subtasks
+    )
+    if mode in ("claim", "legacy") or (config is None and not has_logs):
+        return
+    if config is not None and not config.flag(_CHANGE_LOG):
+        return
+    remedy = "Restore with claim mode CLAIM (--claim-mode claim), or switch off the change log for the first run."
+    if config is not None:
+        text = "The change log is on, and the claim mode is NO_CLAIM: the first checkpoint fails the job, because the changelog backend cannot write a full one."
+        yield fails_later("G1", text, remedy)
+    else:
+        text = "The snapshot has change logs. If the new job has them too and does not claim the snapshot (NO_CLAIM, the default), its first checkpoint fails."
+        yield is_unknown("G1", text, f"Pass --config and --claim-mode. {remedy}")
+
+
+def _own_backend(restore: Restore) -> Iterator[Result]:
+    """G3: a state backend of one's own does not support NO_CLAIM by default."""
+    config = restore.options.config
+    backend = None if config is None else config.text("state.backend.type")
+    if (
+        backend
+        and "." in backend
+        and not backend.startswith("org.apache.flink.")
+        and restore.options.mode == "no_claim"
+    ):
+        text = f"The state backend {backend} must support NO_CLAIM (supportsNoClaimRestoreMode), otherwise the first checkpoint fails."
+        yield note("G3", text, "Restore with claim mode CLAIM if it does not.")
+
+
+def _directory(restore: Restore) -> Iterator[Result]:
+    """H9: without a directory, checkpoints are kept in the memory of the JobManager, up to 5 MB per handle."""
+    config = restore.options.config
+    if config is None:
+        text = "the configuration lets the first checkpoint complete (directory, interval, change log)"
+        yield Assumption(rule="H9", text=text, option="--config")
+        return
+    if config.text(_DIRECTORY) is not None or (config.text(_STORAGE) or "jobmanager").lower() != "jobmanager":
+        return
+    sizes = (sum(s.size_bytes for s in streams_of(h)) for h in handles_of(restore.old.metadata))
+    largest = max(sizes, default=0)
+    if largest > _MOST_BYTES:
+        text = f"The job has no directory for checkpoints, and a subtask has {several(largest, 'byte')} of state: the first checkpoint fails, because the JobManager keeps at most {_MOST_BYTES:,} bytes per handle."
+        yield fails_later("H9", text, f"Set {_DIRECTORY}.")
+
+
+def _interval(restore: Restore) -> Iterator[Result]:
+    """H7: without checkpoints, sinks do not commit, and every restart begins at the snapshot again."""
+    config = restore.options.config
+    if config is not None and not config.millis(_INTERVAL):
+        text = "The job takes no checkpoints: sinks do not commit, and each restart begins at this snapshot again."
+        yield note("H7", text, f"Set {_INTERVAL}.")
+
+
+def _local_recovery(restore: Restore) -> Iterator[Result]:
+    """G7: approximate local recovery restarts single tasks, and loses their records by design."""
+    config = restore.options.config
+    key = "execution.state-recovery.approximate-local-recovery"
+    if config is not None and config.flag(key):
+        yield loses(
+            "G7", "Approximate local recovery loses records when a task restarts.", f"Switch off {config.name(key)}."
+        )
+
+
+def _batch(restore: Restore) -> Iterator[Result]:
+    """H6: a job in BATCH mode has no checkpoints that it could restore."""
+    config = restore.options.config
+    mode = "" if config is None else (config.text("execution.runtime-mode") or "").upper()
+    if mode in ("BATCH", "AUTOMATIC"):
+        text = f"The runtime mode is {mode}: a job in BATCH mode does not restore snapshots."
+        yield is_unknown("H6", text, "Set execution.runtime-mode: STREAMING.")
+
+
+def _restarts(restore: Restore) -> Iterator[Result]:
+    """H12: without a restart strategy, the first failure ends the job."""
+    config = restore.options.config
+    key = "restart-strategy.type"
+    if config is not None and (config.text(key) or config.text("restart-strategy") or "").lower() in (
+        "none",
+        "off",
+        "disable",
+    ):
+        yield note(
+            "H12",
+            "The job has no restart strategy: a restore that fails in a task ends it.",
+            f"Set {key}: exponential-delay.",
+        )
+
+
+STEP: Final = Step(
+    name="first_checkpoint",
+    title="First checkpoint",
+    follows="StreamTask, MemCheckpointStreamFactory",
+    irrelevant=is_always_relevant,
+    checks=(_change_log, _own_backend, _directory, _interval, _local_recovery, _batch, _restarts),
+)

@@ -1,0 +1,231 @@
+"""Restore keyed state: the backend reads the stored form, then each state's serializers are compared.
+
+Follows ``StreamTaskStateInitializerImpl``, ``HeapRestoreOperation``, ``RocksDBFullRestoreOperation``, ``RocksDBIncrementalRestoreOperation``,
+``ForStKeyedStateBackendBuilder`` and ``RegisteredKeyValueStateBackendMetaInfo``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from statetool.compatibility.restore import Pair, Restore, hidden_values
+from statetool.compatibility.states import NAME_BACKEND, Hidden, Job, check_key, keyed_verdicts, of_error, verdict_of
+from statetool.compatibility.step_verdicts import Assumption
+from statetool.compatibility.steps.step import Found, Result, StateFound, Step, is_unknown, loses, per_pair, refuses
+from statetool.compatibility.verdicts import NEW, A, B, Level, Remedy, Resolution, StateVerdict, migration_remedy
+from statetool.errors import UNREAD, several
+from statetool.formats.key_groups import range_for
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
+from statetool.serializers.base import all_parts
+from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.snapshot.operator import OperatorInventory
+from statetool.verification.structure import key_groups_of
+
+_CONVERT: Final = Remedy("Convert it to a canonical savepoint, which all backends read.", ("convert", A, NEW))
+#: The assumption of a check without a snapshot of the new job.
+SAME_STATES: Final = Assumption(
+    rule="O9",
+    text="the new job has the operators and states of this snapshot, with the same uids and types",
+    option="B, a savepoint of the new job",
+)
+
+
+def _irrelevant(restore: Restore) -> str:
+    keyed = any(s.managed_keyed is not None for o in restore.old.metadata.operators for s in o.subtasks)
+    return "" if keyed else "no operator has keyed state"
+
+
+def keyed_results(
+    old: OperatorInventory, new: OperatorInventory | None, job: Job, hidden: tuple[Resolution, Hidden] | None = None
+) -> Iterator[Result]:
+    """Yield the results of an operator's keyed state. Without ``hidden``, the values that no header describes are read again."""
+    try:
+        yield Found(rule="K1", resolution=_forms(old, new, job), operator=old)
+        if old.keyed.key is not None:
+            resolution = check_key(old.keyed.key, None if new is None else new.keyed.key, job)
+            yield Found(rule="K2", resolution=resolution, operator=old)
+        of_key, of_states = hidden_values(old, new, job) if hidden is None else hidden
+        yield Found(rule="K9", resolution=of_key, operator=old)
+        states = None if new is None or _is_keyed_no_more(old, new) else new.keyed_states
+        for verdict in keyed_verdicts(old.keyed_states, states, job, of_states, old.label):
+            yield StateFound(
+                rule="K4", operator=old, verdict=_in_forst(verdict, old.keyed_states[verdict.name][1], job)
+            )
+    except UNREAD as error:
+        yield Found(
+            rule="S3", resolution=of_error(Level.UNKNOWN, error, "statetool cannot read its keyed state"), operator=old
+        )
+
+
+def _states(restore: Restore) -> Iterator[Result]:
+    """K1 to K5, K9 and S: formats, keys, and each state with its serializers."""
+    for pair in restore.pairs:
+        # Values that no header describes are read only once for both kinds of state; errors in them are those of this step.
+        try:
+            hidden = restore.hidden(pair)
+        except UNREAD:
+            hidden = None
+        yield from keyed_results(pair.old, pair.new, restore.job, hidden)
+    if not restore.has_snapshot:
+        yield SAME_STATES
+
+
+def _in_forst(verdict: StateVerdict, meta: StateMetaInfo, job: Job) -> StateVerdict:
+    """V2: ForSt does not migrate values of asynchronous state, in 2.0 and 2.1 of no kind, later none of maps."""
+    if job.backend != "forst" or verdict.verdict != "after_migration" or meta.backend_type != KEY_VALUE_V2:
+        return verdict
+    release = job.target.release if job.target is not None else None
+    if release not in ("2.0", "2.1") and meta.kind != "map":
+        return verdict
+    causes = [c for c in verdict.causes if c.level == Level.AFTER_MIGRATION]
+    resolution = Resolution(Level.AFTER_MIGRATION, tuple(causes), verdict.warnings).as_refused(
+        migration_remedy("Write a copy of the snapshot in which the values have the new type."),
+        "ForSt does not migrate the values of asynchronous state.",
+    )
+    return verdict_of(verdict.name, resolution)
+
+
+def _is_keyed_no_more(old: OperatorInventory, new: OperatorInventory) -> bool:
+    return bool(old.listed_keyed) and not new.keyed.managed and "keyed" not in new.unread
+
+
+def _not_keyed(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """K8: an operator without a keyed backend ignores its keyed handles (``StreamTaskStateInitializerImpl.keyedStatedBackend``)."""
+    old, new = pair.old, pair.new
+    if new is None or not _is_keyed_no_more(old, new):
+        return
+    states = [n for n, (_, meta) in old.listed_keyed.items() if meta.kind != "timers"]
+    shown = f"{several(len(states), 'state')} ({', '.join(states[:5])}{', ...' if len(states) > 5 else ''})"
+    text = (
+        f"The operator has keyed state, and the savepoint of the new job has none of it. Unless the new operator is keyed and registers its"
+        f" states later, Flink drops its {shown} without a message; the next checkpoint does not have them."
+    )
+    remedy = Remedy(
+        "Move its state to the operator that has the keys in the new job, with statetool move-state or graft."
+    )
+    yield loses("K8", text, remedy, old)
+
+
+def _forst(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """V1, V4: ForSt restores only the files of its own checkpoints and native savepoints (FLINK-39949)."""
+    old = pair.old
+    if restore.job.backend == "forst":
+        for stored in old.keyed.managed:
+            if not stored.database:
+                heap_timers = restore.options.config is not None and (
+                    (restore.options.config.text("state.backend.forst.timer-service.factory") or "").lower() == "heap"
+                )
+                if not heap_timers:
+                    text = "ForSt does not restore canonical savepoints or snapshots of the heap backend: Not support restoring yet for ForStStateBackend."
+                    remedy = Remedy(
+                        "Take a native savepoint of a job with ForSt, or set state.backend.forst.timer-service.factory: heap for the first"
+                        " restore and pass that configuration with --config."
+                    )
+                    yield refuses("V1", text, remedy, old)
+                return
+        yield Assumption(
+            rule="V4",
+            text=f"the files of {old.label.display} were written by ForSt, not by RocksDB",
+            option="the configuration of the job that wrote the snapshot",
+        )
+
+
+def _asynchronous(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """V3: asynchronous state (``KEY_VALUE_V2``) is state of ForSt; heap and RocksDB refuse it (``HeapMetaInfoRestoreOperation``)."""
+    names = [n for n, (_, m) in pair.old.listed_keyed.items() if m.backend_type == KEY_VALUE_V2]
+    backend = restore.job.backend
+    if not names or backend == "forst":
+        return
+    shown = f"{several(len(names), 'state')} of asynchronous state ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
+    after = {} if pair.new is None else pair.new.listed_keyed
+    if backend == "heap" or any(n in after and after[n][1].backend_type != KEY_VALUE_V2 for n in names):
+        text = f"The operator has {shown}, which only ForSt restores: Flink fails with Unexpected state type."
+        yield refuses("V3", text, Remedy("Restore it with ForSt."), pair.old)
+    elif not restore.has_snapshot:
+        text = f"The operator has {shown}, which only ForSt restores, and the backend of the new job is not known to be ForSt."
+        yield is_unknown("V3", text, Remedy("Name the backend.", ("check", A, B, "--backend", "forst")), pair.old)
+
+
+def _foreign_key_groups(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """M14: with equal parallelism, handles are assigned by index, and key groups of other subtasks are skipped (``HeapRestoreOperation``)."""
+    state = pair.old.state
+    if restore.parallelism_of(pair) not in (None, state.parallelism):
+        return
+    for subtask in state.subtasks:
+        groups = key_groups_of(subtask.managed_keyed)
+        if groups is not None and groups != range_for(subtask.index, state.parallelism, state.max_parallelism):
+            text = f"Subtask {subtask.index} has other key groups than Flink gives it: their state is skipped without a message."
+            number = f"{pair.old.label}={state.max_parallelism}"
+            remedy = Remedy("Write the state of each key group to its subtask.", ("rescale", A, NEW, "--uid", number))
+            yield loses("M14", text, remedy, pair.old)
+            return
+
+
+def _generic_types(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """S4: a job that forbids generic types is not built if it has one (``GenericTypeInfo``)."""
+    config = restore.options.config
+    if config is None or pair.new is None or config.flag("pipeline.generic-types", default=True):
+        return
+    metas = [*(m for _, m in pair.new.listed_keyed.values()), *pair.new.listed_elements.values()]
+    found = sorted(
+        {
+            p.type_name
+            for m in metas
+            for s in m.serializers.values()
+            for p in all_parts(s)
+            if isinstance(p, KryoSerializer)
+        }
+    )
+    if found:
+        text = f"pipeline.generic-types is false, and the state has {', '.join(found[:3])}: the job is not built."
+        yield refuses(
+            "S4", text, Remedy("Give these types a serializer, or remove the option.", is_final=True), pair.old
+        )
+
+
+def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> Resolution:
+    """Check whether the new backend reads the stored format: only canonical savepoints can switch backends."""
+    for stored in old.keyed.managed:
+        if job.backend == "unknown":
+            if new is not None and stored.database:
+                return Resolution.because(
+                    Level.UNKNOWN,
+                    "The keyed state has the native format of RocksDB or ForSt, and the snapshot of the new job does not show its backend.",
+                    NAME_BACKEND,
+                )
+        elif job.backend == "forst":
+            return Resolution(Level.AS_IS)  # V1
+        elif not stored.canonical and stored.database != (job.backend == "rocksdb"):
+            form = "RocksDB or ForSt" if stored.database else "another backend than RocksDB"
+            return Resolution.because(
+                Level.INCOMPATIBLE if stored.database else Level.UNKNOWN,
+                f"The keyed state has the native format of {form}, and the job uses the {job.backend} backend.",
+                _CONVERT,
+            )
+    return Resolution(Level.AS_IS)
+
+
+def _mixed_handles(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """M13: the first handle of an operator decides how all are read (``RocksDBKeyedStateBackendBuilder``)."""
+    forms = {stored.database for stored in pair.old.keyed.managed}
+    if len(forms) > 1:
+        text = "Some subtasks have the native format of RocksDB or ForSt, others another one: Flink reads all as the first one."
+        yield refuses("M13", text, _CONVERT, pair.old)
+
+
+STEP: Final = Step(
+    name="keyed_state",
+    title="Keyed state",
+    follows="StreamTaskStateInitializerImpl, HeapRestoreOperation, RocksDB*RestoreOperation, ForStKeyedStateBackendBuilder",
+    irrelevant=_irrelevant,
+    checks=(
+        _states,
+        per_pair(_not_keyed),
+        per_pair(_forst),
+        per_pair(_asynchronous),
+        per_pair(_mixed_handles),
+        per_pair(_foreign_key_groups),
+        per_pair(_generic_types),
+    ),
+)

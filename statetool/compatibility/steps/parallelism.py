@@ -1,0 +1,170 @@
+"""Assign key groups: parallelism and max parallelism of each operator.
+
+Follows ``Checkpoints.loadAndValidateCheckpoint``, ``StateAssignmentOperation.checkParallelismPreconditions`` and
+``KeyGroupRangeAssignment``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from statetool.compatibility.restore import Pair, Restore
+from statetool.compatibility.step_verdicts import Assumption
+from statetool.compatibility.steps.step import (
+    Found,
+    Result,
+    Step,
+    is_always_relevant,
+    loses,
+    may_change,
+    note,
+    per_pair,
+)
+from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution
+from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE
+from statetool.connectors.sources import READER_STATE
+from statetool.errors import NO_FINDING, StatetoolError, sentence, several
+from statetool.formats.key_groups import default_max_parallelism
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import describe_operators
+
+_ASK: Final = " With the job graph of the new job (--graph), the check is exact."
+
+#: List states whose elements any subtask may have.
+_DEALT_OUT: Final = (READER_STATE, WRITER_STATE, COMMITTER_STATE)
+
+
+def _limits(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """P1, P2, P3: a max parallelism that the job sets must be that of the snapshot, and the parallelism must not be above it."""
+    resolution = _parallelism(restore, pair)
+    if resolution is not None:
+        yield Found(rule="P1", resolution=resolution, operator=pair.old)
+
+
+def _parallelism(restore: Restore, pair: Pair) -> Resolution | None:
+    old, new = pair.old, pair.new
+    before = old.state.max_parallelism
+    parallelism, given = restore.parallelism_of(pair), restore.options.set_max_parallelism
+    after = given if given is not None else None if new is None else new.state.max_parallelism
+    if parallelism is not None and parallelism > before:
+        reason = f"The job has parallelism {parallelism}, the savepoint max parallelism {before}."
+        wanted = after if after is not None else default_max_parallelism(parallelism)
+        remedy = _rescale(restore.old, old, wanted, "Lower the parallelism of the job")
+        return Resolution.because(Level.INCOMPATIBLE, reason, remedy)
+    if given is not None and given != before and before > 1:
+        reason = f"The savepoint has max parallelism {before}, and the job sets {given}: Flink refuses to restore."
+        return Resolution.because(
+            Level.INCOMPATIBLE, reason, _rescale(restore.old, old, given, "Do not set it in the job")
+        )
+    if after is None or before == after or given is not None or new is None:
+        return None
+    # If the job does not set it, Flink uses the snapshot's value. The job's savepoint does not show whether the job set it.
+    unset = after == default_max_parallelism(new.state.parallelism)
+    if unset and restore.options.config is not None:
+        return None  # The configuration does not set it, and the default does not count.
+    return Resolution.because(
+        Level.UNKNOWN if unset else Level.INCOMPATIBLE,
+        f"The savepoint has max parallelism {before}, the job {after}. If the job sets {after} explicitly,"
+        f" Flink refuses to restore; otherwise Flink keeps {before}.",
+        _rescale(restore.old, old, after, "Do not set it in the job"),
+    )
+
+
+def _rescale(snapshot: Inventory, operator: OperatorInventory, max_parallelism: int, otherwise: str) -> Remedy:
+    """Return the remedy to move the keys of an operator, if they can move."""
+    # Loads Arrow, which takes long.
+    from statetool.saving.rescale import plan_rescale
+
+    try:
+        plan_rescale(snapshot, {operator.state.operator_id: max_parallelism}).check()
+    except NO_FINDING:
+        raise
+    except StatetoolError as error:
+        return Remedy(
+            f"{otherwise}. statetool cannot write a copy with max parallelism {max_parallelism}: {sentence(error.message)}"
+        )
+    text = f"{otherwise}, or write a copy with max parallelism {max_parallelism}."
+    return Remedy(text, ("rescale", A, NEW, "--uid", f"{operator.label}={max_parallelism}"))
+
+
+def _given(restore: Restore) -> Iterator[Result]:
+    """P3: the run that made B may have another parallelism than production."""
+    if restore.options.set_parallelism is None and restore.options.graph is None:
+        numbers = sorted({o.state.parallelism for o in restore.new.operators.values()}) if restore.new else []
+        if not restore.has_snapshot:
+            text = "the parallelism of each operator is not above its max parallelism in the snapshot, and the job sets no other max parallelism"
+        else:
+            shown = ", ".join(map(str, numbers))
+            text = f"the job runs with the parallelism of B ({shown}) and sets no other max parallelism"
+        yield Assumption(rule="P3", text=text, option="--parallelism and --max-parallelism, or --config")
+
+
+def _in_chains(restore: Restore) -> Iterator[Result]:
+    """P4: of the operators of a chain, the max parallelism applied last counts, and keyed state is cut by it (FLINK-40113)."""
+    if restore.options.set_max_parallelism is not None:
+        return
+    graph = restore.options.graph
+    if not restore.has_snapshot and graph is None:
+        if len({p.old.state.max_parallelism for p in restore.pairs} - {1}) > 1:
+            text = "operators with different max parallelisms are not chained in the new job"
+            yield Assumption(rule="P4", text=text, option="--graph")
+        return
+    for group in _possible_chains(restore):
+        numbers = sorted({o.state.max_parallelism for o in group})
+        keyed = [o for o in group if any(s.managed_keyed is not None for s in o.state.subtasks)]
+        if len(numbers) < 2 or not keyed:
+            continue
+        wanted = max(o.state.max_parallelism for o in keyed)
+        others = [o for o in group if o.state.max_parallelism != wanted]
+        if len(keyed) == len(group) and graph is None:
+            continue  # An exchange by key is before each of them, and ends the chain.
+        chained = "They are chained" if graph is not None else "If the new job chains them"
+        text = (
+            f"{describe_operators([str(o.label) for o in group])} have different max parallelisms in the snapshot"
+            f" ({', '.join(map(str, numbers))}). {chained}, Flink uses the one that it meets last for all, and does not find the keys of"
+            f" {describe_operators([str(o.label) for o in keyed])} (FLINK-40113)."
+        )
+        options = [word for o in others for word in ("--uid", f"{o.label}={wanted}")]
+        remedy = Remedy(
+            f"Set max parallelism {wanted} in the job, or write a copy in which all of them have it.{_ASK if graph is None else ''}",
+            ("rescale", A, NEW, *options),
+        )
+        yield (may_change if graph is None else loses)("P4", text[0].upper() + text[1:], remedy, keyed[0])
+
+
+def _possible_chains(restore: Restore) -> list[list[OperatorInventory]]:
+    """Return the operators that the new job chains; without its job graph, those that it may chain."""
+    pairs = [p for p in restore.pairs if p.old.state.max_parallelism > 1]
+    graph = restore.options.graph
+    groups: dict[object, list[OperatorInventory]] = {}
+    for pair in pairs:
+        if graph is not None:
+            vertex = graph.vertex_of(pair.old) or (None if pair.new is None else graph.vertex_of(pair.new))
+            groups.setdefault(pair.old.label if vertex is None else vertex.vertex_id, []).append(pair.old)
+        else:
+            # All operators of a chain have the parallelism and the max parallelism of their vertex.
+            at = pair.old.state if pair.new is None else pair.new.state
+            alike = None if pair.new is None else at.max_parallelism
+            groups.setdefault((at.parallelism, alike), []).append(pair.old)
+    return list(groups.values())
+
+
+def _lists(restore: Restore) -> Iterator[Result]:
+    """P6: elements of list states are dealt out evenly when the parallelism changes (``RoundRobinOperatorStateRepartitioner``)."""
+    changed = [
+        p.old for p, _ in restore.parallelism_changes if any(m.kind == "list" for m in p.old.listed_elements.values())
+    ]
+    if changed:
+        text = f"The parallelism changes, and Flink deals out the elements of list states evenly: {several(len(changed), 'operator')}, among them {changed[0].label.display}. A function that expects its own elements sees others."
+        yield note("P6", text)
+
+
+STEP: Final = Step(
+    name="parallelism",
+    title="Parallelism and key groups",
+    follows="Checkpoints, StateAssignmentOperation, KeyGroupRangeAssignment",
+    irrelevant=is_always_relevant,
+    checks=(per_pair(_limits), _given, _in_chains, _lists),
+)

@@ -1,0 +1,126 @@
+"""Submit the job: a compiled plan is read by the release that runs it.
+
+Follows ``ExecNodeContext`` and ``ExecNodeMetadataUtil``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from statetool.compatibility.restore import Restore
+from statetool.compatibility.step_verdicts import Assumption
+from statetool.compatibility.steps.step import Result, Step, is_unknown, refuses
+from statetool.compatibility.verdicts import Remedy
+from statetool.io import files
+
+#: Node types that Flink 1.15 introduced, without ``stream-exec-`` (``ExecNodeMetadata.minPlanVersion`` of Flink 2.3.0).
+_SINCE_1_15: Final = frozenset(
+    {
+        "calc_1",
+        "changelog-normalize_1",
+        "correlate_1",
+        "deduplicate_1",
+        "drop-update-before_1",
+        "exchange_1",
+        "expand_1",
+        "global-group-aggregate_1",
+        "global-window-aggregate_1",
+        "group-aggregate_1",
+        "group-window-aggregate_1",
+        "incremental-group-aggregate_1",
+        "interval-join_1",
+        "join_1",
+        "limit_1",
+        "local-group-aggregate_1",
+        "local-window-aggregate_1",
+        "lookup-join_1",
+        "match_1",
+        "mini-batch-assigner_1",
+        "over-aggregate_1",
+        "rank_1",
+        "sink_1",
+        "sort-limit_1",
+        "table-source-scan_1",
+        "temporal-join_1",
+        "temporal-sort_1",
+        "union_1",
+        "values_1",
+        "watermark-assigner_1",
+        "window-aggregate_1",
+        "window-deduplicate_1",
+        "window-join_1",
+        "window-rank_1",
+        "window-table-function_1",
+    }
+)
+#: Releases that introduced the others.
+_SINCE: Final[Mapping[str, tuple[int, int]]] = {
+    "async-calc_1": (1, 19),
+    "async-correlate_1": (2, 2),
+    "delta-join_1": (2, 1),
+    "delta-join_2": (2, 3),
+    "ml-predict-table-function_1": (2, 1),
+    "multi-join_1": (2, 1),
+    "process-table-function_1": (2, 1),
+    "python-async-calc_1": (2, 0),
+    "python-calc_1": (1, 16),
+    "python-correlate_1": (1, 16),
+    "python-group-aggregate_1": (1, 16),
+    "python-group-window-aggregate_1": (1, 16),
+    "python-over-aggregate_1": (1, 16),
+    "sink_2": (2, 3),
+    "sort_1": (1, 18),
+    "table-source-scan_2": (2, 3),
+    "vector-search-table-function_1": (2, 2),
+}
+_PREFIX: Final = "stream-exec-"
+
+
+def _irrelevant(restore: Restore) -> str:
+    if restore.new is not None and restore.new.columns_from_plan is not None:
+        return ""
+    return "no compiled plan of the new job is given"
+
+
+def _node_types(restore: Restore) -> Iterator[Result]:
+    """Q4: the release has all types of nodes, in their versions (``ExecNodeContext``: Unsupported exec node type)."""
+    assert restore.new is not None
+    assert restore.new.columns_from_plan is not None
+    release, path = restore.release, restore.new.columns_from_plan
+    if release is None:
+        return
+    types = sorted({str(n.get("type", "")).removeprefix(_PREFIX) for n in read_nodes(path)})
+    since = {name: (1, 15) if name in _SINCE_1_15 else _SINCE.get(name) for name in types}
+    shown = f"Flink {release[0]}.{release[1]}"
+    if late := [name for name, first in since.items() if first is not None and first > release]:
+        text = f"The compiled plan has nodes that {shown} does not have: {', '.join(late)}."
+        yield refuses("Q4", text, Remedy("Compile the plan with that release.", is_final=True))
+    if strange := [name for name, first in since.items() if first is None]:
+        text = f"Whether {shown} has the nodes {', '.join(strange)} of the compiled plan is unknown."
+        yield is_unknown("Q4", text, f"Run EXPLAIN of the plan with {shown}.")
+
+
+def read_nodes(path: str) -> list[Mapping[str, Any]]:
+    """Return the nodes of a compiled plan, which was read before."""
+    nodes: list[Mapping[str, Any]] = json.loads(files.read_whole(path)).get("nodes", [])
+    return nodes
+
+
+def _tables(restore: Restore) -> Iterator[Result]:
+    """Q3: tables of the catalog must have the schemas of the plan (``ContextResolvedTableJsonDeserializer``)."""
+    yield Assumption(
+        rule="Q3",
+        text="the tables of the catalog have the schemas that the compiled plan has",
+        option="EXECUTE PLAN with the same catalog",
+    )
+
+
+STEP: Final = Step(
+    name="plans",
+    title="Compiled plan",
+    follows="ExecNodeContext, ContextResolvedTableJsonDeserializer",
+    irrelevant=_irrelevant,
+    checks=(_node_types, _tables),
+)

@@ -1,0 +1,134 @@
+"""Restore sources: readers and enumerators read the splits and the state that the old connector wrote.
+
+Follows ``SourceCoordinator.resetToCheckpoint``, ``SourceOperator`` and the serializers of each connector. All readers keep bytes with a version
+in the state ``SourceReaderState``; neither they nor the coordinator name the connector. The table of the versions that each release writes
+is in ``rules.tsv``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from statetool.compatibility.connector_versions import ignores_split_version
+from statetool.compatibility.restore import Pair, Restore
+from statetool.compatibility.step_verdicts import Assumption
+from statetool.compatibility.steps.step import Result, Step, is_unknown, may_change, per_pair, refuses
+from statetool.compatibility.verdicts import NEW, A, Remedy
+from statetool.connectors.connector import SplitConnector
+from statetool.connectors.sources import READER_STATE, Source, source_of
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import describe_operators
+
+_SHOWN: Final = 5
+
+
+def _has_source(operator: OperatorInventory) -> bool:
+    return READER_STATE in operator.listed_elements or operator.state.coordinator is not None
+
+
+def _irrelevant(restore: Restore) -> str:
+    return "" if any(map(_has_source, restore.old.operators.values())) else "no operator is a source with splits"
+
+
+def _new_start(old: OperatorInventory) -> Remedy:
+    return Remedy(
+        "Give the new source another uid, and leave out the state of the old one: the new source begins at its start option.",
+        ("drop", A, NEW, "--uid", str(old.label)),
+    )
+
+
+def _connector(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """C1 to C3: another connector, or an older release of it, does not read the bytes."""
+    if pair.new is None or not restore.has_snapshot or not (_has_source(pair.old) and _has_source(pair.new)):
+        return
+    old, new = source_of(pair.old), source_of(pair.new)
+    if old is None or new is None or old.given is None or new.given is None:
+        return
+    if not old.given.held and old.given.enumerator is None:
+        return
+    names, new_names = _names(old), _names(new)
+    if names and new_names and not names & new_names:
+        text = f"The source is {' or '.join(sorted(new_names))} in the new job, and the snapshot has splits of {' or '.join(sorted(names))}: Flink fails, or takes the bytes for other positions."
+        yield refuses("C1", text, _new_start(pair.old), pair.old)
+    elif not new_names or not names:
+        if _differs(old, new):
+            text = "No connector reads the splits of this source, and their versions differ from those in the new job."
+            yield is_unknown("C1", text, "Restore a copy of the job from this snapshot to find out.", pair.old)
+    elif len(new_names) > 1 and not new.given.held:
+        text = f"The snapshot of the new job has no split of this source, so whether it is still {' or '.join(sorted(names))} is unknown."
+        yield is_unknown("C1", text, "Take the savepoint of the new job after it has read from the source.", pair.old)
+    else:
+        yield from _versions(old, new, pair)
+
+
+def _names(source: Source) -> frozenset[str]:
+    if source.connector is not None:
+        return frozenset({source.connector.name})
+    return frozenset(source.candidates)
+
+
+def _differs(old: Source, new: Source) -> bool:
+    assert old.given is not None
+    assert new.given is not None
+    if old.given.enumerator_version != new.given.enumerator_version:
+        return True
+    return bool(new.given.held) and old.given.split_versions != new.given.split_versions
+
+
+def _versions(old: Source, new: Source, pair: Pair) -> Iterator[Result]:
+    assert old.given is not None
+    assert new.given is not None
+    before, after = old.given.enumerator_version, new.given.enumerator_version
+    newer = []
+    if before is not None and after is not None and before > after:
+        newer.append(f"enumerator state of version {before} (the new job writes {after})")
+    splits, new_splits = old.given.split_versions, new.given.split_versions
+    if splits and new_splits and max(splits) > max(new_splits) and not ignores_split_version(old.name):
+        newer.append(f"splits of version {max(splits)} (the new job writes {max(new_splits)})")
+    if newer:
+        text = f"The snapshot has {' and '.join(newer)} of {old.name}: an older release of the connector refuses them."
+        yield refuses("C2", text, "Use the release of the connector that wrote the snapshot, or a newer one.", pair.old)
+
+
+def _topics(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """C5: splits of topics that the job does not subscribe to any more are read on (FLINK-34089)."""
+    if pair.new is None or not restore.has_snapshot or not (_has_source(pair.old) and _has_source(pair.new)):
+        return
+    old, new = source_of(pair.old), source_of(pair.new)
+    if old is None or new is None or old.name != new.name or old.name != "kafka-source":
+        return
+    before, after = _places(old), _places(new)
+    gone = sorted(before - after)
+    if after and gone:
+        shown = ", ".join(gone[:_SHOWN]) + (", ..." if len(gone) > _SHOWN else "")
+        text = f"The snapshot has splits of {shown}, which the new job's savepoint does not have: KafkaSource reads them on, also if the job does not subscribe to them any more (FLINK-34089)."
+        remedy = Remedy("If they are not wanted, remove the splits: statetool sources remove.")
+        yield may_change("C5", text, remedy, pair.old)
+
+
+def _places(source: Source) -> set[str]:
+    connector = source.connector
+    if not isinstance(connector, SplitConnector):
+        return set()
+    splits = [h.split for h in source.state.held if h.split is not None]
+    if source.state.enumerator is not None:
+        splits += [k.split for k in source.state.enumerator.splits]
+    return {place for split in splits if (place := connector.place(split).source)}
+
+
+def _outside(restore: Restore) -> Iterator[Result]:
+    """C9: whether the topics, offsets, logs and files still exist is not in the snapshot."""
+    sources = [str(p.old.label) for p in restore.pairs if _has_source(p.old)]
+    if sources:
+        text = f"what {describe_operators(sources)} reads still exists at the positions of the snapshot"
+        yield Assumption(rule="C9", text=text, option="statetool sources lag")
+
+
+STEP: Final = Step(
+    name="sources",
+    title="Sources",
+    follows="SourceCoordinator, SourceOperator, and the serializers of each connector",
+    irrelevant=_irrelevant,
+    checks=(per_pair(_connector), per_pair(_topics), _outside),
+)

@@ -1,0 +1,157 @@
+"""Restore timers: queues of the backend (managed), or raw keyed state that the timer service reads itself.
+
+Follows ``InternalTimeServiceManagerImpl``, ``RocksDBPriorityQueueSetFactory`` and ``InternalTimersSnapshot``. RocksDB keeps timers in its
+database (the default) or on the heap. Native snapshots contain only those of the database; checkpoints have the others as raw state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from statetool.compatibility.restore import Pair, Restore
+from statetool.compatibility.steps.keyed_state import SAME_STATES
+from statetool.compatibility.steps.step import Result, Step, fails_later, is_unknown, loses, per_pair
+from statetool.compatibility.timer_counts import count_timers
+from statetool.compatibility.verdicts import NEW, A, Remedy
+from statetool.errors import several
+from statetool.snapshot.operator import OperatorInventory
+
+_FACTORY: Final = "state.backend.rocksdb.timer-service.factory"
+_CONVERT: Final = Remedy(
+    "Write a canonical savepoint: its timers can be restored with both kinds of timer services.", ("convert", A, NEW)
+)
+
+
+def timer_states(operator: OperatorInventory) -> set[str]:
+    """Return the names of an operator's timer queues, also of those in raw keyed state."""
+    return {n for n, (_, meta) in operator.listed_keyed.items() if meta.kind == "timers"}
+
+
+def _in_database(operator: OperatorInventory) -> bool:
+    return any(s.database for s in operator.keyed.managed)
+
+
+def _native_savepoint(restore: Restore) -> bool:
+    return restore.properties is not None and restore.properties.format == "native"
+
+
+def _irrelevant(restore: Restore) -> str:
+    for operator in restore.old.operators.values():
+        if operator.listed_keyed and (timer_states(operator) or _in_database(operator)):
+            return ""
+        if any(s.raw_keyed is not None for s in operator.state.subtasks):
+            return ""
+    return "no operator has timers"
+
+
+def _database_timers(operator: OperatorInventory) -> set[str]:
+    """Return the timer queues that are stored in a database of RocksDB."""
+    return timer_states(operator) - operator.keyed.raw_timer_states if _in_database(operator) else set()
+
+
+def _heap_instead_of_database(restore: Restore) -> Iterator[Result]:
+    """T1: timers in a database are not read by a job that keeps timers of RocksDB on the heap."""
+    pairs = [p for p in restore.pairs if _database_timers(p.old)]
+    if not pairs or restore.job.backend not in ("rocksdb", "unknown"):
+        return
+    on_heap = _keeps_on_heap(restore)
+    if on_heap is False:
+        return
+    for pair in pairs:
+        if on_heap:
+            amount = count_timers(pair.old, _database_timers(pair.old))
+            if amount != "no timers":
+                text = f"RocksDB of the new job keeps timers on the heap, and does not read the {amount} in the database of the snapshot: none fires."
+                yield loses("T1", text, _CONVERT, pair.old)
+        else:
+            text = f"Its timers are in the database of RocksDB. If the new job keeps timers on the heap ({_FACTORY}: heap), none fires."
+            remedy = Remedy(f"Pass the configuration of the new job with --config. {_CONVERT.text}", _CONVERT.command)
+            yield is_unknown("T1", text, remedy, pair.old)
+
+
+def _keeps_on_heap(restore: Restore) -> bool | None:
+    """Return True if RocksDB of the new job keeps its timers on the heap; ``None`` if that is not known."""
+    if restore.options.config is not None:
+        return (restore.options.config.text(_FACTORY) or "rocksdb").lower() == "heap"
+    if not restore.has_snapshot:
+        return None
+    known: bool | None = None
+    for pair in restore.pairs:
+        new = pair.new
+        if new is None or not new.listed_keyed or not _in_database(new):
+            continue
+        if _database_timers(new):
+            return False
+        if timer_states(pair.old):
+            known = True  # Its timers are in raw state, or missing.
+    return known
+
+
+def _lost_when_written(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """T2: a native savepoint does not contain the timers that RocksDB keeps on the heap."""
+    old, new = pair.old, pair.new
+    if not _native_savepoint(restore) or not _in_database(old) or timer_states(old):
+        return
+    if any(_database_timers(o) for o in restore.old.operators.values() if o.listed_keyed):
+        return  # The old job kept its timers in the database.
+    windows = any(
+        m.namespace is not None and m.namespace.type_name.endswith("Window") for _, m in old.listed_keyed.values()
+    )
+    if windows or (new is not None and timer_states(new)):
+        text = "The native savepoint of RocksDB has no timers of this operator: if the old job kept timers on the heap, they are lost."
+        remedy = "Take a canonical savepoint of the old job (flink savepoint --type canonical)."
+        yield loses("T2", text, remedy, old)
+
+
+def _no_service(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """T3, T4: timers of a service that the new operator does not have."""
+    old, new = pair.old, pair.new
+    if new is None or not new.listed_keyed:
+        return
+    missing = timer_states(old) - timer_states(new)
+    if not missing or (_in_database(new) and not timer_states(new)):
+        return  # T1: a native savepoint does not show timers on the heap.
+    amount = count_timers(old, missing)
+    if amount == "no timers":
+        return
+    names = ", ".join(sorted(n.removeprefix("_timer_state/") for n in missing))
+    if missing & old.keyed.raw_timer_states:
+        text = f"The new job has no timer service for {amount} ({names}): the first checkpoint, or the first timer that is due, fails."
+        yield fails_later("T4", text, _CONVERT, old)
+    else:
+        text = (
+            f"The new job has no timer service for {amount} ({names}): Flink carries them along, and they never fire."
+        )
+        remedy = Remedy(
+            "Keep the function that registers them. If its service was renamed, rename the states with statetool state rename."
+        )
+        yield loses("T3", text, remedy, old)
+
+
+def _own_raw_state(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """T6: raw keyed state that is not timers is read as timers, unless the operator has raw state of its own."""
+    old, new = pair.old, pair.new
+    if old.keyed.own_raw_subtasks and new is not None and not new.keyed.own_raw_subtasks:
+        text = f"{several(len(old.keyed.own_raw_subtasks), 'subtask')} with raw keyed state that is not timers, which only an operator with the same code reads. The new job's savepoint shows none."
+        yield is_unknown("T6", text, "Restore a copy of the job from this snapshot to find out.", old)
+
+
+def _assumed(restore: Restore) -> Iterator[Result]:
+    if not restore.has_snapshot:
+        yield SAME_STATES
+
+
+STEP: Final = Step(
+    name="timers",
+    title="Timers",
+    follows="InternalTimeServiceManagerImpl, RocksDBPriorityQueueSetFactory",
+    irrelevant=_irrelevant,
+    checks=(
+        _heap_instead_of_database,
+        per_pair(_lost_when_written),
+        per_pair(_no_service),
+        per_pair(_own_raw_state),
+        _assumed,
+    ),
+)

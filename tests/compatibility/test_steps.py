@@ -1,0 +1,371 @@
+"""Steps of a restore, on snapshots that real Flink wrote. ``public-restores.tar.xz`` has a README with what Flink did."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from click.testing import CliRunner
+
+import statetool as st
+from statetool.cli.main import cli
+from statetool.compatibility import steps
+from statetool.compatibility.rule_table import restore_rules
+from statetool.compatibility.step_verdicts import StepVerdict
+from statetool.compatibility.steps.order import STEPS
+from statetool.compatibility.verdicts import Check
+from tests.support.corpora.archives import HERE, unpack
+
+
+@pytest.fixture(scope="module")
+def jobs_of_more_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(HERE / "corpus" / "jobs.tar.xz", tmp_path_factory.mktemp("jobs"))
+
+
+def found(check: Check) -> set[tuple[str, str]]:
+    """Return rule and kind of all findings."""
+    return {(f.rule, f.kind) for step in check.steps for f in step.findings}
+
+
+def step(check: Check, name: str) -> StepVerdict:
+    return next(s for s in check.steps if s.step == name)
+
+
+def snapshot_of(case: Path) -> str:
+    return str(max((case / "snapshot").rglob("_metadata")).parent)
+
+
+def job_graph(file: Path, *vertices: tuple[str, int, str, tuple[tuple[str, str], ...]]) -> str:
+    """Write a job graph: id, parallelism, description, and inputs (id, strategy) of each vertex."""
+    nodes = [
+        {
+            "id": vertex_id,
+            "parallelism": parallelism,
+            "description": description,
+            "inputs": [{"num": i, "id": source, "ship_strategy": how} for i, (source, how) in enumerate(inputs)],
+        }
+        for vertex_id, parallelism, description, inputs in vertices
+    ]
+    file.write_text(json.dumps({"plan": {"jid": "0", "name": "job", "nodes": nodes}}))
+    return str(file)
+
+
+def test_every_step_has_a_verdict_and_a_reason_if_it_is_not_relevant(restores: Path) -> None:
+    check = st.check(str(restores / "datastream-v2-sessions"), str(restores / "datastream-v2-sessions"))
+    assert [s.step for s in check.steps] == [s.name for s in STEPS]
+    assert all(bool(s.reason) == (s.status == "not_relevant") for s in check.steps)
+    assert check.verdict == "fully"
+    assert check.ok
+    assert found(check) == set()
+    assert {s.step for s in check.steps if s.status == "assumed"} == {
+        "parallelism", "sources", "first_checkpoint",
+    }  # fmt: skip
+    record = check.record()["steps"]
+    assert record[1] == {
+        "step": "files", "status": "not_relevant", "reason": "all state is stored in _metadata", "assumptions": [], "findings": [],
+    }  # fmt: skip
+
+
+def test_timers_in_a_database_are_lost_if_the_new_job_keeps_them_on_the_heap(restores: Path, tmp_path: Path) -> None:
+    """T1: Flink 2.3.0 fires 0 of 200 timers and reports nothing; after a conversion to canonical, 200."""
+    old, new = str(restores / "rocksdb-timers-native"), str(restores / "heap-timers-native")
+    check = st.check(old, new)
+    assert found(check) == {("T1", "loses")}
+    assert "200 timers" in check.warnings[0]
+    assert not check.ok
+    # B is canonical: only the configuration tells.
+    canonical = str(restores / "timers-twice-in-header")
+    assert ("T1", "unknown") in found(st.check(old, canonical, backend="rocksdb"))
+    for factory, kinds in (("heap", {("T1", "loses")}), ("ROCKSDB", set())):
+        config = tmp_path / factory / "config.yaml"
+        config.parent.mkdir()
+        config.write_text(
+            "execution.checkpointing.dir: s3://b/c\nexecution.checkpointing.interval: 1 min\nparallelism.default: 2\n"
+            f"state.backend.rocksdb.timer-service.factory: {factory}\n"
+        )
+        assert found(st.check(old, canonical, backend="rocksdb", config=config)) == kinds
+    st.convert(old, str(tmp_path / "canonical"))
+    assert found(st.check(str(tmp_path / "canonical"), new)) == set()
+
+
+def test_a_native_savepoint_lacks_the_timers_on_the_heap(restores: Path) -> None:
+    """T2."""
+    check = st.check(str(restores / "heap-timers-native"), str(restores / "rocksdb-timers-native"))
+    assert found(check) == {("T2", "loses")}
+
+
+def test_an_operator_added_to_a_chain_that_has_partly_finished_is_refused(restores: Path, tmp_path: Path) -> None:
+    """F1: Flink 2.3.0 refuses with mixed operator finished state, also with allowNonRestoredState."""
+    old, new = str(restores / "partly-finished"), str(restores / "one-more-chained-operator")
+    check = st.check(old, new)
+    assert found(check) == {("F1", "unknown")}
+    assert not check.ok
+    ids = {o.uid: o.operator_id for o in st.load(new).operators.values()}
+    chain = "Source: Custom Source<br/>+- Map<br/>   +- Map<br/>"
+    rest = (
+        (ids["acc"], 2, "KeyedProcess<br/>", ((ids["src"], "HASH"),)),
+        (ids["sink"], 2, "Sink: Writer<br/>", ((ids["acc"], "REBALANCE"),)),
+    )
+    chained = job_graph(tmp_path / "chained.json", (ids["src"], 2, chain, ()), *rest)
+    check = st.check(old, new, graph=chained)
+    assert found(check) == {("F1", "not")}
+    assert check.verdict == "not"
+    apart = job_graph(
+        tmp_path / "apart.json",
+        (ids["src"], 2, "Source: Custom Source<br/>", ()),
+        (ids["plus"], 2, "Map<br/>", ((ids["src"], "FORWARD"),)),
+        (ids["more"], 2, "Map<br/>", ((ids["plus"], "FORWARD"),)),
+        *rest,
+    )
+    assert found(st.check(old, new, graph=apart)) == set()
+
+
+def test_finished_operators_do_not_run_again(corpus: Path) -> None:
+    """F4."""
+    path = snapshot_of(corpus / "v2_3_0-finished")
+    check = st.check(path, path)
+    assert ("F4", "loses") in found(check)
+    assert step(check, "finished").status == "loses"
+
+
+def test_in_flight_data_of_a_job_that_changes(corpus: Path) -> None:
+    """U1: without a job graph, a change next to in-flight data is unknown; without a change, it is assumed that nothing changed."""
+    path = snapshot_of(corpus / "v2_3_0-unaligned")
+    same = step(st.check(path, path), "channels")
+    assert same.status == "assumed"
+    assert "--graph" in same.assumptions[0].option
+    changed = st.check(path, path, parallelism=1)
+    assert ("U1", "unknown") in found(changed)
+    assert changed.verdict == "unknown"
+
+
+def test_files_are_looked_for_where_flink_opens_them(restores: Path, corpus: Path, tmp_path: Path) -> None:
+    """M6: files of a savepoint are missing or short. M8: files of a moved checkpoint are where Flink does not look."""
+    for damage, text in (("missing", "do not exist"), ("short", "another length")):
+        folder = tmp_path / damage
+        shutil.copytree(restores / "rocksdb-timers-native", folder)
+        files = [f for f in folder.iterdir() if f.name != "_metadata"]
+        for file in files if damage == "missing" else files[:1]:
+            file.unlink() if damage == "missing" else file.write_bytes(b"")
+        check = st.check(str(folder), str(restores / "rocksdb-timers-native"))
+        assert ("M6", "not") in found(check)
+        assert check.verdict == "not"
+        assert text in check.reason or "has another length" in check.reason
+    path = snapshot_of(corpus / "v2_3_0-rocksdb-incremental")
+    check = st.check(path, path)
+    assert ("M8", "not") in found(check)
+    st.copy(path, str(tmp_path / "copy"))
+    assert step(st.check(str(tmp_path / "copy"), path), "files").status == "proved"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kinds"),
+    [
+        ("v1_20_5-kafka-source", "v1_20_5-kinesis-source", {("C1", "not")}),
+        ("v1_20_5-mysql-cdc-binlog", "v1_20_5-incremental-cdc-stream", {("C1", "not")}),
+        ("v1_20_5-kafka-source", "v1_20_5-kafka-source-enum1", {("C2", "not")}),
+        ("v1_20_5-kafka-source-enum1", "v1_20_5-kafka-source", set()),
+        ("v1_20_5-kafka-sink", "v1_20_5-file-sink-row", {("X1", "not")}),
+        ("v1_20_5-file-sink-row", "v1_20_5-kafka-sink", {("X1", "not")}),
+        ("v1_17_2-kafka-sink", "v1_20_5-kafka-sink", set()),
+        ("v1_20_5-flink-kafka-consumer", "v1_20_5-kafka-source", {("O8", "loses"), ("E4", "loses")}),
+        ("v1_20_5-kafka-source", "v1_20_5-flink-kafka-consumer", {("O7", "loses"), ("E4", "loses")}),
+    ],
+)
+def test_connectors_are_compared(connector_cases: Path, old: str, new: str, kinds: set[tuple[str, str]]) -> None:
+    check = st.check(snapshot_of(connector_cases / old), snapshot_of(connector_cases / new))
+    assert {k for k in found(check) if k[1] != "note"} == kinds
+
+
+def test_transactions_of_a_committer_that_is_gone(connector_cases: Path) -> None:
+    """X2, O2: with --allowNonRestoredState, they are lost."""
+    old, new = (snapshot_of(connector_cases / n) for n in ("v1_20_5-kafka-sink", "v1_20_5-kafka-source"))
+    check = st.check(old, new, allow_non_restored=True)
+    assert {("O2", "loses"), ("X2", "loses")} <= found(check)
+    assert any("4 uncommitted transactions" in w for w in check.warnings)
+
+
+def test_change_logs_and_claim_modes(corpus: Path, tmp_path: Path) -> None:
+    """G1: unknown without the claim mode, ``later`` with NO_CLAIM, and fine with CLAIM, which consumes the snapshot (G4)."""
+    path = snapshot_of(corpus / "v2_3_0-changelog-rocksdb")
+    config = tmp_path / "config.yaml"
+    config.write_text("state.changelog.enabled: true\nexecution.checkpointing.dir: s3://b/c\n")
+    assert ("G1", "unknown") in found(st.check(path, path))
+    failing = st.check(path, path, config=config)
+    assert ("G1", "later") in found(failing)
+    assert not failing.ok
+    claimed = found(st.check(path, path, config=config, claim_mode="claim"))
+    assert ("G4", "note") in claimed
+    assert not {("G1", "later"), ("G1", "unknown")} & claimed
+
+
+def test_last_state_refuses_operators_without_state(restores: Path) -> None:
+    """O3: also the operator ``more``, which has no state."""
+    old, new = str(restores / "one-more-chained-operator"), str(restores / "partly-finished")
+    assert st.check(old, new).ok
+    check = st.check(old, new, last_state=True, allow_non_restored=True)
+    assert ("O3", "not") in found(check)
+
+
+def test_operators_are_mapped_and_forst_is_a_target(restores: Path) -> None:
+    """O6, V1."""
+    old = str(restores / "partly-finished")
+    check = st.check(old, str(restores / "one-more-chained-operator"), map_uids={"plus": "more"}, backend="forst")
+    assert ("V1", "not") in found(check)
+    assert next(o for o in check.operators if o.uid == "plus").verdict == "fully"
+
+
+def test_the_command_takes_all_options(restores: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("execution.checkpointing.dir: s3://b/c\nexecution.checkpointing.interval: 1 min\n")
+    path = str(restores / "one-more-chained-operator")
+    words = ["check", path, path, "--config", str(config), "--parallelism", "2", "--max-parallelism", "128"]
+    done = CliRunner().invoke(cli, [*words, "--claim-mode", "no_claim", "--map", "acc=acc"])
+    assert done.stdout.startswith("The job restores. 4 of 4 states"), done.output
+    assert done.exit_code == 0
+    done = CliRunner().invoke(cli, [*words[:-1], "64", "--output", "json"])
+    assert done.exit_code == 1
+    steps: list[dict[str, Any]] = json.loads(done.stdout)["steps"]
+    assert {s["step"]: s["status"] for s in steps}["parallelism"] == "not"
+
+
+SWAPPED: Final = {
+    # rule: case, its operators that take each other's place, and what is found about the first one
+    "W1": ("v2_3_0-rocksdb-canonical", "win-tumble-reduce", "win-session-list", "loses"),
+    "W2": ("v2_3_0-rocksdb-canonical", "win-session-list", "win-tumble-reduce", "loses"),
+    "W3": ("v2_3_0-rocksdb-canonical", "win-tumble-reduce", "win-slide-aggregate", "may_change"),
+    "K8": ("v2_3_0-rocksdb-canonical", "by-short", "op-lists", "loses"),
+    "T3": ("v2_3_0-rocksdb-canonical", "timers", "win-count", "loses"),
+    "T4": ("v2_3_0-rocksdb-heap-timers", "timers", "win-count", "later"),
+}
+
+
+@pytest.mark.parametrize("rule", SWAPPED)
+def test_an_operator_in_the_place_of_another(corpus: Path, rule: str) -> None:
+    """Savepoints of one job, of which two operators are mapped to each other."""
+    case, first, second, kind = SWAPPED[rule]
+    path = snapshot_of(corpus / case)
+    check = st.check(path, path, map_uids={first: second, second: first})
+    assert (rule, kind, first) in {(f.rule, f.kind, f.operator) for s in check.steps for f in s.findings}
+
+
+def test_numbers_of_timers_and_of_windows_are_told(corpus: Path) -> None:
+    path = snapshot_of(corpus / "v2_3_0-rocksdb-canonical")
+    check = st.check(path, path, map_uids={"timers": "win-count", "win-count": "timers"})
+    assert any("150 timers" in w for w in check.warnings)
+    check = st.check(path, path, map_uids={"win-session-list": "win-count", "win-count": "win-session-list"})
+    assert any("merged sessions of the snapshot (5 entries)" in w for w in check.warnings)
+
+
+def test_one_operator_of_a_possible_chain_was_rescaled(corpus: Path, tmp_path: Path) -> None:
+    """P4: without the job graph, it is a warning; with it, the check is exact."""
+    path = snapshot_of(corpus / "v2_3_0-rocksdb-canonical")
+    st.rescale(path, str(tmp_path / "rescaled"), {"timers": 64})
+    assert ("P4", "may_change") in found(st.check(str(tmp_path / "rescaled"), path))
+    ids = {o.uid: o.operator_id for o in st.load(path).operators.values()}
+    alone = job_graph(tmp_path / "alone.json", *((i, 1, uid or "x", ()) for uid, i in ids.items()))
+    assert "P4" not in {rule for rule, _ in found(st.check(str(tmp_path / "rescaled"), path, graph=alone))}
+    assert not {k for k in found(st.check(path, path)) if k[0] == "P4"}
+
+
+def test_older_releases_and_lists_with_wrong_offsets(corpus: Path, tmp_path: Path) -> None:
+    """M5, E1."""
+    check = st.check(snapshot_of(corpus / "v1_20_5-hashmap-canonical"), flink="1.17")
+    assert ("M5", "not") in found(check)
+    assert ("M5", "not") not in found(st.check(snapshot_of(corpus / "v1_17_2-hashmap-canonical"), flink="1.17"))
+    lists = str(unpack(HERE / "corpus" / "compressed-lists.tar.xz", tmp_path) / "1.18.1")
+    assert found(st.check(lists, flink="1.20")) == {("E1", "not")}
+
+
+def test_asynchronous_state_is_of_forst_only(jobs_of_more_kinds: Path, corpus: Path) -> None:
+    """V3."""
+    path = snapshot_of(jobs_of_more_kinds / "v2_3_0-keys-async-forst")
+    kinds = {backend: found(st.check(path, flink="2.3", backend=backend)) for backend in ("heap", "rocksdb", "forst")}
+    assert ("V3", "not") in kinds["heap"]
+    assert ("V3", "unknown") in kinds["rocksdb"]
+    assert not {k for k in kinds["forst"] if k[0] == "V3"}
+
+
+def test_names_of_partial_matches_are_looked_for_in_the_jar(connector_cases: Path, public_jar: Path) -> None:
+    """W7."""
+    path = snapshot_of(connector_cases / "v2_3_0-cep")
+    check = st.check(path, other_jars=[public_jar])
+    assert ("W7", "later") in found(check)
+    assert any("login" in w for w in check.warnings)
+    assert ("W7", "later") not in found(st.check(path, path))
+
+
+def test_configuration_that_fails_later(corpus: Path, tmp_path: Path) -> None:
+    """H6, H7, G7, S4: settings of the new job."""
+    path = snapshot_of(corpus / "v2_3_0-hashmap-canonical")
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "execution.runtime-mode: BATCH\npipeline.generic-types: false\nexecution.checkpointing.dir: s3://b/c\n"
+        "execution.state-recovery.approximate-local-recovery: true\n"
+    )
+    kinds = found(st.check(path, path, config=config))
+    assert {("H6", "unknown"), ("H7", "note"), ("G7", "loses"), ("S4", "not")} <= kinds
+
+
+def test_a_uid_that_only_the_old_jar_has_is_unknown(restores: Path, tmp_path: Path) -> None:
+    """An operator whose uid is in the old jar and not in the new one must not count as restored."""
+    jars = []
+    for name, uids in (("old", ("acc", "src", "plus", "sink")), ("new", ("src", "plus", "sink"))):
+        jars.append(tmp_path / f"{name}.jar")
+        with zipfile.ZipFile(jars[-1], "w") as jar:
+            jar.writestr("job.properties", "".join(f"{uid}\n" for uid in uids))
+    path = str(restores / "one-more-chained-operator")
+    check = st.check(path, jars=jars[:1], other_jars=jars[1:])
+    assert {f.operator for s in check.steps for f in s.findings if f.rule == "O1"} == {"acc"}
+    assert check.verdict == "unknown"
+    assert st.check(path, jars=jars[:1], other_jars=jars[:1]).verdict == "fully"
+
+
+def test_pointwise_exchanges_with_in_flight_data_cannot_be_rescaled(corpus: Path, tmp_path: Path) -> None:
+    """U2."""
+    path = snapshot_of(corpus / "v2_3_0-unaligned")
+    operators = list(st.load(path).operators.values())
+    nodes = [
+        (o.operator_id, 1, o.uid or "x", tuple((p.operator_id, "FORWARD") for p in operators if p is not o))
+        for o in operators
+    ]
+    check = st.check(path, path, graph=job_graph(tmp_path / "graph.json", *nodes), parallelism=1)
+    assert ("U2", "not") in found(check)
+
+
+def test_a_compiled_plan_needs_the_nodes_of_its_release(sql_corpus: Path, tmp_path: Path) -> None:
+    """Q4: Flink 1.20 has no table-source-scan of version 2."""
+    plans = unpack(HERE / "corpus" / "sql-plans.tar.xz", tmp_path)
+    path = snapshot_of(sql_corpus / "sql_interval_join")
+    new = st.load(path, columns_from_plan=str(next(plans.rglob("sql_interval_join.json"))))
+    check = st.check(path, new, flink="1.20")
+    texts = [f.text for f in step(check, "plans").findings if (f.rule, f.kind) == ("Q4", "not")]
+    assert len(texts) == 1
+    assert "table-source-scan_2" in texts[0]
+    assert step(st.check(path, new, flink="2.3"), "plans").status == "assumed"
+
+
+_ID: Final = re.compile(r'"([A-Z]\d{1,2})"|"""((?:[A-Z]\d+(?:, | to | and )?)+)')
+
+
+def _ids_in_code() -> set[str]:
+    """Return the ids of all rules in the modules of the steps."""
+    folder = Path(str(steps.__file__)).parent
+    texts = (m[1] or m[2] for f in folder.glob("*.py") for m in _ID.finditer(f.read_text()))
+    return {i for text in texts for i in re.findall(r"[A-Z]\d+", text)}
+
+
+def test_the_table_of_rules_is_that_of_the_code() -> None:
+    rules = {r.id: r for r in restore_rules()}
+    assert len(rules) == len(restore_rules())
+    assert {r.step for r in rules.values()} <= {s.name for s in STEPS}
+    assert {i for i in _ids_in_code() if not (i in rules and rules[i].test)} == set()
+    tests = {r.test for r in rules.values()} - {"", "-"}
+    for test in tests:
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (HERE.parent / file).read_text(), test
