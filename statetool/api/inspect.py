@@ -15,6 +15,7 @@ from statetool.api.load import classes_of, inventory_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.start_options import StartOptions, restore_options
 from statetool.errors import OptionError
+from statetool.tables.request import list_options
 from statetool.types.options import name_list, whole_number
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def _verification_html(verification: Verification, *, a: str) -> str:
     return verification_html(verification, a=a)
 
 
+@list_options(StartOptions, {"last_state": False})
 def check(
     a: str | Savepoint,
     b: str | Savepoint | None = None,

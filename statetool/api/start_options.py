@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from typing_extensions import TypedDict, Unpack
 
 from statetool.errors import OptionError
-from statetool.types.options import whole_number
+from statetool.types.options import refuse_unknown, whole_number
 
 if TYPE_CHECKING:
     from statetool.compatibility.restore import RestoreOptions
@@ -52,7 +52,7 @@ def restore_options(**given: Unpack[StartOptions]) -> RestoreOptions:
     Raises
     ------
     OptionError
-        An option is not valid.
+        An option is not valid, or there is no such option.
     SnapshotNotFoundError, FormatError
         The configuration or the job graph does not exist, or is not valid.
     """
@@ -60,6 +60,7 @@ def restore_options(**given: Unpack[StartOptions]) -> RestoreOptions:
     from statetool.compatibility.job_graph import read_job_graph
     from statetool.compatibility.restore import RestoreOptions
 
+    refuse_unknown(given, list(StartOptions.__annotations__))
     config, graph, mode = given.get("config"), given.get("graph"), given.get("claim_mode")
     if mode is not None and mode not in ("claim", "no_claim", "legacy"):
         raise OptionError(f"claim_mode={mode!r} is not one of claim, no_claim, legacy")

@@ -17,6 +17,7 @@ from statetool.api.savepoint import Savepoint
 from statetool.api.start_options import StartOptions, restore_options
 from statetool.errors import FormatError, OptionError, UnsupportedError, several
 from statetool.snapshot.inventory import Inventory
+from statetool.tables.request import list_options
 from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.options import name_list
 
@@ -95,6 +96,7 @@ def _new_classes(jars: tuple[str | os.PathLike[str], ...], base: Inventory) -> C
     return JarClasses(jars).open()
 
 
+@list_options(StartOptions, {"last_state": False})
 def upgrade(
     src: str | Savepoint,
     dst: str,

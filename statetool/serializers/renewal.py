@@ -72,7 +72,9 @@ def _fields_of_code(
         old, old_part = described.get(field), parts.get(field)
         if old is None or old_part is None:
             continue
-        if old_part.is_settled and _type_name(reader, old_part) == old.type_name:
+        # The field has the serializer of its former class, which the new class may have renewed.
+        settled = [p for p in (old_part, part) if p.is_settled]
+        if old_part.is_settled and any(_type_name(reader, p) == old.type_name for p in settled):
             continue
         if part != old_part or (part.reason and not same):
             disputed.add(field)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import Parameter, signature
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from typing_extensions import Unpack
@@ -201,18 +202,25 @@ def _options(*records: Any) -> dict[str, Option]:
 SHOWING: Final = tuple(f.name for f in fields(ReadOptions))
 #: All options of a read, by name.
 OPTIONS: Final = _options(ScanRequest, ReadOptions)
+_DEFAULTS: Final = MappingProxyType({name: option.default for name, option in OPTIONS.items()})
 #: The options of :meth:`ScanRequest.from_options`.
 REQUEST_OPTIONS: Final = (*OPTIONS, "stateVarName", "readRegisteredTimers")
 
 
-def list_options(options: Any) -> Callable[[F], F]:
-    """Return a decorator that lists keyword arguments of a ``TypedDict`` in the signature that ``help()`` shows, with their defaults."""
+def list_options(options: Any, defaults: Mapping[str, Any] = _DEFAULTS) -> Callable[[F], F]:
+    """Return a decorator that lists keyword arguments of a ``TypedDict`` in the signature that ``help()`` shows, with their defaults.
+
+    Parameters
+    ----------
+    defaults
+        Those that are not ``None``. Defaults to those of reads.
+    """
 
     def add(function: F) -> F:
         plain = signature(function)
         *others, _ = plain.parameters.values()
         named = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind.__forward_arg__)
+            Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind.__forward_arg__)
             for name, kind in options.__annotations__.items()
         ]
         function.__signature__ = plain.replace(parameters=[*others, *named])  # type: ignore[attr-defined]

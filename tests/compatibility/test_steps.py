@@ -19,6 +19,7 @@ from statetool.compatibility.rule_table import restore_rules
 from statetool.compatibility.step_verdicts import StepVerdict
 from statetool.compatibility.steps.order import STEPS
 from statetool.compatibility.verdicts import Check
+from statetool.errors import OptionError
 from tests.support.corpora.archives import HERE, unpack
 
 
@@ -369,3 +370,8 @@ def test_the_table_of_rules_is_that_of_the_code() -> None:
     for test in tests:
         file, _, name = test.partition("::")
         assert f"def {name}(" in (HERE.parent / file).read_text(), test
+
+
+def test_unknown_options_are_refused(restores: Path) -> None:
+    with pytest.raises(OptionError, match="no option 'flink_version'"):
+        st.check(str(restores / "partly-finished"), flink="2.3", flink_version="1.20")  # type: ignore[call-arg]

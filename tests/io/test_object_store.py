@@ -304,7 +304,8 @@ def test_a_copy_within_a_store_moves_no_bytes(store: Any, requests: Store, corpu
     assert len(requests.requests) <= 3 * len(copied.files) + _OF_SNAPSHOT
     sources = {file.source.removeprefix("s3:/") for file in copied.files}
     probed = [path for path, _ in requests.objects_read() if path in sources]
-    assert len(probed) <= 2  # one file of a directory shows that the others are there
+    # One file of a directory shows that the others are there, and operator state is read, which may name other files.
+    assert len(probed) <= 3
     assert sum(method == "PUT" and "-copy-" in path for method, path, *_ in requests.requests) == len(copied.files)
     store.invalidate_cache()
     assert len(store.ls(f"{BUCKET}/inside-copy")) == len(copied.files) + 1

@@ -15,12 +15,13 @@ from statetool.compatibility.restore import Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, loses, note, refuses
 from statetool.compatibility.verdicts import NEW, A, Remedy
-from statetool.errors import SnapshotNotFoundError, several
+from statetool.errors import FormatError, SnapshotNotFoundError, several
 from statetool.formats.metadata.handles import RelativeFileHandle, SegmentHandle, file_streams
 from statetool.formats.metadata.model import handles_of
 from statetool.io import files
 from statetool.io.deletion import check_deletion
 from statetool.io.listing import sizes_in, stat
+from statetool.io.origins import may_open
 from statetool.snapshot.locate import rebase_path
 
 #: From this number of files on, a directory is listed.
@@ -55,6 +56,10 @@ def directories_of(restore: Restore) -> dict[str, _Directory]:
     found: dict[str, _Directory] = {}
     for handle in handles_of(restore.old.metadata):
         for stream, is_log in file_streams(handle):
+            if "\0" in stream.path:
+                raise FormatError(f"a path contains NUL, which no file name does: {stream.path!r}").at(
+                    file=restore.old.metadata_file
+                )
             is_relative = isinstance(stream, RelativeFileHandle)
             folder, _, name = (files.join(home, stream.path) if is_relative else stream.path).rpartition("/")
             directory = found.get(folder)
@@ -88,10 +93,14 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
     moved: dict[str, str] = {}
     unseen: list[str] = []
     directories = directories_of(restore)
+    named = (restore.old.metadata_file, *(new for _, new in restore.old.rebase))
     for folder, directory in directories.items():
         place = folder
         if not directory.is_relative:
             rebased = next(rebase_path(folder, restore.old.rebase), None)
+            if rebased is None and not may_open(folder, named):
+                unseen.append(folder)
+                continue
             if rebased is not None or _scheme(folder) != _scheme(restore.old.metadata_file):
                 unseen.append(folder)
                 place = rebased or ""

@@ -242,8 +242,9 @@ def _try_condition(
             expected = subject.chosen(where)
         except duckdb.Error:
             expected = None  # a constant does not have the type, or a value has no place in another type
+    allowed = {"allow_missing": True, **({"allow_empty": True} if verb == "keep" else {})}
     try:
-        getattr(statetool, verb)(subject.path, target, where=where, operators=[subject.uid], spark=spark)
+        getattr(statetool, verb)(subject.path, target, where=where, operators=[subject.uid], spark=spark, **allowed)
     except StatetoolError as error:
         figures.trials["refused"] += 1
         if expected is not None or "bug" in str(error):
