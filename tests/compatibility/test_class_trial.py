@@ -260,7 +260,6 @@ def test_keys_that_kryo_wrote_are_refused(tmp_path: Path, new_jar: str) -> None:
     options = {"other_jars": [new_jar], "flink_version": "2.3"}
     with pytest.raises(UnsupportedError, match="cannot read values of Kryo"):
         st.upgrade(str(tmp_path / "old"), str(tmp_path / "new"), dry_run=True, **options)  # type: ignore[arg-type]
-    assert st.check(str(tmp_path / "old"), other_jars=[new_jar], flink="2.3").verdict == "not"
 
 
 def test_a_jar_is_needed(snapshots: Path, tmp_path: Path) -> None:
