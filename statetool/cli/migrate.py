@@ -201,7 +201,10 @@ def _run(
     rows: list[StepRow] = []
     checked: Check | None = None
 
+    migrated: set[tuple[str, str]] = set()
+
     def show(plan: MigrationPlan) -> None:
+        migrated.update((s.uid, s.state) for s in plan.states)
         rows.extend(plan.rows)
         report_steps(rows, options)
 
@@ -212,7 +215,8 @@ def _run(
         as_new = replace(options, rebase={}, jar=chosen.jar_b or options.jar, columns_from_plan=chosen.plan_b)
         checked = statetool.check(load_snapshot(target, as_new), job, flink=chosen.flink, other_jars=chosen.jar_b)
         rows.append(_verdict_row(checked))
-        if checked.verdict == "not":
+        refused = {(o.uid, s.name) for o in checked.operators for s in o.states if s.verdict == "not"}
+        if migrated & refused:
             raise _NotRestoredError
 
     try:
@@ -230,7 +234,7 @@ def _run(
         )
     except _NotRestoredError:
         _print_verdict(checked, target, chosen.new_job)
-        echo_err(f"nothing was published to {target}: the new job does not restore the result")
+        echo_err(f"nothing was published to {target}: the new job does not restore a converted state")
         sys.exit(1)
     finally:
         if output.is_json:
@@ -239,7 +243,7 @@ def _run(
 
 
 class _NotRestoredError(Exception):
-    """The new job does not restore the staged result."""
+    """The new job does not restore a converted state of the staged result."""
 
 
 def report_steps(rows: list[StepRow], options: CommonOptions) -> None:

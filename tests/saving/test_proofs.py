@@ -175,7 +175,35 @@ def test_an_upgrade_whose_result_is_damaged_or_does_not_restore_is_not_published
     assert st.upgrade(old, str(target), to=new).ok
 
 
-def test_a_migration_that_the_job_does_not_restore_is_not_published(tmp_path: Path) -> None:
+def test_a_migration_whose_states_the_job_does_not_restore_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from statetool.compatibility import check
+
+    old, target = wider(tmp_path / "old", "INT"), tmp_path / "new"
+    job = wider(tmp_path / "job", "BIGINT")
+    checked = check.check_inventories
+
+    def refusing(*arguments: Any) -> Any:
+        found = checked(*arguments)
+        operators = (replace(o, states=tuple(replace(s, verdict="not") for s in o.states)) for o in found.operators)
+        return replace(found, verdict="not", operators=tuple(operators))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(check, "check_inventories", refusing)
+        done = CliRunner().invoke(cli, ["migrate", old, str(target), "--to", job])
+    assert done.exit_code == 1
+    assert "nothing was published" in done.stderr
+    assert "written to" not in done.stderr
+    assert not target.exists()
+    done = CliRunner().invoke(cli, ["migrate", old, str(target), "--to", job])
+    assert done.exit_code == 0, done.output
+    assert f"written to {target}" in done.stderr
+
+
+def test_a_migration_for_a_job_without_an_operator_is_published_to_be_dropped_from(tmp_path: Path) -> None:
     old, target = wider(tmp_path / "old", "INT"), tmp_path / "new"
     other = str(tmp_path / "other")
     values = st.bootstrap_keyed_state(pa.table({"key": [1], "s": [1]}))
@@ -183,11 +211,6 @@ def test_a_migration_that_the_job_does_not_restore_is_not_published(tmp_path: Pa
     done = CliRunner().invoke(cli, ["migrate", old, str(target), "--to", other])
     assert done.exit_code == 1
     assert f"check against {other}: not: op: The new job has no operator with this uid" in done.stderr
-    assert "nothing was published" in done.stderr
-    assert "written to" not in done.stderr
-    assert not target.exists()
-    done = CliRunner().invoke(cli, ["migrate", old, str(target), "--to", wider(tmp_path / "job", "BIGINT")])
-    assert done.exit_code == 0, done.output
     assert f"written to {target}" in done.stderr
 
 

@@ -550,7 +550,9 @@ class Walk:
             "other_jars": [jar],
             "flink_version": self.random.choice([None, "2.3"]),
             "backend": "rocksdb" if any(s.database for s in stored) else "heap",
+            "config": f"{dst}.yaml",
         }
+        Path(choices["config"]).write_text("state.backend.rocksdb.timer-service.factory: ROCKSDB\n")
         plan = st.upgrade(source, dst, dry_run=True, **choices).plan
         accepted = [row.step for row in plan.rows if row.needs == "acceptance"]
         assert st.upgrade(source, dst, accept=accepted, **choices).ok
