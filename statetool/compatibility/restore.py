@@ -74,13 +74,6 @@ class RestoreOptions:
         number = self.config.number("pipeline.max-parallelism")
         return number if number is not None and number > 0 else None
 
-    @property
-    def set_parallelism(self) -> int | None:
-        """The parallelism of the job; ``None`` if that is not known."""
-        if self.parallelism is not None or self.config is None:
-            return self.parallelism
-        return self.config.number("parallelism.default")
-
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -140,7 +133,7 @@ class Restore:
         renamed = {}
         for before, after in self.options.map_uids.items():
             operator_id = self.old.operator(before).state.operator_id
-            if self.new is None:
+            if not self.has_snapshot or self.new is None:
                 renamed[operator_id] = after
                 continue
             found = self._new_by_id.get(operator_id_for_uid(after)) or self.new.operator(after)
@@ -205,7 +198,7 @@ class Restore:
 
     def parallelism_of(self, pair: Pair) -> int | None:
         """Return the parallelism of an operator in the new job: as given, or as in the snapshot of the job; ``None`` if not known."""
-        given = self.options.set_parallelism
+        given = self.options.parallelism
         if pair.old.state.max_parallelism == 1 and pair.new is not None:
             return pair.new.state.parallelism
         if given is not None:

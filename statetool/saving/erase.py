@@ -246,9 +246,7 @@ def _change(
         return "unchanged", None
     narrowed = search.filter if old_versions else _narrow(search.filter, search.removed)
     form = form_of(operator, narrowed)
-    if search.removed.entries or form == "in place":
-        return form, OperatorChange(filter=narrowed)
-    return "unchanged", None
+    return form, OperatorChange(filter=narrowed)
 
 
 def _refuse_several_types(choice: KeyChoice, found: Sequence[tuple[OperatorInventory, OperatorSearch]]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -82,8 +82,15 @@ class NamedFileCopies:
     streams: dict[str, Stream] = field(default_factory=dict)
     _names: dict[Stream, str] = field(default_factory=dict)
 
-    def elements(self, operator: OperatorInventory) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
+    def elements(
+        self, operator: OperatorInventory, gone: Collection[str] = ()
+    ) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
         """Return the elements, by state and subtask, of the states of an operator that name files, with the paths of their copies.
+
+        Parameters
+        ----------
+        gone
+            States that are left out or replaced: their files are not copied.
 
         Warns
         -----
@@ -91,6 +98,11 @@ class NamedFileCopies:
             Some files do not exist, or are not known.
         """
         named = named_files(operator)
+        named = replace(
+            named,
+            files=tuple(file for file in named.files if file.state not in gone),
+            unread=tuple(state for state in named.unread if state.state not in gone),
+        )
         streams = _streams(operator, named)
         _warn(operator, named, streams)
         if not streams:
@@ -131,9 +143,8 @@ class NamedFileCopies:
     def _add(self, changes: dict[str, OperatorChange], name: str, operator: OperatorInventory) -> None:
         change = changes.get(name, OperatorChange(new=False))
         gone = {*change.dropped_states, *change.elements, *change.conversions, *_replaced(change)}
-        elements = self.elements(change.elements_from or operator)
-        if staying := {state: of_state for state, of_state in elements.items() if state not in gone}:
-            changes[name] = replace(change, elements={**change.elements, **staying})
+        if elements := self.elements(change.elements_from or operator, gone):
+            changes[name] = replace(change, elements={**change.elements, **elements})
 
 
 def _replaced(change: OperatorChange) -> Iterator[str]:

@@ -1,8 +1,7 @@
-"""Dry run of a write: everything that can make the write fail is done, and nothing is written.
+"""Dry run of a write: rows are encoded, values converted, and keys hashed by formulas of user classes, and nothing is written.
 
-Rows are encoded, values converted, and keys hashed by formulas of user classes, completely: each value can be one that the new type cannot hold.
-Of state that is read again without decoding it, only the first entries are
-read, because a dry run would otherwise take as long as the write: damage in the rest is not found.
+This is done completely, because each value can be one that the new type cannot hold. Of state that is read again without decoding it, only
+the first entries are read, because a dry run would otherwise take as long as the write: damage in the rest is not found. Nothing is proved.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from statetool.errors import FormatError
-from statetool.snapshot.state_tables import TIMER_STATE, timer_names
+from statetool.snapshot.state_tables import timer_names
 from statetool.types import Scalar
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ NODES: Final = ("sharedBuffer-entries-with-lockable-edges", "sharedBuffer-entrie
 MERGED: Final = ("merging-window-set", "session-window-mapping")
 #: The timer service of the window operators of DataStream and SQL.
 WINDOW_TIMERS: Final = "window-timers"
-#: Timers of SQL's window operators. The namespace is a window or, for slices, its end in milliseconds (``SlicingWindowOperator``).
-_SLICE_TIMERS: Final = f"{TIMER_STATE}event_{WINDOW_TIMERS}"
+#: States of SQL's window operators, of which each has one. The namespace of slices is their end in milliseconds (``SlicingWindowOperator``).
+_SLICED: Final = ("window-aggs", "window_rank", "window_deduplicate", "left-records", "right-records")
 SLICE_END: Final = Scalar("int64")
 #: The states stored under that other window: of the DataStream operator, and the operators of DataStream V2 with one input, two inputs and
 #: two outputs. Trigger state is stored under the merged window itself, and may have any name.
@@ -149,11 +149,12 @@ def window_states(keyed: Mapping[str, StateMetaInfo]) -> list[str]:
 
 
 def has_slices(keyed: Mapping[str, StateMetaInfo]) -> bool:
-    """Return True for the operators of SQL's windowing table-valued functions, apart from SESSION: their windows are cut into slices."""
-    from statetool.serializers.runtime import TimerSerializer
+    """Return True for the operators of SQL's windowing table-valued functions, apart from SESSION: their windows are cut into slices.
 
-    timers = keyed[_SLICE_TIMERS].value if _SLICE_TIMERS in keyed else None
-    return isinstance(timers, TimerSerializer) and timers.nested[1].logical == SLICE_END
+    Their timers do not tell: if RocksDB keeps them on the heap, headers of subtasks do not have them.
+    """
+    namespaces = (keyed[name].namespace for name in _SLICED if name in keyed)
+    return any(s is not None and s.logical == SLICE_END and not is_window(s) for s in namespaces)
 
 
 def contents_of(keyed: Mapping[str, StateMetaInfo]) -> frozenset[str]:

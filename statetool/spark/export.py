@@ -110,7 +110,7 @@ def export_table(
     writer = writer.partitionBy(*[KEY_GROUP] * by_key_group)
     if is_own_target(table.spark, place) and is_local(place):
         with new_directory(place) as written:
-            writer.mode("error").save(written)
+            writer.mode("error").save(f"file://{written}")
     else:
         writer.mode("error").save(spark_target(table.spark, place))
     return count()

@@ -223,8 +223,10 @@ def export_place(schema: pa.Schema, target: str, append_as: int | None) -> str:
 
 
 def _is_empty(place: str) -> bool:
-    """Return True if a local directory is empty: a write may replace it."""
-    if not is_local(place) or not is_dir(place) or os.path.islink(local_path(place)):
+    """Return True if a local directory is empty: a write may replace it, unless it is a link or the root of a volume."""
+    if not is_local(place) or not is_dir(place):
+        return False
+    if os.path.islink(local_path(place)) or os.path.ismount(local_path(place)):
         return False
     return not list_dir(place)
 

@@ -1,4 +1,4 @@
-"""Given keys, and their JSON. :mod:`statetool.tables.key_values` parses them by the type of an operator's keys.
+"""Given keys, and their JSON. :mod:`statetool.tables.key_parser` parses them by the type of an operator's keys.
 
 ======================================  ================================================================
 JSON                                    key

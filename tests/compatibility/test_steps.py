@@ -288,7 +288,7 @@ def test_asynchronous_state_is_of_forst_only(jobs_of_more_kinds: Path, corpus: P
     path = snapshot_of(jobs_of_more_kinds / "v2_3_0-keys-async-forst")
     kinds = {backend: found(st.check(path, flink="2.3", backend=backend)) for backend in ("heap", "rocksdb", "forst")}
     assert ("V3", "not") in kinds["heap"]
-    assert ("V3", "unknown") in kinds["rocksdb"]
+    assert ("V3", "not") in kinds["rocksdb"]
     assert not {k for k in kinds["forst"] if k[0] == "V3"}
 
 
@@ -375,3 +375,22 @@ def test_the_table_of_rules_is_that_of_the_code() -> None:
 def test_unknown_options_are_refused(restores: Path) -> None:
     with pytest.raises(OptionError, match="no option 'flink_version'"):
         st.check(str(restores / "partly-finished"), flink="2.3", flink_version="1.20")  # type: ignore[call-arg]
+
+
+def test_a_native_savepoint_without_timers_may_have_lost_them(restores: Path) -> None:
+    """T2: the new job's savepoint is native too, and shows as little."""
+    path = str(restores / "heap-timers-native")
+    timers = step(st.check(path, path), "timers")
+    assert [(a.rule, a.option) for a in timers.assumptions] == [("T2", "a canonical savepoint of the old job")]
+
+
+def test_a_configuration_does_not_hide_what_code_may_set(restores: Path, tmp_path: Path) -> None:
+    """P1, P3: the max parallelism and parallelism of the job's code come before those of the configuration."""
+    old, new = str(restores / "timers-twice-in-header"), str(tmp_path / "new")
+    st.rescale(old, new, 256)
+    config = tmp_path / "config.yaml"
+    config.write_text("parallelism.default: 1\n")
+    for options in ({}, {"config": str(config)}):
+        check = st.check(new, old, **options)  # type: ignore[arg-type]
+        assert ("P1", "unknown") in found(check)
+        assert "P3" in {a.rule for a in step(check, "parallelism").assumptions}

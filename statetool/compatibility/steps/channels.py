@@ -41,7 +41,7 @@ def _changed(restore: Restore) -> Iterator[Result]:
     """U1, U2, U5: the chains and exchanges next to in-flight data must be those of the old job."""
     pairs = [p for p in restore.pairs if _handles(p.old)]
     graph = restore.options.graph
-    if graph is not None and restore.new is not None:
+    if graph is not None and restore.has_snapshot:
         for pair in pairs:
             yield from _in_graph(restore, graph, pair)
         return

@@ -29,6 +29,8 @@ _MANY: Final = 4
 #: Files in an object store that are looked for without saying so: a listing returns 1,000 at a time.
 _MOST_UNTOLD: Final = 8_000
 _SHOWN: Final = 3
+#: Schemes of Flink's file systems for one store.
+_S3: Final = ("s3", "s3a", "s3n", "s3p")
 _COPY: Final = Remedy(
     "Copy the snapshot from a place that has all of its files, or restore another one.", ("copy", A, NEW)
 )
@@ -129,7 +131,8 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
 
 
 def _scheme(uri: str) -> str:
-    return "" if files.is_local(uri) else uri.partition("://")[0]
+    scheme = "" if files.is_local(uri) else uri.partition("://")[0]
+    return "s3" if scheme in _S3 else scheme
 
 
 def _found_elsewhere(restore: Restore, folder: str, name: str) -> str:

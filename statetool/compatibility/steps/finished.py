@@ -58,7 +58,7 @@ def _mixed_chains(restore: Restore) -> Iterator[Result]:
     if not finished:
         return
     graph = restore.options.graph
-    if graph is not None and restore.new is not None:
+    if graph is not None and restore.has_snapshot:
         yield from _check_vertices(restore, graph, finished)
         return
     shown = describe_operators([str(o.label) for o in finished])
@@ -116,7 +116,7 @@ def _check_inputs(
         elif (
             own == {"partly finished"}
             and not whole
-            and not (edge.is_pointwise and edge.strategy == "FORWARD" and before == {"partly finished"})
+            and not (edge.strategy in ("FORWARD", "RESCALE") and before == {"partly finished"})
         ):
             rule, text = (
                 "F3",

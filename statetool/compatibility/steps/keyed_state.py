@@ -13,7 +13,7 @@ from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.states import NAME_BACKEND, Hidden, Job, check_key, keyed_verdicts, of_error, verdict_of
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Found, Result, StateFound, Step, is_unknown, loses, per_pair, refuses
-from statetool.compatibility.verdicts import NEW, A, B, Level, Remedy, Resolution, StateVerdict, migration_remedy
+from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution, StateVerdict, migration_remedy
 from statetool.errors import UNREAD, several
 from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
@@ -120,7 +120,8 @@ def _forst(restore: Restore, pair: Pair) -> Iterator[Result]:
                     text = "ForSt does not restore canonical savepoints or snapshots of the heap backend: Not support restoring yet for ForStStateBackend."
                     remedy = Remedy(
                         "Take a native savepoint of a job with ForSt, or set state.backend.forst.timer-service.factory: heap for the first"
-                        " restore and pass that configuration with --config."
+                        " restore and pass that configuration with --config.",
+                        is_final=True,
                     )
                     yield refuses("V1", text, remedy, old)
                 return
@@ -139,12 +140,13 @@ def _asynchronous(restore: Restore, pair: Pair) -> Iterator[Result]:
         return
     shown = f"{several(len(names), 'state')} of asynchronous state ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
     after = {} if pair.new is None else pair.new.listed_keyed
-    if backend == "heap" or any(n in after and after[n][1].backend_type != KEY_VALUE_V2 for n in names):
+    is_other = backend == "heap" or (backend == "rocksdb" and not restore.has_snapshot)
+    if is_other or any(n in after and after[n][1].backend_type != KEY_VALUE_V2 for n in names):
         text = f"The operator has {shown}, which only ForSt restores: Flink fails with Unexpected state type."
-        yield refuses("V3", text, Remedy("Restore it with ForSt."), pair.old)
+        yield refuses("V3", text, Remedy("Restore it with ForSt.", is_final=True), pair.old)
     elif not restore.has_snapshot:
         text = f"The operator has {shown}, which only ForSt restores, and the backend of the new job is not known to be ForSt."
-        yield is_unknown("V3", text, Remedy("Name the backend.", ("check", A, B, "--backend", "forst")), pair.old)
+        yield is_unknown("V3", text, Remedy("Name the backend with --backend.", is_final=True), pair.old)
 
 
 def _foreign_key_groups(restore: Restore, pair: Pair) -> Iterator[Result]:

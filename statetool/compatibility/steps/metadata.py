@@ -13,7 +13,7 @@ from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.states import of_error
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Found, Result, Step, is_always_relevant, note, per_pair, refuses
-from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution
+from statetool.compatibility.verdicts import NEW, A, Level, Remedy
 from statetool.errors import UnsupportedError, several
 from statetool.formats.metadata.handles import ChangelogHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
@@ -50,7 +50,7 @@ def _operator_proxy(restore: Restore, pair: Pair) -> Iterator[Result]:
         if header.version > 5:
             text = f"Flink {release[0]}.{release[1]} does not read operator state of version {header.version}, which Flink 1.18 and later write."
             remedy = Remedy(
-                "Write a copy for that release.", ("convert", A, NEW, "--flink", f"{release[0]}.{release[1]}")
+                "Write a copy for that release.", ("upgrade", A, NEW, "--flink", f"{release[0]}.{release[1]}")
             )
             yield refuses("M5", text, remedy, pair.old)
             return
@@ -66,12 +66,6 @@ def _change_logs(restore: Restore) -> Iterator[Result]:
     if operators:
         text = f"The state of {several(len(operators), 'operator')} is stored in change logs: the new cluster needs flink-dstl-dfs and the change log module."
         yield note("M12", text, Remedy("Convert the snapshot, if the new cluster lacks them.", ("convert", A, NEW)))
-
-
-def resolution_of(results: Iterator[Result]) -> Resolution:
-    """Return the first resolution about the whole snapshot."""
-    found = (r.resolution for r in results if isinstance(r, Found) and r.operator is None)
-    return next(found, Resolution(Level.AS_IS))
 
 
 STEP: Final = Step(

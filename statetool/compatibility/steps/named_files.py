@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from statetool.compatibility.restore import Restore
+from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, is_unknown, loses, note, refuses
 from statetool.errors import NO_FINDING, StatetoolError, sentence
 from statetool.io.listing import FileStats
@@ -16,7 +17,7 @@ from statetool.verification.problems import Problem
 def find_named_files(restore: Restore) -> Iterator[Result]:
     """X11: files exist that only the state of a sink names, which the restored sink opens (``GenericWriteAheadSink``, ``FileSink``)."""
     find = FileStats()
-    for operator in restore.old.operators.values():
+    for operator in (p.old for p in restore.pairs):
         try:
             named, problems = check_named_files(operator, restore.old.metadata_file, find)
         except NO_FINDING:
@@ -39,3 +40,6 @@ def _result(problem: Problem, operator: OperatorInventory) -> Iterator[Result]:
         yield loses("X11", text, operator=operator)
     elif problem.file or not problem.is_unknown:
         yield note("X11", text, operator=operator)
+    else:
+        words = f"files that only the state of {operator.label.display} names exist: {problem.problem}"
+        yield Assumption(rule="X11", text=words, option="statetool sinks check")

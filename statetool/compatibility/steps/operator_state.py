@@ -84,17 +84,19 @@ def _raw(restore: Restore, pair: Pair) -> Iterator[Result]:
         yield is_unknown("E6", text, "Restore a copy of the job from this snapshot to find out.", pair.old)
 
 
+#: The mode of union state, which each subtask gets whole.
+_UNION: Final = 1
 #: Default of ``pekko.framesize``.
 _FRAME_BYTES: Final = 10 << 20
 
 
 def _inline(restore: Restore) -> Iterator[Result]:
-    """R2: each subtask is deployed with its inline state, and with all union and broadcast state (``TaskDeploymentDescriptor``)."""
+    """R2: each subtask is deployed with its inline state, and with all union state (``TaskDeploymentDescriptor``)."""
     config = restore.options.config
     frame = _FRAME_BYTES if config is None else config.size("pekko.framesize") or _FRAME_BYTES
     for pair in restore.pairs:
         inline = [
-            (stream.size_bytes, any(part.mode != 0 for part in handle.states))
+            (stream.size_bytes, any(part.mode == _UNION for part in handle.states))
             for subtask in pair.old.state.subtasks
             if (handle := subtask.managed_operator) is not None
             for stream in streams_of(handle)

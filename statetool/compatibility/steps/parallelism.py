@@ -50,7 +50,7 @@ def _parallelism(restore: Restore, pair: Pair) -> Resolution | None:
     after = given if given is not None else None if new is None else new.state.max_parallelism
     if parallelism is not None and parallelism > before:
         reason = f"The job has parallelism {parallelism}, the savepoint max parallelism {before}."
-        wanted = after if after is not None else default_max_parallelism(parallelism)
+        wanted = max(after or 0, default_max_parallelism(parallelism))
         remedy = _rescale(restore.old, old, wanted, "Lower the parallelism of the job")
         return Resolution.because(Level.INCOMPATIBLE, reason, remedy)
     if given is not None and given != before and before > 1:
@@ -62,8 +62,6 @@ def _parallelism(restore: Restore, pair: Pair) -> Resolution | None:
         return None
     # If the job does not set it, Flink uses the snapshot's value. The job's savepoint does not show whether the job set it.
     unset = after == default_max_parallelism(new.state.parallelism)
-    if unset and restore.options.config is not None:
-        return None  # The configuration does not set it, and the default does not count.
     return Resolution.because(
         Level.UNKNOWN if unset else Level.INCOMPATIBLE,
         f"The savepoint has max parallelism {before}, the job {after}. If the job sets {after} explicitly,"
@@ -91,14 +89,14 @@ def _rescale(snapshot: Inventory, operator: OperatorInventory, max_parallelism: 
 
 def _given(restore: Restore) -> Iterator[Result]:
     """P3: the run that made B may have another parallelism than production."""
-    if restore.options.set_parallelism is None and restore.options.graph is None:
+    if restore.options.parallelism is None:
         numbers = sorted({o.state.parallelism for o in restore.new.operators.values()}) if restore.new else []
         if not restore.has_snapshot:
             text = "the parallelism of each operator is not above its max parallelism in the snapshot, and the job sets no other max parallelism"
         else:
             shown = ", ".join(map(str, numbers))
             text = f"the job runs with the parallelism of B ({shown}) and sets no other max parallelism"
-        yield Assumption(rule="P3", text=text, option="--parallelism and --max-parallelism, or --config")
+        yield Assumption(rule="P3", text=text, option="--parallelism and --max-parallelism")
 
 
 def _in_chains(restore: Restore) -> Iterator[Result]:

@@ -13,7 +13,7 @@ from statetool.compatibility.connector_versions import ignores_committable_versi
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.named_files import find_named_files
-from statetool.compatibility.steps.step import Found, Result, Step, guarded, loses, may_change, refuses
+from statetool.compatibility.steps.step import Found, Result, Step, guarded, is_unknown, loses, may_change, refuses
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution
 from statetool.connectors.sinks import WRITER_STATE, Sink, sinks_of
 from statetool.connectors.tables import readable_operators
@@ -53,7 +53,11 @@ def _connector(restore: Restore) -> Iterator[Result]:
 
 def _compare(pair: Pair, old: Sink, new: Sink) -> Iterator[Result]:
     names, new_names = _names(old), _names(new)
+    before, after = old.state.versions, new.state.versions
     if not names or not new_names:
+        if before != after:
+            text = f"No connector reads the {_role(old)} state of this sink, and its versions differ from those in the new job."
+            yield is_unknown("X1", text, "Restore a copy of the job from this snapshot to find out.", pair.old)
         return
     if not names & new_names:
         text = f"The sink is {' or '.join(sorted(new_names))} in the new job, and the snapshot has the {_role(old)} state of {' or '.join(sorted(names))}: Flink fails, or takes the bytes for something else."
@@ -63,7 +67,6 @@ def _compare(pair: Pair, old: Sink, new: Sink) -> Iterator[Result]:
         )
         yield refuses("X1", text, remedy, pair.old)
         return
-    before, after = old.state.versions, new.state.versions
     if before and after and max(before) > max(after):
         what = f"{_role(old)} state of version {max(before)} (the new job writes {max(after)}) of {old.name}"
         is_writer = _role(old) == "writer"
@@ -98,7 +101,7 @@ def _pending(restore: Restore) -> Iterator[Result]:
             waiting[str(sink.operator.label)] = len(pending)
     if waiting:
         text = f"the {several(sum(waiting.values()), 'uncommitted transaction')} of {describe_operators(list(waiting))} {'has' if sum(waiting.values()) == 1 else 'have'} not expired, and the new sink still commits them"
-        yield Assumption(rule="X7", text=text, option="statetool sinks pending --timeout-ms, statetool sinks check")
+        yield Assumption(rule="X7", text=text, option="statetool sinks pending --timeout, statetool sinks check")
 
 
 def _never_committed(restore: Restore) -> Iterator[Result]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from statetool.compatibility.restore import Pair, Restore
+from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.keyed_state import SAME_STATES
-from statetool.compatibility.steps.step import Result, Step, fails_later, is_unknown, loses, per_pair
+from statetool.compatibility.steps.step import Result, Step, fails_later, guarded, is_unknown, loses, per_pair
 from statetool.compatibility.timer_counts import count_timers
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.errors import several
@@ -104,6 +105,16 @@ def _lost_when_written(restore: Restore, pair: Pair) -> Iterator[Result]:
         yield loses("T2", text, remedy, old)
 
 
+def _may_have_lost(restore: Restore) -> Iterator[Result]:
+    """T2: a native savepoint of RocksDB without any timers is that of a job without timers, or of one that kept them on the heap."""
+    if not _native_savepoint(restore):
+        return
+    stored = [p.old for p in restore.pairs if p.old.listed_keyed and _in_database(p.old)]
+    if stored and not any(map(timer_states, stored)):
+        text = "the job that wrote the native savepoint had no timers, or kept them in RocksDB: the savepoint has none"
+        yield Assumption(rule="T2", text=text, option="a canonical savepoint of the old job")
+
+
 def _no_service(restore: Restore, pair: Pair) -> Iterator[Result]:
     """T3, T4: timers of a service that the new operator does not have."""
     old, new = pair.old, pair.new
@@ -150,6 +161,7 @@ STEP: Final = Step(
     checks=(
         _heap_instead_of_database,
         per_pair(_lost_when_written),
+        guarded(_may_have_lost),
         per_pair(_no_service),
         per_pair(_own_raw_state),
         _assumed,
