@@ -41,6 +41,8 @@ _ROUNDS = 100
 #: An error that says that the command itself is wrong.
 _BUG = re.compile(r"report this as a bug|proved|still has|internal", re.IGNORECASE)
 #: Errors of values that SQL has no type for, or that nothing declares: no command can evaluate a condition on them.
+#: Documented refusals: fields whose names differ only in case, and a tuple of pairs that is given as the key of a map.
+_STRICT: Final = re.compile(r"SQL does not distinguish|fits? the type of no operator")
 _UNDECODABLE = re.compile(
     r"more than 38 digits|cannot be decoded|does not describe|not valid UTF-8|out of range|duplicate key"
 )
@@ -195,7 +197,7 @@ class RemovalCheck:
             self._fault(name, "refuses, but leaves a complete snapshot", trial)
         if _BUG.search(f"{error.message} {error.hint}"):
             self._fault(name, f"ends in: {error.message[:150]}", trial)
-        elif trial.refusal == "never" and not _UNDECODABLE.search(error.message):
+        elif trial.refusal == "never" and not (_UNDECODABLE.search(error.message) or _STRICT.search(error.message)):
             self._fault(name, f"refuses what it can do: {error.message[:200]}", trial)
 
     def _compare(self, trial: Trial, name: str, done: Any, target: Path) -> None:
