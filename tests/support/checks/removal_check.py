@@ -40,9 +40,9 @@ from tests.support.removal.trials import KeyTrials, Snapshot, Trial, refused_pat
 _ROUNDS = 100
 #: An error that says that the command itself is wrong.
 _BUG = re.compile(r"report this as a bug|proved|still has|internal", re.IGNORECASE)
-#: Errors of values that SQL has no type for, or that nothing declares: no command can evaluate a condition on them.
 #: Documented refusals: fields whose names differ only in case, and a tuple of pairs that is given as the key of a map.
-_STRICT: Final = re.compile(r"SQL does not distinguish|fits? the type of no operator")
+_STRICT = re.compile(r"SQL does not distinguish|fits? the type of no operator")
+#: Errors of values that SQL has no type for, or that nothing declares: no command can evaluate a condition on them.
 _UNDECODABLE = re.compile(
     r"more than 38 digits|cannot be decoded|does not describe|not valid UTF-8|out of range|duplicate key"
 )
