@@ -53,8 +53,9 @@ def _changed(restore: Restore) -> Iterator[Result]:
         for p, after in restore.parallelism_changes
     ][:3]
     if not changes or not pairs:
-        text = "the chains, exchanges and record types of the new job are those of the old one, next to in-flight data"
-        yield Assumption(rule="U5", text=text, option="--graph, or a savepoint instead of this checkpoint")
+        text = "The checkpoint has in-flight data. If the new job has other chains, exchanges or record types next to it, Flink refuses to restore, or reads records wrongly."
+        remedy = Remedy(f"{_SAVEPOINT.text} Or pass the job graph of the new job with --graph.", is_final=True)
+        yield is_unknown("U5", text, remedy)
         return
     size = sum(_bytes(p.old) for p in pairs)
     text = (

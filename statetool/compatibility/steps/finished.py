@@ -10,7 +10,6 @@ from typing import Final, Literal
 
 from statetool.compatibility.job_graph import JobGraph, JobVertex
 from statetool.compatibility.restore import Restore
-from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, loses, may_change, note, refuses
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.connectors.sources import source_of
@@ -63,8 +62,10 @@ def _mixed_chains(restore: Restore) -> Iterator[Result]:
         return
     shown = describe_operators([str(o.label) for o in finished])
     if restore.new is None or not (restore.added or restore.removed):
-        text = f"the new job chains the finished operators ({shown}) as the old one did"
-        yield Assumption(rule="F1", text=text, option="B and its job graph (--graph)")
+        text = f"Tasks of {shown} have finished. If the new job chains them with other operators than the old one did, Flink refuses to restore."
+        yield is_unknown(
+            "F1", text, Remedy("Pass a savepoint of the new job and its job graph (--graph).", is_final=True)
+        )
         return
     changed = describe_operators([str(o.label) for o in (*restore.added, *restore.removed)])
     text = (

@@ -11,7 +11,6 @@ from typing import Final
 from statetool.compatibility.commits import commit_id_warnings
 from statetool.compatibility.connector_versions import ignores_committable_version, ignores_writer_version
 from statetool.compatibility.restore import Pair, Restore
-from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.named_files import find_named_files
 from statetool.compatibility.steps.step import Found, Result, Step, guarded, is_unknown, loses, may_change, refuses
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution
@@ -100,8 +99,10 @@ def _pending(restore: Restore) -> Iterator[Result]:
         if pending:
             waiting[str(sink.operator.label)] = len(pending)
     if waiting:
-        text = f"the {several(sum(waiting.values()), 'uncommitted transaction')} of {describe_operators(list(waiting))} {'has' if sum(waiting.values()) == 1 else 'have'} not expired, and the new sink still commits them"
-        yield Assumption(rule="X7", text=text, option="statetool sinks pending --timeout, statetool sinks check")
+        count = sum(waiting.values())
+        text = f"{describe_operators(list(waiting))} has {several(count, 'uncommitted transaction')}. If they expired, or the new sink does not commit them, their records are lost."
+        remedy = Remedy("Look whether they can still be committed: statetool sinks check.", is_final=True)
+        yield is_unknown("X7", text, remedy)
 
 
 def _never_committed(restore: Restore) -> Iterator[Result]:
