@@ -23,6 +23,8 @@ from tests.support.snapshots.simulated import (
 
 #: Requests that depend on what the process has read before.
 _WARM = 6
+#: Requests for tables that a command reads ahead. They are not sent if it has what it needs before their turn: a dry run needs the first entries.
+_AHEAD = {"`rescale --dry-run`": 16}
 _LATENCY = 0.001
 
 
@@ -71,7 +73,7 @@ def test_requests_are_those_of_the_table(few: World) -> None:
         SimulatedFileSystem.clear_instance_cache()  # a command runs in a new process
         few.together = chain < expected
         cost = measure(command, few)
-        assert expected - _WARM <= cost.requests <= expected, command
+        assert expected - _WARM - _AHEAD.get(command, 0) <= cost.requests <= expected, command
         assert cost.chain <= chain, command
 
 
@@ -83,7 +85,7 @@ def test_requests_grow_as_the_table_says() -> None:
     for command, (at_few, at_many, _) in rows().items():
         per_file = (at_many - at_few) / (FILES - FEW_FILES)
         added = requests[1][command] - requests[0][command]
-        assert added <= per_file * FEW_FILES + _WARM, command
+        assert added <= per_file * FEW_FILES + _WARM + _AHEAD.get(command, 0), command
 
 
 def test_an_estimate_counts_the_properties_of_all_files(few: World) -> None:
