@@ -17,7 +17,7 @@ from textual.widgets import DataTable, Footer, Header, Input, Static, Tree
 from textual.worker import get_current_worker
 
 from statetool import Operator, Savepoint
-from statetool.cli.output import shown_text
+from statetool.cli.shown_values import shown_text
 from statetool.errors import StatetoolError, printable, several
 from statetool.snapshot.state_info import undecoded_reasons
 from statetool.tables.request import ScanRequest

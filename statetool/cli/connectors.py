@@ -24,7 +24,7 @@ from statetool.cli.options import (
     operator_option,
     pairs,
 )
-from statetool.cli.output import echo_err
+from statetool.cli.output import echo_err, echo_marked
 from statetool.cli.rewrite import report_target, source_and_target
 from statetool.cli.verdicts import show_source_checks
 from statetool.errors import FormatError, OptionError, several
@@ -522,7 +522,7 @@ def _commit_ids(savepoint: statetool.Savepoint, only: str | None) -> list[Commit
 def _warn_of_commit_ids(savepoint: statetool.Savepoint, only: str | None) -> None:
     for row in _commit_ids(savepoint, only):
         if row.commits_by_id and row.is_problem:
-            echo_err(f"warning: {row.operator}: {row.message}")
+            echo_marked("warning", f"{row.operator}: {row.message}")
 
 
 @sinks.command()

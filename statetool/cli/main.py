@@ -21,7 +21,7 @@ import click
 import statetool
 from statetool.cli.commands import COMMANDS, WORDS
 from statetool.cli.group import CommandProcess, LazyGroup
-from statetool.cli.output import echo_err, print_traceback, use_escapes
+from statetool.cli.output import echo_err, echo_marked, print_traceback, use_escapes
 from statetool.errors import (
     MissingDependencyError,
     MissingKeyError,
@@ -48,14 +48,15 @@ class _Commands(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             with warnings.catch_warnings(), _printable_usage():
-                warnings.showwarning = lambda message, *_, **__: echo_err(f"warning: {message}")
+                warnings.showwarning = lambda message, *_, **__: echo_marked("warning", message)
                 result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except StatetoolError as error:
             if ctx.params.get("debug"):
                 raise
-            echo_err(f"error: {error}", *_choices(error))
+            echo_marked("error", error)
+            echo_err(*_choices(error))
             ctx.exit(_exit_code(error))
         except KeyboardInterrupt as interrupt:
             echo_err(str(interrupt) or "interrupted")
@@ -67,12 +68,12 @@ class _Commands(LazyGroup):
                 ctx.exit(1 if ctx.invoked_subcommand in _WRITES else 0)
             if ctx.params.get("debug"):
                 raise
-            echo_err(f"error: {error}")
+            echo_marked("error", error)
             ctx.exit(3)
         except Exception as error:
             if ctx.params.get("debug") or not _is_spark_error(error):
                 raise
-            echo_err(f"error: Spark failed: {str(error).strip().splitlines()[0]} (add --debug for the full error)")
+            echo_marked("error", f"Spark failed: {str(error).strip().splitlines()[0]} (add --debug for the full error)")
             ctx.exit(3)
 
 
@@ -150,5 +151,5 @@ def main() -> None:
     try:
         cli(obj=CommandProcess())
     except MissingDependencyError as error:
-        echo_err(f"error: {error}")
+        echo_marked("error", error)
         sys.exit(3)

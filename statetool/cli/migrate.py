@@ -28,7 +28,7 @@ from statetool.cli.options import (
     pairs,
     sql_plan_options,
 )
-from statetool.cli.output import echo_err
+from statetool.cli.output import echo_err, echo_marked
 from statetool.cli.rewrite import report_target, source_and_target
 from statetool.cli.verdicts import command_line, show_comparison
 
@@ -272,7 +272,8 @@ def _print_verdict(checked: Check | None, target: str, new_job: str | None) -> N
         echo_err(f"not checked (run: statetool check {target} B, where B is a savepoint of the new job)")
         return
     echo_err(f"check against {new_job}: {checked.verdict}" + (f": {checked.reason}" if checked.reason else ""))
-    echo_err(*(f"warning: {warning}" for warning in checked.warnings))
+    for warning in checked.warnings:
+        echo_marked("warning", warning)
 
 
 def _verdict_row(checked: Check) -> StepRow:

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 import statetool
 from statetool.cli.completion import complete_operator
 from statetool.cli.group import COMMON, SectionOption
-from statetool.cli.output import Output, echo_err
+from statetool.cli.output import Output, echo_err, echo_marked
 from statetool.cli.progress import expect, progress
 from statetool.cli.resolve_path import add_choices, is_snapshot, newest_snapshot, retention_of, was_deleted
 from statetool.cluster.paths import operator_names
@@ -377,7 +377,7 @@ def _check_retention(jobs: Sequence[str], read_s: float) -> None:
     for url in dict.fromkeys(jobs):
         with suppress(StatetoolError):  # the command has succeeded
             if (advice := retention_advice(url, read_s)) is not None:
-                echo_err(f"warning: {advice}")
+                echo_marked("warning", advice)
 
 
 def operator_option(help: str, *name: str, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -9,24 +9,35 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import os
 import re
 import shutil
 import sys
 import traceback
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime, timezone
 from types import TracebackType
 from typing import Any, Final, TextIO
 
-from statetool.cli.progress import hide_progress
-from statetool.errors import printable
-from statetool.types.operators import OperatorLabel
+import click
 
-_GAP: Final = "  "
-_LEAST_WIDTH: Final = 12
-_CUT: Final = "…"
+from statetool.cli.progress import hide_progress
+from statetool.cli.shown_values import shown_text
+from statetool.cli.terminal_table import GAP, fit_table, pad, text_width
+from statetool.errors import printable
+
+#: Arguments of :func:`click.style` for the parts of the output that stand out.
+_STYLES: Final[Mapping[str, dict[str, Any]]] = {
+    "heading": {"bold": True},
+    "error": {"fg": "red", "bold": True},
+    "unknown": {"fg": "yellow", "bold": True},
+    "warning": {"fg": "yellow"},
+    "difference": {"fg": "cyan"},
+    "advice": {"fg": "cyan"},
+    "note": {"dim": True},
+    "fine": {"fg": "green", "bold": True},
+}
 #: Characters that :func:`json.dumps` does not escape, but that a terminal may not support.
 _NOT_ASCII: Final = re.compile(r"[^\x20-\x7e]")
 
@@ -37,16 +48,34 @@ def use_escapes() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def print_line(line: str, file: TextIO | None = None) -> None:
-    """Print exactly one line, by default on stdout. Line ends inside the text are escaped."""
+def print_line(line: str, file: TextIO | None = None, *, style: str = "", styled: int | None = None) -> None:
+    """Print exactly one line, by default on stdout. Line ends inside the text are escaped.
+
+    The first ``styled`` characters, by default the whole line, have a style if the output is a terminal with colours.
+    """
     hide_progress()
+    file = file or sys.stdout
+    if style and has_colours(file):
+        end = len(line) if styled is None else styled
+        print(f"{click.style(printable(line[:end]), **_STYLES[style])}{printable(line[end:])}", file=file)
+        return
     print(printable(line), file=file)
+
+
+def has_colours(file: TextIO) -> bool:
+    """Return True for a terminal that shows colours, unless the user wants none (https://no-color.org)."""
+    return file.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def echo_err(*lines: str) -> None:
     """Print messages on stderr."""
     for line in lines:
         print_line(line, sys.stderr)
+
+
+def echo_marked(mark: str, message: object) -> None:
+    """Print a message on stderr after its kind, ``error`` or ``warning``."""
+    print_line(f"{mark}: {message}", sys.stderr, style=mark, styled=len(mark) + 1)
 
 
 def print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -60,8 +89,8 @@ def print_traceback(kind: type[BaseException], error: BaseException, trace: Trac
 class Output:
     """Prints results of commands as ``text`` or ``json``.
 
-    On a terminal, text rows are at most as wide as the terminal, and cells that are cut end with an ellipsis. Elsewhere, and if ``wide``,
-    they are complete.
+    On a terminal, text rows are at most as wide as the terminal, and numbers are for people (:mod:`statetool.cli.terminal_table`).
+    Elsewhere, and if ``wide``, rows are complete, and numbers are plain.
 
     Attributes
     ----------
@@ -81,8 +110,8 @@ class Output:
         """Whether results are printed as JSON."""
         return self.form == "json"
 
-    def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None) -> None:
-        """Print records (dataclasses or mappings). Text output shows only ``columns``."""
+    def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None, has_units: bool = True) -> None:
+        """Print records (dataclasses or mappings). Text output shows only ``columns``. Numbers of users have no units that we know."""
         records = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else dict(r) for r in rows]
         if self.is_json:
             self.text(_json(records))
@@ -93,11 +122,19 @@ class Output:
         if not records:
             echo_err("nothing found")
             return
-        cells = [list(map(printable, names)), *([shown_text(r.get(c)) for c in names] for r in records)]
-        widths = _fitting([max(map(_width, column)) for column in zip(*cells, strict=True)], self._terminal_width())
-        self.text(*(_GAP.join(_cell(v, w) for v, w in zip(row, widths, strict=False)).rstrip() for row in cells))
-        if hidden := names[len(widths) :]:
-            echo_err(f"columns hidden because the terminal is too narrow: {', '.join(hidden)} (show them with --wide)")
+        width = self._terminal_width()
+        if width is None:
+            cells = [list(map(printable, names)), *([shown_text(r.get(c)) for c in names] for r in records)]
+            widths = [max(map(text_width, column)) for column in zip(*cells, strict=True)]
+            self.text(*(GAP.join(map(pad, row, widths)).rstrip() for row in cells))
+            return
+        table = fit_table(names, records, width, has_units=has_units)
+        self.heading(table.lines[0])
+        self.text(*table.lines[1:])
+        if table.hidden:
+            echo_err(
+                f"columns hidden because the terminal is too narrow: {', '.join(table.hidden)} (show them with --wide)"
+            )
 
     def stream(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Print records as a JSON list, one per line, as they arrive."""
@@ -122,6 +159,11 @@ class Output:
         self.has_printed = True
         for line in lines:
             print_line(line)
+
+    def heading(self, line: str) -> None:
+        """Print the heading of a table or of a part of the output."""
+        self.has_printed = True
+        print_line(line, style="heading")
 
     def _terminal_width(self) -> int | None:
         """Return the maximum width of rows, ``None`` if unlimited."""
@@ -152,25 +194,6 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def shown_text(value: Any, nothing: str = "-") -> str:
-    """Return a value in one line. Maps and structs have Spark's form, and control characters are escaped."""
-    if value is None:
-        return nothing
-    if isinstance(value, OperatorLabel):
-        return printable(value.display)
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{printable(str(k))}: {shown_text(v, 'null')}" for k, v in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        if value and all(isinstance(v, tuple) and len(v) == 2 for v in value):  # Arrow's map
-            return "{" + ", ".join(f"{shown_text(k)} -> {shown_text(v, 'null')}" for k, v in value) + "}"
-        return "[" + ", ".join(shown_text(v, "null") for v in value) + "]"
-    return printable(str(value))
-
-
 def utc_time(epoch_ms: int | None) -> str | None:
     """Return a time in ISO 8601, or its milliseconds if it is outside of the calendar."""
     if epoch_ms is None:
@@ -179,40 +202,3 @@ def utc_time(epoch_ms: int | None) -> str | None:
         return datetime.fromtimestamp(epoch_ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
         return f"{epoch_ms} ms"
-
-
-def _fitting(widths: list[int], limit: int | None) -> list[int]:
-    """Return column widths that fit the limit.
-
-    The widest columns are cut first. Columns on the right that still do not fit are omitted.
-    """
-    if limit is None:
-        return widths
-    widest = max(widths)
-    while widest > _LEAST_WIDTH and sum(min(w, widest) + len(_GAP) for w in widths) - len(_GAP) > limit:
-        widest -= 1
-    fitting = []
-    for width in widths:
-        limit -= min(width, widest)
-        if limit < 0:
-            break
-        fitting.append(min(width, widest))
-        limit -= len(_GAP)
-    return fitting or [max(limit, 1)]
-
-
-def _cell(text: str, width: int) -> str:
-    """Return text of exactly this width, either padded, or cut and ended with an ellipsis."""
-    if _width(text) > width:
-        end, room = 0, width - 1
-        while (room := room - _width(text[end])) >= 0:
-            end += 1
-        text = text[:end] + _CUT
-    return text + " " * (width - _width(text))
-
-
-def _width(text: str) -> int:
-    """Return the number of terminal columns that a text occupies."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

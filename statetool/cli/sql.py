@@ -13,7 +13,7 @@ import statetool
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command, CommandProcess
 from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshot, pairs
-from statetool.cli.output import echo_err, print_line
+from statetool.cli.output import echo_err, echo_marked, print_line
 from statetool.cli.progress import no_progress
 from statetool.cli.resolve_path import is_snapshot
 from statetool.cli.tables import show_options
@@ -143,7 +143,7 @@ def _show_text(result: pa.RecordBatchReader, options: CommonOptions, limit: int)
         rows += plain_rows(batch.slice(0, limit + 1 - len(rows)))
         if len(rows) > limit:
             break
-    options.output.rows(rows[:limit], columns=result.schema.names)
+    options.output.rows(rows[:limit], columns=result.schema.names, has_units=False)
     if len(rows) > limit:
         echo_err(f"only the first {several(limit, 'row')}: pass -n for more, or -o csv for all")
 
@@ -169,7 +169,7 @@ def _prompt(engine: Engine, run: Callable[[str], None]) -> None:
         try:
             run(statement)
         except StatetoolError as error:
-            echo_err(f"error: {error}")
+            echo_marked("error", error)
         except KeyboardInterrupt:
             echo_err("interrupted")
 

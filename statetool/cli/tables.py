@@ -134,7 +134,7 @@ def head(options: CommonOptions, path: str, operator: str, request: ScanRequest,
 
     opened = open_snapshot(path, options, operators=[operator])[operator]
     rows = first_rows(opened.plan(request), limit).to_batches()
-    options.output.rows([row for batch in rows for row in rows_to_python(batch)])
+    options.output.rows([row for batch in rows for row in rows_to_python(batch)], has_units=False)
     echo_err(*undecoded_reasons(opened.states, request.table))
 
 

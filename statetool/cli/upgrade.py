@@ -23,7 +23,7 @@ from statetool.cli.options import (
     sql_plan_options,
     start_options,
 )
-from statetool.cli.output import echo_err
+from statetool.cli.output import echo_err, echo_marked
 from statetool.cli.rewrite import report_target, source_and_target
 from statetool.errors import several
 
@@ -121,5 +121,6 @@ def _report(upgraded: Upgrade, target: str, options: CommonOptions) -> None:
         is_assumed = bool(after.assumptions) and after.verdict in ("fully", "after_migration")
         condition = f", if {several(len(after.assumptions), 'assumption')} hold" if is_assumed else ""
         echo_err(f"after: {after.verdict}{condition}" + (f": {after.reason}" if after.reason else ""))
-        echo_err(*(f"warning: {warning}" for warning in after.warnings))
+        for warning in after.warnings:
+            echo_marked("warning", warning)
         echo_err(*(f"not verified: {a.text} (proved by {a.option})" for a in after.assumptions))

@@ -41,8 +41,8 @@ def print_findings(findings: Findings, form: str = "text") -> None:
         print_line(findings.summary, sys.stderr)
         return
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
-    for line in lines_of(findings, width):
-        print_line(line)
+    for text, style, styled in lines_of(findings, width):
+        print_line(text, style=style, styled=styled)
 
 
 def show_check(

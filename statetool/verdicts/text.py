@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from statetool.errors import printable
 from statetool.verdicts.finding import Finding, Findings
@@ -14,14 +14,26 @@ _LONGEST_LINE: Final = 100
 _INDENT: Final = "  "
 
 
-def lines_of(findings: Findings, width: int) -> Iterator[str]:
+class StyledLine(NamedTuple):
+    """A line of a verdict. The first ``styled`` characters, by default all, stand out as a severity does, or as ``fine``."""
+
+    text: str
+    style: str = ""
+    styled: int | None = None
+
+
+def lines_of(findings: Findings, width: int) -> Iterator[StyledLine]:
     """Yield the lines of a verdict: one block per finding, with an empty line after each, the summary, and its conditions."""
     for finding in findings.findings:
-        yield from block_of(finding, width)
-        yield ""
-    yield from _wrapped(findings.summary, width, "")
+        first, *more = block_of(finding, width)
+        yield StyledLine(first, finding.severity, len(finding.severity) + 1)
+        yield from map(StyledLine, (*more, ""))
+    severities = {finding.severity for finding in findings.findings}
+    style = next((s for s in ("error", "unknown") if s in severities), "fine")
+    for line in _wrapped(findings.summary, width, ""):
+        yield StyledLine(line, style)
     for condition in findings.conditions:
-        yield from _wrapped(f"* {condition}", width, _INDENT, more=_INDENT)
+        yield from map(StyledLine, _wrapped(f"* {condition}", width, _INDENT, more=_INDENT))
 
 
 def block_of(finding: Finding, width: int) -> Iterator[str]:

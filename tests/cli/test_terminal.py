@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 
 import click
@@ -19,15 +22,16 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.completion import complete_operator, complete_path
 from statetool.cli.main import cli
-from statetool.cli.output import Output, _cell, _width
+from statetool.cli.output import Output
 from statetool.cli.tables import head
+from statetool.cli.terminal_table import cut_text, fit_table, text_width
 from statetool.demo import SAVEPOINT
 
 
-def at_a_terminal(columns: int, *arguments: str, given: str = "") -> str:
+def at_a_terminal(columns: int, *arguments: str, given: str = "", settings: Mapping[str, str] | None = None) -> str:
     """Run a command whose standard output is a terminal of this width."""
     ours, its = pty.openpty()
-    environment = os.environ | {"COLUMNS": str(columns), "TERM": "dumb"}
+    environment = os.environ | {"COLUMNS": str(columns), "TERM": "dumb"} | dict(settings or {})
     process = subprocess.Popen(
         [sys.executable, "-m", "statetool", *arguments],
         env=environment, stdin=subprocess.PIPE, stdout=its, stderr=subprocess.PIPE,
@@ -55,15 +59,93 @@ def test_rows_fit_the_terminal() -> None:
     assert (
         wide == CliRunner().invoke(cli, ["states", SAVEPOINT]).stdout.splitlines()
     )  # in full length if there is no terminal
-    assert at_a_terminal(400, "states", SAVEPOINT).splitlines() == wide
+    assert len(at_a_terminal(400, "states", SAVEPOINT).splitlines()) == len(wide)
 
 
 @pytest.mark.parametrize("width", range(1, 12))
 def test_a_cell_has_its_width(width: int) -> None:
     for text in ("", "a", "abcdefghijklmnop", "日本語日本語日本語", "Größe", "e\u0301" * 20):
-        cell = _cell(text, width)
-        assert _width(cell) == width
-        assert cell.rstrip() == text or cell.rstrip().endswith("…")
+        cell = cut_text(text, width)
+        assert text_width(cell) <= width
+        assert cell == text or cell.endswith("…")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_what_one_came_for_stays_in_a_narrow_terminal(columns: int, restores: Path) -> None:
+    shown = at_a_terminal(columns, "ls", str(restores)).splitlines()
+    assert max(map(len, shown)) <= columns
+    assert {"path", "complete", "newest"} <= set(shown[0].split())
+    assert len({line.split()[0] for line in shown[1:]}) == len(shown) - 1  # no two paths look the same
+    states = at_a_terminal(columns, "states", SAVEPOINT).splitlines()
+    names = [line.split("  ")[0] + (re.split(" {2,}", line)[1]) for line in states[1:]]
+    assert len(set(names)) == len(names)
+
+
+def test_numbers_are_for_people_at_a_terminal_and_for_programs_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"name": "a", "state_bytes": 3 << 20, "keys": 1234567, "checkpoint_id": 1234567, "ratio": 0.25},
+        {"name": "b", "state_bytes": None, "keys": 5, "checkpoint_id": 2, "ratio": None},
+    ]
+    assert fit_table(list(rows[0]), rows, 80).lines == (
+        "name  state_bytes       keys  checkpoint_id  ratio",
+        "a         3.0 MiB  1,234,567        1234567   0.25",
+        "b               -          5              2      -",
+    )
+    assert (
+        fit_table(["state_bytes"], rows, 80, has_units=False).lines[1].strip() == "3145728"
+    )  # a column of the user's data
+    Output("text").rows(rows)
+    assert capsys.readouterr().out.splitlines()[1].split() == ["a", "3145728", "1234567", "1234567", "0.25"]
+
+
+def test_columns_go_in_the_order_in_which_they_are_missed_least() -> None:
+    ids = ["8877237d" + "0" * 24, "00bea66d" + "1" * 24]
+    year = datetime.now(tz=timezone.utc).year
+    rows = [
+        {
+            "id": i,
+            "name": f"{'n' * 30}{k}",
+            "kind": "keyed",
+            "none": None,
+            "time": f"{year}-11-28T10:0{k}:00Z",
+            "path": f"s3://b/{k}",
+        }
+        for k, i in enumerate(ids)
+    ]
+    names = list(rows[0])
+    whole = fit_table(names, rows, 200)
+    assert (whole.hidden, whole.lines[1].split()[:1]) == ((), [ids[0]])
+    narrow = fit_table(names, rows, 70)
+    assert narrow.hidden == ("kind (always keyed)", "none (no values)")
+    assert narrow.lines[1].split() == ["8877237d", narrow.lines[1].split()[1], "11-28", "10:00:00", "s3://b/0"]
+    least = fit_table(names, rows, 40)
+    assert "time" in least.hidden
+    assert all(len(line) <= 40 for line in least.lines)
+    assert least.lines[1].split()[1] != least.lines[2].split()[1]  # names that differ at their ends
+    assert fit_table(names, rows, 5).lines[1] == "8877…"
+
+
+def test_times_of_another_year_keep_it() -> None:
+    rows = [{"time": f"2019-01-0{i}T10:00:00Z", "text": f"{i}{'x' * 40}"} for i in (1, 2)]
+    assert fit_table(["time", "text"], rows, 35).lines[1].startswith("2019-01-01 10:00:00  1xx")
+
+
+@pytest.mark.parametrize(
+    ("environment", "has_colours"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_verdicts_headings_and_errors_have_colours_at_a_terminal(
+    environment: dict[str, str], has_colours: bool
+) -> None:
+    settings = {"TERM": "xterm", "NO_COLOR": ""} | environment
+    assert ("\x1b[1moperator" in at_a_terminal(80, "states", SAVEPOINT, settings=settings)) is has_colours
+    assert ("\x1b[32m\x1b[1m" in at_a_terminal(80, "verify", SAVEPOINT, settings=settings)) is has_colours
+
+
+def test_pipes_have_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    done = CliRunner().invoke(cli, ["ls", "/nowhere"], color=True)
+    assert done.exit_code == 3
+    assert "\x1b" not in done.output
 
 
 def test_values_in_a_row_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,7 +53,7 @@ def texts_of(finding: Finding) -> list[str]:
 def test_nothing_is_broken_or_cut_at_any_width(all_findings: list[Findings], width: int) -> None:
     """Every word is complete, and commands, values and URLs are in one line."""
     for findings in all_findings:
-        lines = list(lines_of(findings, width))
+        lines = [line.text for line in lines_of(findings, width)]
         shown = " ".join(" ".join(lines).split())
         words = shown.split()
         for finding in findings.findings:
@@ -65,7 +65,7 @@ def test_nothing_is_broken_or_cut_at_any_width(all_findings: list[Findings], wid
         assert " ".join(findings.summary.split()) in shown
         # Only words that are longer than the line exceed the width.
         plain = tuple(replace(f, details=(), command="", page="") for f in findings.findings)
-        for line in lines_of(replace(findings, findings=plain), width):
+        for line, _, _ in lines_of(replace(findings, findings=plain), width):
             assert len(line) <= width or len(line.split()) == 1, line
 
 
@@ -91,9 +91,10 @@ def test_prose_is_as_wide_as_the_terminal(
 ) -> None:
     findings = Findings(findings=(), summary="word " * 100)
     monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     verdicts.print_findings(findings)
-    assert capsys.readouterr().out.splitlines() == list(lines_of(findings, columns))
+    assert capsys.readouterr().out.splitlines() == [line.text for line in lines_of(findings, columns)]
 
 
 def test_unknown_is_neither_fine_nor_a_problem(all_findings: list[Findings]) -> None:

@@ -1,0 +1,200 @@
+"""Tables for people at a terminal: numbers are right-aligned, sizes have units, and what one came for stays in a narrow window.
+
+A table that is too wide loses, in this order and only as far as needed: columns without values, columns with one value in all rows, the
+year of times and all but the first digits of ids, the ends of long texts, and columns from the right that are not in :data:`_KEPT`.
+Numbers and times are never cut.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import Any, Final
+
+from statetool.cli.shown_values import shown_text
+from statetool.html.numbers import size_text
+
+GAP: Final = "  "
+_CUT: Final = "…"
+#: Texts, those of kept columns, and headings of numbers are not cut below these widths while another column can be left out.
+_LEAST_WIDTH: Final = 12
+_LEAST_KEPT: Final = 24
+_LEAST_HEADING: Final = 10
+#: Columns that people came for, by name.
+_KEPT: Final = frozenset({
+    "operator", "name", "state", "table", "key", "path", "complete", "newest", "failed", "verdict", "outcome", "problems",
+    "size_bytes", "state_bytes", "own_bytes", "entries",
+})  # fmt: skip
+#: Ends of the names of columns whose numbers are not counted.
+_IDS: Final = ("_id", "version", "partition", "position", "start", "key", "value")
+_SHORT_ID_DIGITS: Final = 8
+_ID: Final = re.compile(r"[0-9a-f]{32}")
+_TIME: Final = re.compile(r"(\d{4})-(\d\d-\d\d)T(\d\d:\d\d:\d\d)Z")
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTable:
+    """Lines of a table, the heading first, and the columns that were left out, each with its only value if it has one."""
+
+    lines: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column with its cells as text."""
+
+    name: str
+    cells: tuple[str, ...]
+    is_number: bool = False
+    is_rigid: bool = False
+    #: Shorter cells with the same meaning.
+    brief: tuple[str, ...] | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        return self.name in _KEPT
+
+    @cached_property
+    def width(self) -> int:
+        return max(map(text_width, (self.name, *self.cells)))
+
+    @cached_property
+    def least(self) -> int:
+        """The width below which the column is only cut if no other column can be left out."""
+        if self.is_rigid:
+            return max(min(text_width(self.name), _LEAST_HEADING), *map(text_width, self.cells))
+        if not self.is_kept:
+            return min(self.width, _LEAST_WIDTH)
+        widths = range(min(self.width, _LEAST_KEPT), self.width)
+        return next((w for w in widths if len(set(_cut_alike(self.cells, w))) == len(set(self.cells))), self.width)
+
+    @property
+    def only_value(self) -> str | None:
+        """The value that all cells have, ``None`` if they differ or there is one row."""
+        return self.cells[0] if len(self.cells) > 1 and len(set(self.cells)) == 1 else None
+
+
+def fit_table(
+    names: Sequence[str], records: Sequence[Mapping[str, Any]], limit: int, *, has_units: bool = True
+) -> FittedTable:
+    """Return a table whose lines are at most ``limit`` columns wide. Without units, numbers are those of the user, and stay as they are."""
+    columns = [_column(name, [r.get(name) for r in records], has_units) for name in names]
+    hidden: dict[str, str] = {}
+    for is_empty in (True, False):
+        for column in reversed(columns):
+            value = column.only_value
+            if _least(columns) > limit and value is not None and not column.is_kept and (value == "-") is is_empty:
+                hidden[column.name] = f"{column.name} ({'no values' if is_empty else f'always {value}'})"
+                columns.remove(column)
+    if _total(columns) > limit:
+        columns = [c if c.brief is None else _Column(c.name, c.brief, c.is_number, c.is_rigid) for c in columns]
+    for kept in (False, True):
+        for column in reversed(columns[1:]):
+            if _least(columns) > limit and column.is_kept is kept:
+                hidden[column.name] = column.name
+                columns.remove(column)
+    widths = _fitting(columns, limit)
+    lines = [_line([c.name for c in columns], columns, widths)]
+    cut = [_cut_alike(c.cells, w) for c, w in zip(columns, widths, strict=True)]
+    lines += [_line(row, columns, widths) for row in zip(*cut, strict=True)]
+    return FittedTable(tuple(lines), tuple(hidden[n] for n in names if n in hidden))
+
+
+def _column(name: str, values: Sequence[Any], has_units: bool) -> _Column:
+    present = [v for v in values if v is not None]
+    cells = tuple(map(shown_text, values))
+    if present and all(isinstance(v, int | float) and not isinstance(v, bool) for v in present):
+        if has_units and all(isinstance(v, int) for v in present) and not name.endswith(_IDS):
+            shown = size_text if name.endswith("bytes") else "{:,}".format
+            cells = tuple("-" if v is None else shown(v) for v in values)
+        return _Column(name, cells, is_number=True, is_rigid=True)
+    if not has_units:
+        return _Column(name, cells)
+    if present and all(isinstance(v, str) and _TIME.fullmatch(v) for v in present):
+        whole = tuple(_TIME.sub(r"\1-\2 \3", c) for c in cells)
+        year = str(datetime.now(tz=timezone.utc).year)
+        is_this_year = all(c.startswith(year) or c == "-" for c in cells)
+        brief = tuple(c.removeprefix(f"{year}-") for c in whole) if is_this_year else None
+        return _Column(name, whole, is_rigid=True, brief=brief)
+    if present and all(
+        isinstance(v, str) and _ID.fullmatch(c) for v, c in zip(values, cells, strict=True) if v is not None
+    ):
+        short = tuple(c[:_SHORT_ID_DIGITS] for c in cells)
+        if len(set(short)) == len(set(cells)):
+            return _Column(name, cells, brief=short)
+    return _Column(name, cells)
+
+
+def _total(columns: Sequence[_Column]) -> int:
+    return sum(c.width for c in columns) + len(GAP) * (len(columns) - 1)
+
+
+def _least(columns: Sequence[_Column]) -> int:
+    """Return the width of a table whose texts are cut as far as they may be."""
+    return sum(c.least for c in columns) + len(GAP) * (len(columns) - 1)
+
+
+def _fitting(columns: Sequence[_Column], limit: int) -> list[int]:
+    """Return widths that fit: the widest columns are cut first, and numbers and times never."""
+    widths = [c.width for c in columns]
+    for least in ([c.least for c in columns], [c.least if c.is_rigid else 1 for c in columns]):
+        while sum(widths) + len(GAP) * (len(widths) - 1) > limit:
+            wide = [i for i, width in enumerate(widths) if width > least[i]]
+            if not wide:
+                break
+            widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _cut_alike(cells: Sequence[str], width: int) -> list[str]:
+    """Return cells of at most this width. If different ones would look the same without their ends, all lose their middle instead."""
+    ends = [cut_text(c, width) for c in cells]
+    if len(set(ends)) == len(set(cells)):
+        return ends
+    middles = [_cut_middle(c, width) for c in cells]
+    return middles if len(set(middles)) > len(set(ends)) else ends
+
+
+def cut_text(text: str, width: int) -> str:
+    """Return text of at most this width; cut text ends with an ellipsis."""
+    if text_width(text) <= width:
+        return text
+    return _beginning(text, width - 1) + _CUT
+
+
+def _cut_middle(text: str, width: int) -> str:
+    if text_width(text) <= width:
+        return text
+    end = _beginning(text[::-1], (width - 1) * 2 // 3)[::-1]
+    return f"{_beginning(text, width - 1 - text_width(end))}{_CUT}{end}"
+
+
+def _beginning(text: str, room: int) -> str:
+    """Return as much of a text as fits."""
+    end = 0
+    while end < len(text) and (room := room - text_width(text[end])) >= 0:
+        end += 1
+    return text[:end]
+
+
+def _line(cells: Sequence[str], columns: Sequence[_Column], widths: Sequence[int]) -> str:
+    padded = (pad(cut_text(t, w), w, right=c.is_number) for t, c, w in zip(cells, columns, widths, strict=True))
+    return GAP.join(padded).rstrip()
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Return text with spaces after it, or before it if it is to stand ``right``, up to a width."""
+    spaces = " " * (width - text_width(text))
+    return spaces + text if right else text + spaces
+
+
+def text_width(text: str) -> int:
+    """Return the number of terminal columns that a text occupies."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
