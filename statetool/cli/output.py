@@ -23,8 +23,6 @@ from typing import Any, Final, TextIO
 import click
 
 from statetool.cli.progress import hide_progress
-from statetool.cli.shown_values import shown_text
-from statetool.cli.terminal_table import GAP, fit_table, pad, text_width
 from statetool.errors import printable
 
 #: Arguments of :func:`click.style` for the parts of the output that stand out.
@@ -122,11 +120,12 @@ class Output:
         if not records:
             echo_err("nothing found")
             return
+        # Commands that print no table, such as --help, do not need the module.
+        from statetool.cli.terminal_table import complete_table, fit_table
+
         width = self._terminal_width()
         if width is None:
-            cells = [list(map(printable, names)), *([shown_text(r.get(c)) for c in names] for r in records)]
-            widths = [max(map(text_width, column)) for column in zip(*cells, strict=True)]
-            self.text(*(GAP.join(map(pad, row, widths)).rstrip() for row in cells))
+            self.text(*complete_table(names, records))
             return
         table = fit_table(names, records, width, has_units=has_units)
         self.heading(table.lines[0])
@@ -151,6 +150,8 @@ class Output:
         if self.is_json:
             self.text(_json(record))
             return
+        from statetool.cli.shown_values import shown_text
+
         width = max(map(len, record))
         self.text(*(f"{name.ljust(width)}  {shown_text(value)}" for name, value in record.items()))
 

@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from statetool.cli.shown_values import shown_text
-from statetool.html.numbers import size_text
+from statetool.errors import printable
 
-GAP: Final = "  "
+_GAP: Final = "  "
 _CUT: Final = "…"
 #: Texts, those of kept columns, and headings of numbers are not cut below these widths while another column can be left out.
 _LEAST_WIDTH: Final = 12
@@ -83,11 +83,12 @@ def fit_table(
     names: Sequence[str], records: Sequence[Mapping[str, Any]], limit: int, *, has_units: bool = True
 ) -> FittedTable:
     """Return a table whose lines are at most ``limit`` columns wide. Without units, numbers are those of the user, and stay as they are."""
-    columns = [_column(name, [r.get(name) for r in records], has_units) for name in names]
+    columns = [_column(printable(n), [r.get(n) for r in records], has_units) for n in names]
+    order = [c.name for c in columns]
     hidden: dict[str, str] = {}
     for is_empty in (True, False):
         for column in reversed(columns):
-            value = column.only_value
+            value = column.only_value if len(columns) > 1 else None
             if _least(columns) > limit and value is not None and not column.is_kept and (value == "-") is is_empty:
                 hidden[column.name] = f"{column.name} ({'no values' if is_empty else f'always {value}'})"
                 columns.remove(column)
@@ -102,13 +103,22 @@ def fit_table(
     lines = [_line([c.name for c in columns], columns, widths)]
     cut = [_cut_alike(c.cells, w) for c, w in zip(columns, widths, strict=True)]
     lines += [_line(row, columns, widths) for row in zip(*cut, strict=True)]
-    return FittedTable(tuple(lines), tuple(hidden[n] for n in names if n in hidden))
+    return FittedTable(tuple(lines), tuple(hidden[n] for n in order if n in hidden))
+
+
+def complete_table(names: Sequence[str], records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines of a table in which everything is complete and plain."""
+    cells = [list(map(printable, names)), *([shown_text(r.get(n)) for n in names] for r in records)]
+    widths = [max(map(text_width, column)) for column in zip(*cells, strict=True)]
+    return [_GAP.join(map(_pad, row, widths)).rstrip() for row in cells]
 
 
 def _column(name: str, values: Sequence[Any], has_units: bool) -> _Column:
     present = [v for v in values if v is not None]
     cells = tuple(map(shown_text, values))
     if present and all(isinstance(v, int | float) and not isinstance(v, bool) for v in present):
+        from statetool.html.numbers import size_text  # only needed at terminals
+
         if has_units and all(isinstance(v, int) for v in present) and not name.endswith(_IDS):
             shown = size_text if name.endswith("bytes") else "{:,}".format
             cells = tuple("-" if v is None else shown(v) for v in values)
@@ -131,19 +141,19 @@ def _column(name: str, values: Sequence[Any], has_units: bool) -> _Column:
 
 
 def _total(columns: Sequence[_Column]) -> int:
-    return sum(c.width for c in columns) + len(GAP) * (len(columns) - 1)
+    return sum(c.width for c in columns) + len(_GAP) * (len(columns) - 1)
 
 
 def _least(columns: Sequence[_Column]) -> int:
     """Return the width of a table whose texts are cut as far as they may be."""
-    return sum(c.least for c in columns) + len(GAP) * (len(columns) - 1)
+    return sum(c.least for c in columns) + len(_GAP) * (len(columns) - 1)
 
 
 def _fitting(columns: Sequence[_Column], limit: int) -> list[int]:
     """Return widths that fit: the widest columns are cut first, and numbers and times never."""
     widths = [c.width for c in columns]
     for least in ([c.least for c in columns], [c.least if c.is_rigid else 1 for c in columns]):
-        while sum(widths) + len(GAP) * (len(widths) - 1) > limit:
+        while sum(widths) + len(_GAP) * (len(widths) - 1) > limit:
             wide = [i for i, width in enumerate(widths) if width > least[i]]
             if not wide:
                 break
@@ -183,11 +193,11 @@ def _beginning(text: str, room: int) -> str:
 
 
 def _line(cells: Sequence[str], columns: Sequence[_Column], widths: Sequence[int]) -> str:
-    padded = (pad(cut_text(t, w), w, right=c.is_number) for t, c, w in zip(cells, columns, widths, strict=True))
-    return GAP.join(padded).rstrip()
+    padded = (_pad(cut_text(t, w), w, right=c.is_number) for t, c, w in zip(cells, columns, widths, strict=True))
+    return _GAP.join(padded).rstrip()
 
 
-def pad(text: str, width: int, *, right: bool = False) -> str:
+def _pad(text: str, width: int, *, right: bool = False) -> str:
     """Return text with spaces after it, or before it if it is to stand ``right``, up to a width."""
     spaces = " " * (width - text_width(text))
     return spaces + text if right else text + spaces
