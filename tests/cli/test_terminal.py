@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import click
 import pyarrow as pa
@@ -82,7 +83,7 @@ def test_what_one_came_for_stays_in_a_narrow_terminal(columns: int, restores: Pa
 
 
 def test_numbers_are_for_people_at_a_terminal_and_for_programs_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": "a", "state_bytes": 3 << 20, "keys": 1234567, "checkpoint_id": 1234567, "ratio": 0.25},
         {"name": "b", "state_bytes": None, "keys": 5, "checkpoint_id": 2, "ratio": None},
     ]
@@ -101,7 +102,7 @@ def test_numbers_are_for_people_at_a_terminal_and_for_programs_elsewhere(capsys:
 def test_columns_go_in_the_order_in_which_they_are_missed_least() -> None:
     ids = ["8877237d" + "0" * 24, "00bea66d" + "1" * 24]
     year = datetime.now(tz=timezone.utc).year
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "id": i,
             "name": f"{'n' * 30}{k}",
