@@ -27,7 +27,9 @@ _MOST_REASONS: Final = 5
 @click.command(cls=Command)
 @click.argument("path", shell_complete=complete_path)
 @click.argument("other", metavar="[B]", required=False, shell_complete=complete_path)
-@click.option("--target", metavar="FILE", default="report.html", show_default=True, help="New file for the report.")
+@click.option(
+    "--target", "-o", metavar="FILE", default="report.html", show_default=True, help="New file for the report."
+)
 @verification_options
 @new_job_options
 @largest_options

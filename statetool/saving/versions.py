@@ -72,8 +72,8 @@ def parse_release(flink_version: str | None, *, default: int = WIDEST) -> Target
     short = ".".join(str(flink_version).split(".")[:2])
     if short not in RELEASES:
         raise OptionError(
-            f"Flink {flink_version!r} is not a release that statetool can write for",
-            hint=f"choose one of {', '.join(RELEASES)}, or omit it to write a format that all of them read",
+            f"Flink {flink_version!r} is not a release that statetool knows",
+            hint=f"choose one of {', '.join(RELEASES)}, or omit it",
         )
     return Target(short, *RELEASES[short])
 

@@ -523,6 +523,7 @@ def skeleton(name: str) -> str:
     if name.startswith(_AVRO):
         return "pass the job's jar, or Avro's own one, which has this class: jars=[...] (--jar FILE)"
     return (
-        f'declare the class: statetool.declare("{name}", {{"field": "java.lang.String", "count": "int", ...}}) with every'
+        "pass the job's jar: jars=[...] (--jar FILE). Without it, declare the class: "
+        f'statetool.declare("{name}", {{"field": "java.lang.String", "count": "int", ...}}) with every'
         " field and its Java type, or an Avro schema file by declarations=[...] (--declare FILE)"
     )

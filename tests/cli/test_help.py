@@ -90,12 +90,12 @@ def test_common_options_are_last_and_in_one_order() -> None:
             assert options[len(options) - len(common) :] == common, names
 
 
-def test_o_is_the_output_format_everywhere() -> None:
+def test_o_is_the_output_format_or_the_file_of_a_report() -> None:
     for names in _NAMES:
         for parameter in command_of(names).params:
             if "-o" in parameter.opts:
-                assert parameter.name == "output"
-                assert isinstance(parameter.type, click.Choice)
+                assert parameter.name == ("target" if names == ("report",) else "output")
+                assert isinstance(parameter.type, click.Choice) is (parameter.name == "output")
 
 
 def test_tracebacks_may_be_asked_for_before_and_after_the_command() -> None:
