@@ -70,6 +70,8 @@ def fit(given: Any, key: Any, type: LogicalType) -> Fit:
                     "no" if fit(given, key[0], fields[0].type) == "no" else "may"
                 )  # the only field may stand for the row
             return whole
+        case ListType() | MapType() if not isinstance(given, list):
+            return "no"  # a tuple is not a list
         case ListType(element):
             return _fit_all(given, key, [element] * len(key))
         case MapType(of_key, of_value):
