@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 from statetool.errors import MissingDependencyError, warn
@@ -186,6 +187,7 @@ def register(spark: Any) -> None:
     raise_own_errors(spark)
     if spark.conf.get(_REGISTERED, None) == "true":
         return
+    _share_package(spark)
     put = private.source_writer(spark)
     for source in (
         FlinkStateSource if _let_filters_through(spark) else PlainFlinkStateSource,
@@ -197,6 +199,14 @@ def register(spark: Any) -> None:
         else:
             put(source)
     spark.conf.set(_REGISTERED, "true")
+
+
+def _share_package(spark: Any) -> None:
+    """Let the processes that Spark starts beside the driver import a statetool that came with ``--py-files``: Spark gives that to tasks only."""
+    archive = Path(__file__).parents[2]
+    if not is_remote(spark) and archive.is_file():
+        variables = spark.sparkContext.environment
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(archive), variables.get("PYTHONPATH"))))
 
 
 def _register(spark: Any, source: type) -> None:

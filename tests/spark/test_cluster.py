@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ import statetool
 from statetool.demo import SAVEPOINT
 from statetool.jobs.package import package as packed
 from tests.support.servers.cluster import cluster, submit, with_archives
+from tests.support.snapshots.incremental import Job
+from tests.support.spark.data_sources import data_sources
 from tools.packages import build_zip, environment, pack_environment
 
 pytestmark = pytest.mark.full
@@ -59,6 +62,15 @@ def export(master: str, package: Path | None, folder: Path, archives: str | None
     assert process.stdout.splitlines()[-1] == f"13 rows in {target}"
     expected = statetool.load(SAVEPOINT)["collections-by-string"].to_arrow(states=STATES)
     assert sorted(map(repr, pq.read_table(target).to_pylist())) == sorted(map(repr, expected.to_pylist()))
+
+
+def python_without_package(folder: Path) -> Path:
+    """Return a Python that has the dependencies of statetool without statetool, however the tests have it."""
+    python = folder / "python"
+    packages = sysconfig.get_paths()["purelib"]
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
+    return python
 
 
 def executors(work: Path) -> set[Path]:
@@ -128,6 +140,25 @@ def test_the_job_here_with_an_error_of_its_tasks(package: Path, tmp_path: Path, 
     # spark-submit merges both outputs of the job into its standard output.
     (error,) = [line for line in process.stdout.splitlines() if line.startswith("error: ")]
     assert re.search(r"Cat.*\[file .*/_metadata, offset \d+, operator orders, state pet, key group \d+\]", error)
+
+
+@data_sources
+def test_a_stream_needs_the_package_in_the_zip_only(package: Path, tmp_path: Path) -> None:
+    """Spark passes ``--py-files`` to tasks, and not to the process beside the driver that plans a stream."""
+    with Job(tmp_path / "root") as job:
+        job.put("a", 1, b"x")
+        job.checkpoint()
+        truth = dict(job.truth["a"])
+    arguments = ("--operator", "op", "--target", str(tmp_path / "lake"), "--offsets", str(tmp_path / "offsets"))
+    more = ("--once", "--option", "uids=op")
+    python = str(python_without_package(tmp_path))
+    process = submit(
+        "local[2]", package, tmp_path, str(tmp_path / "root"), *arguments, *more,
+        job="follow.py", variables={"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python},
+    )  # fmt: skip
+    assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]
+    rows = [row for file in sorted((tmp_path / "lake").rglob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    assert {row["key"]: row["a"] for row in rows} == truth
 
 
 @pytest.mark.parametrize("kind", ["wheel", "zip without a home"])
