@@ -47,7 +47,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--format", choices=("parquet", "delta", "iceberg"), default="parquet")
     parser.add_argument("--offsets", required=True, help="checkpointLocation of the query")
     parser.add_argument(
-        "--every", default="10 seconds", help="interval between looks for new checkpoints (default: 10 seconds)"
+        "--every",
+        default="10 seconds",
+        help="interval between looks for new checkpoints (default: 10 seconds); a number alone is seconds",
     )
     parser.add_argument("--once", action="store_true", help="end after the checkpoints that exist")
     parser.add_argument(
@@ -80,7 +82,11 @@ def _follow(parsed: argparse.Namespace) -> None:
     options |= {name: value for name, _, value in more_options}
     frame = spark.readStream.format("flink-state").options(**options).load(parsed.root)
     stream = frame.writeStream.foreachBatch(fold).option("checkpointLocation", parsed.offsets)
-    trigger = {"availableNow": True} if parsed.once else {"processingTime": parsed.every}
+    trigger = (
+        {"availableNow": True}
+        if parsed.once
+        else {"processingTime": f"{parsed.every} seconds" if parsed.every.isdigit() else parsed.every}
+    )
     deleted, batch, has_advised = 0, None, False
     while True:
         query = stream.trigger(**trigger).start()

@@ -47,3 +47,16 @@ def test_a_job_that_ends_stops_if_it_reads_nothing(
     monkeypatch.setattr(statetool, "fold_into", lambda *_, **__: None)
     assert follow.main([*ARGUMENTS, *(["--once"] if once else [])]) == code
     assert start.call_count == starts
+
+
+@pytest.mark.parametrize(("given", "trigger"), [("5", "5 seconds"), ("1 minute", "1 minute")])
+def test_a_number_alone_is_seconds(monkeypatch: pytest.MonkeyPatch, given: str, trigger: str) -> None:
+    spark = MagicMock()
+    monkeypatch.setattr(follow, "local_session", lambda **_: spark)
+    monkeypatch.setattr(statetool, "register", lambda _: None)
+    monkeypatch.setattr(statetool, "fold_into", lambda *_, **__: None)
+    assert follow.main([*ARGUMENTS, "--every", given]) == 0
+    frame = spark.readStream.format.return_value.options.return_value.load.return_value
+    frame.writeStream.foreachBatch.return_value.option.return_value.trigger.assert_called_once_with(
+        processingTime=trigger
+    )
