@@ -31,6 +31,8 @@ Fit: TypeAlias = Literal["yes", "may", "no"]
 
 def fit(given: Any, key: Any, type: LogicalType) -> Fit:
     """Return whether a given plain value names a key of a type."""
+    if given is None and isinstance(type, StructType) and key in ((None,), (None, "+I")):
+        return "may"  # the only field may stand for the row
     if given is None or key is None:
         return "yes" if given is None and key is None else "no"
     match type:
