@@ -326,7 +326,7 @@ class Needs:
         """Find the file of a stream and add its range."""
         start = stream.start if isinstance(stream, SegmentHandle) else 0
         place, file = None, None
-        if self.locator.tries_paths_first and not isinstance(stream, RelativeFileHandle):
+        if not isinstance(stream, RelativeFileHandle) and self.locator.tries_path_first(stream.path):
             file = self.tree.find(stream.path)
         if file is None:
             with suppress(SnapshotNotFoundError):

@@ -69,13 +69,14 @@ def may_open(uri: str, named: Iterable[str]) -> bool:
     """
     if is_local(uri):
         return True
-    scheme, authority = _origin(uri)
-    if any((scheme, authority) == _origin(path) for path in named if not is_local(path)):
+    scheme, authority = origin_of(uri)
+    if any((scheme, authority) == origin_of(path) for path in named if not is_local(path)):
         return True
     return scheme in STORAGE_SCHEMES and not _is_link_local(authority)
 
 
-def _origin(uri: str) -> tuple[str, str]:
+def origin_of(uri: str) -> tuple[str, str]:
+    """Return the scheme and the authority of a URI."""
     scheme, _, rest = uri.partition("://")
     return scheme.lower(), rest.partition("/")[0].lower()
 

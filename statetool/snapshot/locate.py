@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
-from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError, UnsupportedError
+from statetool.errors import (
+    FormatError,
+    MissingDependencyError,
+    SnapshotNotFoundError,
+    StatetoolError,
+    StorageError,
+    UnsupportedError,
+)
 from statetool.formats.metadata.handles import (
     ByteStreamHandle,
     EmptySegmentHandle,
@@ -22,7 +29,7 @@ from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.formats.stream import Stream, tail_range
 from statetool.io import files, small_files
 from statetool.io.deletion import check_deletion, check_replacement
-from statetool.io.origins import may_open
+from statetool.io.origins import may_open, origin_of
 
 METADATA_NAME = "_metadata"
 _TAIL_PARTS = 4
@@ -152,6 +159,8 @@ class Locator:
     _known: dict[str, str] = field(default_factory=dict)
     #: Directories in the metadata's paths, and the current location of their files.
     _moved: dict[str, str] = field(default_factory=dict)
+    #: Directories in the metadata's paths that have files.
+    _in_place: set[str] = field(default_factory=set)
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
         """Return the location of the bytes, ``None`` for a null or empty handle.
@@ -188,14 +197,28 @@ class Locator:
         """
         if self._moved or not isinstance(self.exists, Existence):
             return
-        searched = (h for h in handles if isinstance(h, FileHandle | SegmentHandle))
+        searched = self._where_named(h for h in handles if isinstance(h, FileHandle | SegmentHandle))
         few = list(islice(searched, _FEW + 1))
+        if self._moved:
+            return
         if len(few) <= _FEW:
             with contextlib.suppress(StatetoolError):
                 sizes = {self._likely(h): h.size_bytes for h in few if isinstance(h, FileHandle)}
                 self.exists.expect(sizes, opens=opens)
         elif not all(files.is_local(self._likely(h)) for h in few):
             self.exists.list_folders(map(self._likely, chain(few, searched)))
+
+    def _where_named(self, handles: Iterable[FileHandle | SegmentHandle]) -> Iterator[FileHandle | SegmentHandle]:
+        """Yield the handles without those in stores that need not be asked: a file of each directory is looked for near the metadata."""
+        looked: set[str] = set()
+        for handle in handles:
+            folder = files.parent(handle.path)
+            if self._is_foreign(handle.path) and folder not in looked:
+                looked.add(folder)
+                with contextlib.suppress(StatetoolError):
+                    self.file_of(handle)
+            if not self._is_foreign(handle.path):
+                yield handle
 
     def list_folders(self, handles: Iterable[StreamHandle]) -> None:
         """List the directories of the files of handles in object stores at the same time, if no file was moved: for their sizes."""
@@ -234,6 +257,10 @@ class Locator:
         """Whether a file is looked for at its absolute path first: no file was moved, as far as is known."""
         return not self.rebase and not self._moved
 
+    def tries_path_first(self, path: str) -> bool:
+        """Return True if a file is looked for at its absolute path first: no file was moved, and its store is that of the metadata."""
+        return self.tries_paths_first and not self._is_foreign(path)
+
     @property
     def moved(self) -> Mapping[str, str]:
         """Directories in the metadata's paths, and where their files were found instead."""
@@ -253,14 +280,50 @@ class Locator:
         return self._known[path]
 
     def _search(self, path: str) -> str:
-        tried = [path]
-        if not self.tries_paths_first:
-            tried = [*rebase_path(path, self.rebase), *self._moved_along(path), path]
+        tried = [] if self.tries_paths_first else [*rebase_path(path, self.rebase), *self._moved_along(path)]
         for place in tried:
             if self._may_open(place) and self.exists(place):
                 return place
-        # A moved snapshot keeps its inner structure: chk-N, shared and taskowned are siblings. The longest path suffix
-        # that is found near the metadata is the most reliable match.
+        is_foreign = self._is_foreign(path)
+        if is_foreign and (found := self._search_near(path, tried)):
+            return found
+        denied = None
+        tried.append(path)
+        try:
+            if self._may_open(path) and self.exists(path):
+                self._in_place.add(files.parent(path))
+                return path
+        except (StorageError, MissingDependencyError) as error:
+            if origin_of(path) == origin_of(self.metadata_file):
+                raise
+            denied = error
+        if not is_foreign and (found := self._search_near(path, tried)):
+            return found
+        check_deletion(self._deleted_with)
+        if denied is not None:
+            raise self._refuse_store(path, denied)
+        if not self._may_open(path) and next(rebase_path(path, self.rebase), None) is None:
+            raise refuse_path(path, self.metadata_file)
+        raise SnapshotNotFoundError(
+            f"file {path} of the snapshot does not exist; tried {', '.join(dict.fromkeys(tried))}",
+            hint="copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={old: new}",
+        )
+
+    def _is_foreign(self, path: str) -> bool:
+        """Return True if a path names a store, but the metadata is a local file: it was downloaded, probably with its files.
+
+        The store is then only asked for files that are not near the metadata, and may need credentials that are not here.
+        """
+        return (
+            files.is_local(self.metadata_file) and not files.is_local(path) and files.parent(path) not in self._in_place
+        )
+
+    def _search_near(self, path: str, tried: list[str]) -> str:
+        """Return the location of a file near the metadata, or an empty text, and add to ``tried`` where it is not.
+
+        A moved snapshot keeps its inner structure: chk-N, shared and taskowned are siblings. The longest path suffix that is found near the
+        metadata is the most reliable match.
+        """
         parts = [p for p in path.partition("://")[2].split("/") if p] if "://" in path else path.strip("/").split("/")
         above = [files.parent(files.canonical(self.metadata_file))]
         for _ in range(_TAIL_PARTS - 1):
@@ -272,12 +335,15 @@ class Locator:
                     self._moved[path.removesuffix("/".join(parts[-n:]))] = f"{directory.rstrip('/')}/"
                     return candidate
                 tried.append(candidate)
-        check_deletion(self._deleted_with)
-        if not self._may_open(path) and next(rebase_path(path, self.rebase), None) is None:
-            raise refuse_path(path, self.metadata_file)
-        raise SnapshotNotFoundError(
-            f"file {path} of the snapshot does not exist; tried {', '.join(dict.fromkeys(tried))}",
-            hint="copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={old: new}",
+        return ""
+
+    def _refuse_store(self, path: str, denied: StatetoolError) -> StorageError:
+        """Return the error for a file that is not near the metadata, in a store that cannot be opened."""
+        folder = files.parent(path)
+        hint = f"copy the files next to the metadata, or pass their location: --rebase {folder}=DIR, rebase={{{folder!r}: dir}}"
+        return StorageError(
+            f"{path} is not next to {self.metadata_file}, and its store cannot be opened: {denied.message}",
+            hint=f"{hint}; to read them in the store: {denied.hint}" if denied.hint else hint,
         )
 
     def _moved_along(self, path: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from statetool.compatibility.restore import Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, loses, note, refuses
 from statetool.compatibility.verdicts import NEW, A, Remedy
-from statetool.errors import FormatError, SnapshotNotFoundError, several
+from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError, StorageError, several
 from statetool.formats.metadata.handles import RelativeFileHandle, SegmentHandle, file_streams
 from statetool.formats.metadata.model import handles_of
 from statetool.io import files
@@ -108,7 +108,13 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
                 place = rebased or ""
         if not place:
             continue
-        absent, wrong = _look(place, directory)
+        try:
+            absent, wrong = _look(place, directory)
+        except (StorageError, MissingDependencyError):
+            if place != folder or not _found_elsewhere(restore, folder, next(iter(directory.needed))):
+                raise
+            unseen.append(folder)
+            continue
         if (
             absent
             and not directory.is_relative
