@@ -250,7 +250,21 @@ class Locator:
         if ".." in handle.path.split("/"):
             # Flink uses relative paths only for files in the snapshot's directory.
             raise FormatError(f"a relative path leads out of the snapshot: {handle.path!r}").at(file=self.metadata_file)
-        return files.join(files.parent(self.metadata_file), handle.path)
+        return self._relative(handle.path)
+
+    def _relative(self, path: str) -> str:
+        """Return the location of a file that the metadata names relative to its directory.
+
+        It is there, except for files of a claimed savepoint (:mod:`statetool.snapshot.claimed`), whose directory the user names.
+        """
+        home = files.parent(self.metadata_file)
+        place = files.join(home, path)
+        for old, new in self.rebase:
+            if files.canonical(old) == files.canonical(home) and not self.exists(place):
+                moved = files.join(new, path)
+                if self.exists(moved):
+                    return moved
+        return place
 
     @property
     def tries_paths_first(self) -> bool:

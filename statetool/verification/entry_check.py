@@ -16,7 +16,14 @@ from statetool.columns.values import StateLayout
 from statetool.entries.form import ALL_ENTRIES, EntryRequest, KeyGroupReader
 from statetool.entries.keys import split_keys
 from statetool.entries.selection import TIMESTAMP_BYTES
-from statetool.errors import UNREAD, DecodeError, FormatError, StatetoolError, UnsupportedError
+from statetool.errors import (
+    UNREAD,
+    DecodeError,
+    FormatError,
+    SnapshotNotFoundError,
+    StatetoolError,
+    UnsupportedError,
+)
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
@@ -56,13 +63,17 @@ class ContentTask:
 
 @dataclass(slots=True)
 class ContentResult:
-    """Result of a task. ``elements`` counts those of operator state; ``unknown_hash`` names a key type with an unknown hash code."""
+    """Result of a task. ``elements`` counts those of operator state; ``unknown_hash`` names a key type with an unknown hash code.
+
+    ``missing`` is the first of the parts that could not be read because a file does not exist.
+    """
 
     problems: list[Problem]
     entries: int = 0
     elements: int = 0
     keys: int = 0
     unknown_hash: str = ""
+    missing: Problem | None = None
 
     def copy(self) -> ContentResult:
         """Return a copy that does not change with this result."""
@@ -95,7 +106,11 @@ class EntryCheck:
     def lost(self, error: StatetoolError, *, state: str | None = None) -> None:
         """Add the reason why a whole piece of state could not be read."""
         place = {"operator": self.context.operator, "subtask": self.subtask, "state": state, "file": self.file}
-        self.result.problems.append(reading_failed(error, **place))
+        problem = reading_failed(error, **place)
+        if isinstance(error, SnapshotNotFoundError):
+            self.result.missing = self.result.missing or problem
+        else:
+            self.result.problems.append(problem)
 
     @property
     def full(self) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from statetool.errors import NO_FINDING, UNREAD, StatetoolError, sentence, several
+from statetool.formats.metadata import SnapshotMetadata
 from statetool.io import files
+from statetool.snapshot.claimed import claimed_files
 from statetool.types.operators import operator_name
 
 Severity = Literal["error", "warning", "note"]
@@ -127,11 +129,26 @@ def missing_file(file: str, operator: str, subtask: int, words: str = "") -> Pro
     )
 
 
-def group_by_directory(problems: Iterable[Problem]) -> list[Problem]:
-    """Return the problems, with one problem per directory that misses more than a few files instead of one per file."""
+def group_missing(problems: Sequence[Problem], metadata: SnapshotMetadata, metadata_file: str) -> list[Problem]:
+    """Return the problems, with one problem per directory that misses more than a few files instead of one per file.
+
+    All files of a claimed savepoint are one problem, too.
+    """
     grouped: list[Problem] = []
     missing: dict[str, list[Problem]] = {}
+    names = {p.file for p in problems if p.file is not None and p.is_missing_file}
+    claimed = claimed_files(metadata, metadata_file, names)
+    if claimed is not None:
+        words = f"{claimed.text} {claimed.cure}"
+        grouped.append(
+            Problem(
+                severity="error", operator=None, subtask=None, state=None, file=claimed.home, offset=None, problem=words
+            )
+        )
+    of_savepoint = frozenset(claimed.files) if claimed is not None else frozenset()
     for problem in problems:
+        if problem.is_missing_file and problem.file in of_savepoint:
+            continue
         if problem.file is not None and problem.is_missing_file:
             missing.setdefault(files.parent(problem.file), []).append(problem)
         else:

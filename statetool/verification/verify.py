@@ -15,7 +15,7 @@ from statetool.io.open_files import keeping_open
 from statetool.io.threads import in_threads
 from statetool.snapshot.inventory import Inventory
 from statetool.verification.lost_timers import lost_timers
-from statetool.verification.problems import Problem, Severity, group_by_directory, note, problem_of
+from statetool.verification.problems import Problem, Severity, group_missing, note, problem_of
 from statetool.verification.structure import StructureCheck
 
 if TYPE_CHECKING:
@@ -86,11 +86,15 @@ class _Contents:
         self.entries = 0
         self.keys = 0
         self.elements = 0
+        #: By operator, a part that could not be read because a file does not exist.
+        self.missing: dict[str, Problem] = {}
         #: By operator, the key type whose hash code is unknown.
         self.unknown_hashes: dict[str, str] = {}
 
     def add(self, task: ContentTask, result: ContentResult) -> None:
         self.problems += result.problems
+        if result.missing is not None:
+            self.missing.setdefault(task.operator, result.missing)
         self.entries += result.entries
         self.keys += result.keys
         self.elements += result.elements
@@ -134,11 +138,13 @@ def _verify(inventory: Inventory, each: Each, *, deep: bool, most: int, allow_un
     if any(p.severity == "error" for p in (*problems, *contents.problems)):
         check_deletion(inventory.metadata_file if inventory.published else "")
     problems += contents.problems
+    reported = {p.operator for p in problems if p.is_missing_file}  # by the check of handles, each file once
+    problems += (problem for operator, problem in contents.missing.items() if operator not in reported)
     for operator, reason in sorted(contents.unknown_hashes.items()):
         unproved = plan.unproved.get(operator)
         words = f"key groups were not checked, because the hash code is unknown: {reason}"
         problems.append(note(operator, f"{words}; {unproved}" if unproved else words))
-    problems = group_by_directory(problems)
+    problems = group_missing(problems, inventory.metadata, inventory.metadata_file)
     return Verification(
         problems=tuple(_drop_repetitions(sorted(problems, key=_order))[:most]),
         operators=len(inventory.operators),

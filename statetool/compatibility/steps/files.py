@@ -22,6 +22,7 @@ from statetool.io import files
 from statetool.io.deletion import check_deletion
 from statetool.io.listing import sizes_in, stat
 from statetool.io.origins import may_open
+from statetool.snapshot.claimed import claimed_files
 from statetool.snapshot.locate import rebase_path
 
 #: From this number of files on, a directory is listed.
@@ -126,7 +127,7 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
             missing[place] = absent
         if wrong:
             short[place] = wrong
-    yield from _report(restore, directories, missing, short)
+    yield from _report(restore, missing, short)
     yield from _moved(restore, directories, moved, unseen)
     count = sum(len(d.needed) for d in directories.values())
     if not files.is_local(restore.old.metadata_file) and count > _MOST_UNTOLD:
@@ -158,21 +159,20 @@ def _found_elsewhere(restore: Restore, folder: str, name: str) -> str:
 
 def _report(
     restore: Restore,
-    directories: Mapping[str, _Directory],
     missing: Mapping[str, list[str]],
     short: Mapping[str, list[str]],
 ) -> Iterator[Result]:
     if missing or short:
         check_deletion(restore.old.metadata_file)
-    is_checkpoint = restore.properties is not None and restore.properties.kind == "checkpoint"
-    relative = {f: n for f, n in missing.items() if f in directories and directories[f].is_relative}
-    if relative and is_checkpoint:
-        count = sum(map(len, relative.values()))
-        text = f"The checkpoint names {several(count, 'file')} relative to its own directory, where they are not ({_few(relative)}): the job claimed a native savepoint (FLINK-39964), and Flink does not find them."
-        yield refuses(
-            "M7", text, Remedy("Restore a savepoint, or copy the files of the claimed savepoint into this directory.")
-        )
-        missing = {f: n for f, n in missing.items() if f not in relative}
+    names = {f"{folder}/{name}" for folder, of_folder in missing.items() for name in of_folder}
+    claimed = claimed_files(restore.old.metadata, restore.old.metadata_file, names)
+    if claimed is not None:
+        yield refuses("M7", claimed.text, Remedy(claimed.cure, ("copy", A, NEW, *claimed.options)))
+        missing = {
+            folder: rest
+            for folder, of_folder in missing.items()
+            if (rest := [n for n in of_folder if f"{folder}/{n}" not in claimed.files])
+        }
     if missing:
         count = sum(map(len, missing.values()))
         is_one = count == 1
