@@ -205,7 +205,7 @@ def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.5) -> list[str
 
 def suggest(name: str, names: Iterable[str]) -> str:
     """Return a hint with similar names, or with the first existing ones."""
-    known = list(names)
+    known = [n or "''" for n in names]  # Flink allows a state without a name
     near = nearest(name, known)
     if near:
         return f"did you mean {' or '.join(near)}?"

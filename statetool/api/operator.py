@@ -21,7 +21,7 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
 from statetool.snapshot.notebook import HtmlMapping
 from statetool.snapshot.operator import OperatorInventory
-from statetool.snapshot.state_info import StateInfo, undecoded_reasons
+from statetool.snapshot.state_info import StateInfo
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.snapshot.views import MATCHES, WAITING, WINDOWS, window_states
 from statetool.tables.key_text import Key
@@ -168,12 +168,13 @@ class Operator(Generic[Writer]):
         states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`table`, as are the errors.
         """
+        from statetool.connectors.hints import bytes_hints
         from statetool.tables.rows import Rows, first_rows
 
         whole_number("n", n, least=1)
         name = (self.tables or [KEYED_STATE])[0] if table is None else table
         rows = first_rows(self.scan(name, **options), n)
-        return Rows(rows, f"{self.name}: {name}", undecoded_reasons(self.states, name))
+        return Rows(rows, f"{self.name}: {name}", bytes_hints(self.inventory, self.states, name))
 
     # ---- Spark --------------------------------------------------------------------------------
 

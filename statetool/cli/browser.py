@@ -19,7 +19,6 @@ from textual.worker import get_current_worker
 from statetool import Operator, Savepoint
 from statetool.cli.shown_values import shown_text
 from statetool.errors import StatetoolError, printable, several
-from statetool.snapshot.state_info import undecoded_reasons
 from statetool.tables.request import ScanRequest
 from statetool.types.operators import display_name
 
@@ -264,11 +263,13 @@ def _rows(operator: Operator, table: str) -> Iterator[dict[str, Any]]:
 
 def about_table(operator: Operator, table: str) -> list[str]:
     """Return lines that describe a table, and the reasons why some of its values stay bytes."""
+    from statetool.connectors.hints import bytes_hints
+
     state = operator.states.get(table)
     title = f"{operator.inventory.label.display} {table}"
     if state is not None:
         title += f": {state.kind} of {state.value_type}"
-    return [title, *undecoded_reasons(operator.states, table)]
+    return [title, *bytes_hints(operator.inventory, operator.states, table)]
 
 
 def _rank(value: Any) -> tuple[bool, bool, Any]:

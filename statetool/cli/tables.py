@@ -14,7 +14,6 @@ from statetool.cli.completion import complete_operator, complete_path, complete_
 from statetool.cli.group import Command, SectionOption
 from statetool.cli.options import OUTPUT, SNAPSHOT, CommonOptions, common_options, open_snapshot
 from statetool.cli.output import echo_err
-from statetool.snapshot.state_info import undecoded_reasons
 from statetool.tables.option_text import Option
 from statetool.tables.request import OPTIONS, SHOWING, ScanRequest
 
@@ -130,12 +129,13 @@ def head(options: CommonOptions, path: str, operator: str, request: ScanRequest,
       statetool head savepoint-1a2b orders --keys '["customer-7"]' --json
     """
     from statetool.columns.python_values import rows_to_python
+    from statetool.connectors.hints import bytes_hints
     from statetool.tables.rows import first_rows
 
     opened = open_snapshot(path, options, operators=[operator])[operator]
     rows = first_rows(opened.plan(request), limit).to_batches()
     options.output.rows([row for batch in rows for row in rows_to_python(batch)], has_units=False)
-    echo_err(*undecoded_reasons(opened.states, request.table))
+    echo_err(*bytes_hints(opened.inventory, opened.states, request.table))
 
 
 @click.command(cls=Command)
@@ -215,6 +215,6 @@ def count(options: CommonOptions, path: str, operator: str | None, table: str | 
     given = {} if keys is None else {"keys": OPTIONS["keys"].parse(keys)}
     rows = []
     for found in operators:
-        for name in [table] if table else found.tables:
+        for name in found.tables if table is None else [table]:
             rows.append({"operator": found.name, "table": name, "rows": found.count(name, **given)})
     options.output.rows(rows)

@@ -145,12 +145,12 @@ def split_assignment(text: str) -> tuple[str, str]:
     Raises
     ------
     OptionError
-        There is none, or the path is empty.
+        There is none.
     """
     at = 0
     while at < len(text) and text[at] != "=":
         at = closing_bracket(text, at) + 1 or len(text) if text[at] == "[" else at + 1
-    if not 0 < at < len(text):
+    if at >= len(text):
         raise OptionError(f"{text!r} is not PATH=VALUE", hint='for example account.balance=1 or prices["EUR"]=1.5')
     return text[:at], text[at + 1 :]
 

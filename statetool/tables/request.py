@@ -95,7 +95,7 @@ class ScanRequest:
     options: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.table, str) or not self.table:
+        if not isinstance(self.table, str):
             raise OptionError(f"table={self.table!r} is not the name of a table")
         for name in ("key_group", "subtask"):
             if not isinstance(getattr(self, name), bool):

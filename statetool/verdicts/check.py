@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from statetool.compatibility.verdicts import (
@@ -20,7 +21,7 @@ from statetool.compatibility.verdicts import (
     Verdict,
 )
 from statetool.errors import several, share
-from statetool.types.operators import OperatorLabel, describe_operators
+from statetool.types.operators import OperatorLabel, describe_operators, display_name
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding, Findings, Severity
 
@@ -70,13 +71,32 @@ def _findings(check: Check, remedies: _Remedies) -> Iterator[Finding]:
     yield from _of_warnings((), check.snapshot_warnings, remedies)
     yield from _of_operators(check.operators, remedies)
     yield from _of_same_warnings(check.operators, remedies)
-    for operator in check.operators:
+    yield from _of_states(check.operators, remedies)
+
+
+def _of_states(operators: Iterable[OperatorVerdict], remedies: _Remedies) -> Iterator[Finding]:
+    """Yield the findings about states. States with the same finding, such as one about a class that Kryo writes, share one."""
+    same: dict[Finding, list[tuple[str, str, Finding]]] = {}
+    for operator in operators:
         where = (describe_operators([operator.uid]),)
         for state in operator.states:
             place = (*where, f"state {state.name}")
             of_state = remedies.of_state(operator.uid, state.name)
-            yield from _of_causes(place, state.causes, of_state)
-            yield from _of_warnings(place, state.warnings, of_state)
+            for finding in chain(
+                _of_causes(place, state.causes, of_state), _of_warnings(place, state.warnings, of_state)
+            ):
+                same.setdefault(replace(finding, where=()), []).append((operator.uid, state.name, finding))
+    for shared, places in same.items():
+        by_operator: dict[str, dict[str, None]] = {}
+        for uid, state_name, _ in places:
+            by_operator.setdefault(uid, {})[state_name] = None
+        count = sum(map(len, by_operator.values()))
+        if count == 1:
+            yield from (finding for _, _, finding in places)
+        else:
+            names = "; ".join(f"{display_name(uid)}: {', '.join(of)}" for uid, of in by_operator.items())
+            why = shared.why.replace("this state", "these states")
+            yield replace(shared, why=why, where=(f"{several(count, 'state')} ({names})",))
 
 
 def _of_operators(operators: Iterable[OperatorVerdict], remedies: _Remedies) -> Iterator[Finding]:

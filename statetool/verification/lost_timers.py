@@ -2,15 +2,20 @@
 
 With the RocksDB backend and timers on heap (``state.backend.rocksdb.timer-service.factory: heap``), a native savepoint contains
 no timers: Flink writes raw keyed state only into checkpoints, and the database has no column family for timers. A window operator always
-has timer queues, so window state without any reveals the loss. For other operators the bytes do not show it.
+has timer queues, so window state without any reveals the loss. It affects all operators, because the factory is an option of the job. Without
+windows, a savepoint without timers is that of a job without timers, or of one that lost them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
+from statetool.errors import StatetoolError
 from statetool.formats.metadata.properties import CheckpointProperties
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import describe_operators
 from statetool.verification.problems import Problem
 
 
@@ -27,11 +32,7 @@ def lost_timers(operator: OperatorInventory, properties: CheckpointProperties | 
     FormatError
         A header is damaged.
     """
-    if properties is None or properties.format != "native" or operator.keyed.raw_timers:
-        return
-    if not any(stored.database for stored in operator.keyed.managed):
-        return
-    metas = [meta for _, meta in operator.keyed_states.values()]
+    metas = _of_database(operator, properties)
     windows = [m for m in metas if m.namespace is not None and m.namespace.type_name.endswith("Window")]
     if windows and not any(m.kind == "timers" for m in metas):
         yield Problem(
@@ -44,3 +45,49 @@ def lost_timers(operator: OperatorInventory, properties: CheckpointProperties | 
             problem="the windows have no timers, so they never fire: native savepoints of RocksDB lose timers on heap; "
             "take a canonical savepoint (flink savepoint --type canonical)",
         )
+
+
+def unseen_timers(
+    operators: Iterable[OperatorInventory], properties: CheckpointProperties | None, *, windows_lost: bool
+) -> Iterator[Problem]:
+    """Yield a problem if a savepoint may have lost timers of other operators than windows.
+
+    Parameters
+    ----------
+    windows_lost
+        Whether :func:`lost_timers` has found windows without timers.
+    """
+    keyed: list[str] = []
+    for operator in operators:
+        with suppress(StatetoolError):  # what cannot be read has been reported
+            metas = _of_database(operator, properties)
+            if any(m.kind == "timers" for m in metas):
+                return
+            if any(m.namespace is None or not m.namespace.type_name.endswith("Window") for m in metas):
+                keyed.append(operator.label)
+    if keyed:
+        where = f"in the state of {describe_operators(keyed)}"
+        text = (
+            f"no timers are {where}: windows without timers show that the job kept timers on heap, so timers of these operators are lost, too"
+            if windows_lost
+            else f"no timers are {where}: if the job has timers, it kept them on heap, and native savepoints of RocksDB lose those; "
+            "take a canonical savepoint (flink savepoint --type canonical)"
+        )
+        yield Problem(
+            severity="warning" if windows_lost else "note",
+            operator=None,
+            subtask=None,
+            state=None,
+            file=None,
+            offset=None,
+            problem=text,
+        )
+
+
+def _of_database(operator: OperatorInventory, properties: CheckpointProperties | None) -> list[StateMetaInfo]:
+    """Return the keyed states of an operator in RocksDB in a native savepoint; none in other snapshots."""
+    if properties is None or properties.format != "native" or operator.keyed.raw_timers:
+        return []
+    if not any(stored.database for stored in operator.keyed.managed):
+        return []
+    return [meta for _, meta in operator.keyed_states.values()]

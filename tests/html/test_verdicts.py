@@ -97,3 +97,16 @@ def test_the_style_colors_only_what_is_ours() -> None:
     assert all(part.strip().startswith(".statetool") for selector in selectors for part in selector.split(","))
     assert "url(" not in STYLE
     assert STYLE in (st.load(SAVEPOINT)._repr_html_())
+
+
+def test_states_with_the_same_finding_share_one(corpus: Path) -> None:
+    """A class that Kryo writes is one finding, however many states have it."""
+    check = st.check(str(corpus / "v1_20_5-rocksdb-canonical" / "snapshot"), flink="2.3.0")
+    found = [f for f in check_findings(check).findings if "Kryo 2" in f.what]
+    assert len({f.what for f in found}) == len(found) > 4
+    (uuids,) = [f for f in found if "UUID" in f.what]
+    assert len(uuids.where) == 1
+    assert uuids.where[0].startswith("2 states (")
+    assert ": uuid" in uuids.where[0]
+    assert ": order" in uuids.where[0]
+    assert uuids.why == "Flink does not restore these states."

@@ -127,7 +127,7 @@ def test_keys_become_plain() -> None:
         ({"states": 5}, "takes a list of names"),
         ({"states": [5]}, "not a list of names"),
         ({"table": "a", "states": ["b"]}, "states= applies only to keyed_state"),
-        ({"table": ""}, "not the name of a table"),
+        ({"table": 5}, "not the name of a table"),
         ({"keys": "abc"}, "takes a list of keys"),
         ({"keys": 5}, "takes a list of keys"),
         ({"keys": [{}]}, "not a plain value"),

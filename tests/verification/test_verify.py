@@ -87,7 +87,19 @@ def test_timers_that_a_native_savepoint_lost(corpus: Path, tmp_path: Path) -> No
     patient.write(replace(patient.metadata, properties=savepoint_properties("native")))
     problems = statetool.verify(str(patient.folder)).problems
     assert {p.severity for p in problems} == {"warning"}
-    assert {p.operator for p in problems} == {"win-count", "win-session-list", "win-tumble-reduce"}
+    assert {p.operator for p in problems} == {"win-count", "win-session-list", "win-tumble-reduce", None}
+    (others,) = [p.problem for p in problems if p.operator is None]
+    assert "timers of these operators are lost, too" in others
+    assert "timers" in others.partition("(")[2].partition(")")[0].split(", ")
+    assert "win-count" not in others
+
+
+def test_a_native_savepoint_without_timers_may_have_lost_them(restores: Path) -> None:
+    """Nothing shows whether a job without windows had timers: verify says so, and does not call the savepoint whole."""
+    (note,) = statetool.verify(str(restores / "heap-timers-native")).problems
+    assert (note.severity, note.operator) == ("note", None)
+    assert "if the job has timers" in note.problem
+    assert statetool.verify(str(restores / "rocksdb-timers-native")).problems == ()
 
 
 def test_one_thread_finds_what_many_find(patient: Patient) -> None:
