@@ -23,6 +23,22 @@ from statetool.advice.findings import (
     Finding,
     Level,
 )
+from statetool.advice.restore_settings import (
+    BACKEND,
+    CHANGE_LOG,
+    CLAIM_MODE,
+    LOCAL_RECOVERY,
+    RESTARTS,
+    RUNTIME_MODE,
+    TIMERS,
+    checkpoint_storage,
+    claim_mode,
+    fails_without_claim,
+    keeps_timers_on_heap,
+    never_restarts,
+    own_backend,
+    runs_as_batch,
+)
 
 _C: Final = "execution.checkpointing."
 _INTERVAL: Final = f"{_C}interval"
@@ -30,7 +46,7 @@ _PAUSE: Final = f"{_C}min-pause"
 _TIMEOUT: Final = f"{_C}timeout"
 _CONCURRENT: Final = f"{_C}max-concurrent-checkpoints"
 _UNALIGNED: Final = f"{_C}unaligned.enabled"
-_BACKEND: Final = "state.backend.type"
+_RESTORED: Final = "execution.state-recovery.path"
 _TEN_MINUTES_MS: Final = 600_000.0
 _LEAST_MS: Final = 10
 _MOST_INLINE_BYTES: Final = 1 << 20
@@ -50,6 +66,11 @@ class Known:
         return self.configuration.millis(_INTERVAL) or None
 
     @property
+    def is_at_least_once(self) -> bool:
+        """Return True if a checkpoint may contain the effect of records that are read again after a restore."""
+        return (self.configuration.text(f"{_C}mode") or "").upper().replace("-", "_") == "AT_LEAST_ONCE"
+
+    @property
     def timeout_ms(self) -> float:
         """Return the maximum duration of a checkpoint in milliseconds."""
         configured = self.configuration.millis(_TIMEOUT)
@@ -63,13 +84,12 @@ class Known:
     @property
     def backend(self) -> str:
         """Return ``hashmap``, ``rocksdb``, ``forst``, or a class name."""
-        return (self.configuration.text(_BACKEND) or "hashmap").lower()
+        return (self.configuration.text(BACKEND) or "hashmap").lower()
 
     @property
     def storage(self) -> str:
         """Return ``filesystem`` or ``jobmanager``, or a class name; a directory alone implies ``filesystem``."""
-        configured = self.configuration.text(f"{_C}storage")
-        return (configured or ("filesystem" if self.configuration.text(f"{_C}dir") else "jobmanager")).lower()
+        return checkpoint_storage(self.configuration)
 
     def finding(self, level: Level, rule: str, key: str, page: str, message: str) -> Finding:
         """Return a finding about an option."""
@@ -161,7 +181,7 @@ def _concurrent(known: Known) -> Finding | None:
 def _unaligned_at_least_once(known: Known) -> Finding | None:
     if not known.configuration.flag(_UNALIGNED):
         return None
-    if (known.configuration.text(f"{_C}mode") or "").upper().replace("-", "_") != "AT_LEAST_ONCE":
+    if not known.is_at_least_once:
         return None
     message = "with AT_LEAST_ONCE, Flink disables unaligned checkpoints and only logs it"
     return known.finding("warning", "unaligned-at-least-once", _UNALIGNED, BACKPRESSURE, message)
@@ -266,7 +286,7 @@ def _incremental_heap(known: Known) -> Finding | None:
         "the hashmap backend writes every checkpoint in full; incremental checkpoints need state.backend.type: rocksdb"
     )
     # The job's code may set another backend than the default.
-    level: Level = "advice" if known.configuration.text(_BACKEND) is None else "warning"
+    level: Level = "advice" if known.configuration.text(BACKEND) is None else "warning"
     return known.finding(level, "incremental-hashmap", key, BACKENDS, message)
 
 
@@ -282,7 +302,7 @@ def _compressed_incremental(known: Known) -> Finding | None:
 
 
 def _changelog(known: Known) -> Finding | None:
-    if not known.configuration.flag("state.changelog.enabled"):
+    if not known.configuration.flag(CHANGE_LOG):
         return None
     storage, base = "state.changelog.storage", "state.changelog.dstl.dfs.base-path"
     if (known.configuration.text(storage) or "memory").lower() == "memory":
@@ -298,11 +318,10 @@ def _changelog(known: Known) -> Finding | None:
 
 
 def _never_restarts(known: Known) -> Finding | None:
-    key = "restart-strategy.type"
-    if known.interval_ms is None or (known.configuration.text(key) or "").lower() not in ("none", "off", "disable"):
+    if known.interval_ms is None or not never_restarts(known.configuration):
         return None
     message = "Flink does not restart a failed job, so it never restores a checkpoint by itself"
-    return known.finding("advice", "never-restarts", key, RECOVERY, message)
+    return known.finding("advice", "never-restarts", RESTARTS, RECOVERY, message)
 
 
 def _high_availability(known: Known) -> Finding | None:
@@ -333,12 +352,82 @@ def _unclaimed(known: Known) -> Finding | None:
 
 
 def _batch(known: Known) -> Finding | None:
-    key = "execution.runtime-mode"
-    if known.interval_ms is None or (known.configuration.text(key) or "").upper() != "BATCH":
+    if known.interval_ms is None or not (mode := runs_as_batch(known.configuration)):
         return None
-    return known.finding(
-        "warning", "batch", key, CHECKPOINTING, "in batch mode Flink takes no checkpoints, although an interval is set"
+    if mode == "BATCH":
+        message = "in batch mode Flink takes no checkpoints, although an interval is set, and restores no snapshot"
+        return known.finding("warning", "batch", RUNTIME_MODE, CHECKPOINTING, message)
+    message = "if all sources are bounded, the job runs in batch mode: Flink takes no checkpoints, although an interval is set, and restores no snapshot"
+    return known.finding("advice", "batch", RUNTIME_MODE, CHECKPOINTING, message)
+
+
+def _claims(known: Known) -> Finding | None:
+    """Rules G1, G3 and G6 of restores (:mod:`statetool.compatibility.steps.first_checkpoint`)."""
+    configuration = known.configuration
+    mode = claim_mode(configuration)
+    if mode == "legacy":
+        message = "later checkpoints may need files of the restored snapshot at any time, so it must never be deleted: use CLAIM or NO_CLAIM"
+        return known.finding("warning", "claim-legacy", CLAIM_MODE, SAVEPOINTS, message)
+    if mode != "no_claim":
+        return None
+    is_chosen = configuration.text(CLAIM_MODE) is not None or configuration.text(_RESTORED) is not None
+    if fails_without_claim(configuration):
+        message = (
+            "the changelog backend cannot write the full checkpoint that NO_CLAIM, the default, forces after a restore from a savepoint or"
+            " retained checkpoint: the first checkpoint fails the job. Restore with CLAIM"
+        )
+        return known.finding("error" if is_chosen else "advice", "changelog-no-claim", CLAIM_MODE, SAVEPOINTS, message)
+    if backend := own_backend(configuration):
+        message = f"unless {backend} supports NO_CLAIM (supportsNoClaimRestoreMode), the first checkpoint after a restore fails the job"
+        return known.finding("advice", "backend-no-claim", CLAIM_MODE, SAVEPOINTS, message)
+    return None
+
+
+def _approximate_recovery(known: Known) -> Finding | None:
+    if not known.configuration.flag(LOCAL_RECOVERY):
+        return None
+    message = "a task that restarts alone loses its records in flight, by design"
+    return known.finding("error", "approximate-recovery", LOCAL_RECOVERY, RECOVERY, message)
+
+
+def _heap_timers(known: Known) -> Finding | None:
+    if known.backend != "rocksdb" or not keeps_timers_on_heap(known.configuration):
+        return None
+    message = (
+        "native savepoints do not contain timers on the heap, and timers in the database of an older snapshot never fire: take canonical"
+        " savepoints (flink savepoint --type canonical)"
     )
+    return known.finding("warning", "heap-timers", TIMERS, BACKENDS, message)
+
+
+# ---- sinks and the end of input -----------------------------------------------------------------
+
+
+def _exactly_once_sinks(known: Known) -> Finding | None:
+    """Sinks with transactions commit when a checkpoint completes, and are exactly once only if the checkpoint is."""
+    if known.transaction_timeout_ms is None:
+        return None
+    if known.is_at_least_once:
+        message = (
+            "the job has exactly-once sinks, but after a restore from an AT_LEAST_ONCE checkpoint records are read"
+            " again whose results are committed: set it to EXACTLY_ONCE"
+        )
+        return known.finding("error", "exactly-once-sink", f"{_C}mode", CHECKPOINTING, message)
+    if known.interval_ms is None:
+        message = "without checkpoints, exactly-once sinks never commit, unless the job's code enables them"
+        return known.finding("advice", "sinks-never-commit", _INTERVAL, CHECKPOINTING, message)
+    return None
+
+
+def _none_after_tasks_finish(known: Known) -> Finding | None:
+    key = f"{_C}checkpoints-after-tasks-finish"
+    if known.interval_ms is None or known.configuration.flag(key, default=True):
+        return None
+    message = (
+        "once a task has finished, such as that of a bounded source, Flink takes no checkpoints: sinks never commit what comes later, and"
+        " a failure reads it again"
+    )
+    return known.finding("warning", "none-after-tasks-finish", key, CHECKPOINTING, message)
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -365,4 +454,9 @@ RULES: Final[tuple[Rule, ...]] = (
     _drops_in_flight,
     _unclaimed,
     _batch,
+    _claims,
+    _approximate_recovery,
+    _heap_timers,
+    _exactly_once_sinks,
+    _none_after_tasks_finish,
 )

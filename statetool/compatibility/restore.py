@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from statetool.advice.configuration import Configuration
+from statetool.advice.restore_settings import ClaimMode, claim_mode
 from statetool.compatibility.job_graph import JobGraph
 from statetool.compatibility.states import Hidden, Job
 from statetool.compatibility.undescribed_subclasses import hidden_subclasses
@@ -21,8 +22,6 @@ from statetool.types.declared import ClassSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-ClaimMode = Literal["claim", "no_claim", "legacy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +54,7 @@ class RestoreOptions:
         """The claim mode, ``None`` if it is not known: Flink's default is NO_CLAIM."""
         if self.claim_mode is not None or self.config is None:
             return self.claim_mode
-        text = (self.config.text("execution.state-recovery.claim-mode") or "no_claim").lower()
-        modes: dict[str, ClaimMode] = {"claim": "claim", "no_claim": "no_claim", "legacy": "legacy"}
-        return modes.get(text)
+        return claim_mode(self.config)
 
     @property
     def skips_state(self) -> bool:

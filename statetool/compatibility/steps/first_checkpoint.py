@@ -8,6 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from statetool.advice.restore_settings import (
+    DIRECTORY,
+    LOCAL_RECOVERY,
+    RESTARTS,
+    RUNTIME_MODE,
+    STORAGE,
+    checkpoint_storage,
+    fails_without_claim,
+    never_restarts,
+    own_backend,
+    runs_as_batch,
+)
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, fails_later, is_always_relevant, is_unknown, loses, note
@@ -15,9 +27,6 @@ from statetool.errors import several
 from statetool.formats.metadata.handles import ChangelogHandle, streams_of
 from statetool.formats.metadata.model import handles_of
 
-_CHANGE_LOG: Final = "state.changelog.enabled"
-_DIRECTORY: Final = "execution.checkpointing.dir"
-_STORAGE: Final = "execution.checkpointing.storage"
 _INTERVAL: Final = "execution.checkpointing.interval"
 #: Most bytes of a state handle on the JobManager.
 _MOST_BYTES: Final = 5 << 20
@@ -31,7 +40,7 @@ def _change_log(restore: Restore) -> Iterator[Result]:
     )
     if mode in ("claim", "legacy") or (config is None and not has_logs):
         return
-    if config is not None and not config.flag(_CHANGE_LOG):
+    if config is not None and not fails_without_claim(config):
         return
     remedy = "Restore with claim mode CLAIM (--claim-mode claim), or switch off the change log for the first run."
     if config is not None:
@@ -45,13 +54,8 @@ def _change_log(restore: Restore) -> Iterator[Result]:
 def _own_backend(restore: Restore) -> Iterator[Result]:
     """G3: a state backend of one's own does not support NO_CLAIM by default."""
     config = restore.options.config
-    backend = None if config is None else config.text("state.backend.type")
-    if (
-        backend
-        and "." in backend
-        and not backend.startswith("org.apache.flink.")
-        and restore.options.mode == "no_claim"
-    ):
+    backend = "" if config is None else own_backend(config)
+    if backend and restore.options.mode == "no_claim":
         text = f"The state backend {backend} must support NO_CLAIM (supportsNoClaimRestoreMode), otherwise the first checkpoint fails."
         yield note("G3", text, "Restore with claim mode CLAIM if it does not.")
 
@@ -63,13 +67,13 @@ def _directory(restore: Restore) -> Iterator[Result]:
         text = "the configuration lets the first checkpoint complete (directory, interval, change log)"
         yield Assumption(rule="H9", text=text, option="--config")
         return
-    if config.text(_DIRECTORY) is not None or (config.text(_STORAGE) or "jobmanager").lower() != "jobmanager":
+    if checkpoint_storage(config) != "jobmanager":
         return
     sizes = (sum(s.size_bytes for s in streams_of(h)) for h in handles_of(restore.old.metadata))
     largest = max(sizes, default=0)
     if largest > _MOST_BYTES:
-        text = f"The job has no directory for checkpoints, and a subtask has {several(largest, 'byte')} of state: the first checkpoint fails, because the JobManager keeps at most {_MOST_BYTES:,} bytes per handle."
-        yield fails_later("H9", text, f"Set {_DIRECTORY}.")
+        text = f"The job keeps checkpoints on the JobManager, and a subtask has {several(largest, 'byte')} of state: the first checkpoint fails, because the JobManager keeps at most {_MOST_BYTES:,} bytes per handle."
+        yield fails_later("H9", text, f"Set {STORAGE}: filesystem, and {DIRECTORY}.")
 
 
 def _interval(restore: Restore) -> Iterator[Result]:
@@ -83,35 +87,27 @@ def _interval(restore: Restore) -> Iterator[Result]:
 def _local_recovery(restore: Restore) -> Iterator[Result]:
     """G7: approximate local recovery restarts single tasks, and loses their records by design."""
     config = restore.options.config
-    key = "execution.state-recovery.approximate-local-recovery"
-    if config is not None and config.flag(key):
-        yield loses(
-            "G7", "Approximate local recovery loses records when a task restarts.", f"Switch off {config.name(key)}."
-        )
+    if config is not None and config.flag(LOCAL_RECOVERY):
+        name = config.name(LOCAL_RECOVERY)
+        yield loses("G7", "Approximate local recovery loses records when a task restarts.", f"Switch off {name}.")
 
 
 def _batch(restore: Restore) -> Iterator[Result]:
     """H6: a job in BATCH mode has no checkpoints that it could restore."""
     config = restore.options.config
-    mode = "" if config is None else (config.text("execution.runtime-mode") or "").upper()
-    if mode in ("BATCH", "AUTOMATIC"):
+    if config is not None and (mode := runs_as_batch(config)):
         text = f"The runtime mode is {mode}: a job in BATCH mode does not restore snapshots."
-        yield is_unknown("H6", text, "Set execution.runtime-mode: STREAMING.")
+        yield is_unknown("H6", text, f"Set {RUNTIME_MODE}: STREAMING.")
 
 
 def _restarts(restore: Restore) -> Iterator[Result]:
     """H12: without a restart strategy, the first failure ends the job."""
     config = restore.options.config
-    key = "restart-strategy.type"
-    if config is not None and (config.text(key) or config.text("restart-strategy") or "").lower() in (
-        "none",
-        "off",
-        "disable",
-    ):
+    if config is not None and never_restarts(config):
         yield note(
             "H12",
             "The job has no restart strategy: a restore that fails in a task ends it.",
-            f"Set {key}: exponential-delay.",
+            f"Set {RESTARTS}: exponential-delay.",
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from statetool.advice.restore_settings import TIMERS, keeps_timers_on_heap
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.keyed_state import SAME_STATES
@@ -18,7 +19,6 @@ from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.errors import several
 from statetool.snapshot.operator import OperatorInventory
 
-_FACTORY: Final = "state.backend.rocksdb.timer-service.factory"
 _CONVERT: Final = Remedy(
     "Write a canonical savepoint: its timers can be restored with both kinds of timer services.", ("convert", A, NEW)
 )
@@ -66,7 +66,7 @@ def _heap_instead_of_database(restore: Restore) -> Iterator[Result]:
                 text = f"RocksDB of the new job keeps timers on the heap, and does not read the {amount} in the database of the snapshot: none fires."
                 yield loses("T1", text, _CONVERT, pair.old)
         else:
-            text = f"Its timers are in the database of RocksDB. If the new job keeps timers on the heap ({_FACTORY}: heap), none fires."
+            text = f"Its timers are in the database of RocksDB. If the new job keeps timers on the heap ({TIMERS}: heap), none fires."
             remedy = Remedy(f"Pass the configuration of the new job with --config. {_CONVERT.text}", _CONVERT.command)
             yield is_unknown("T1", text, remedy, pair.old)
 
@@ -74,7 +74,7 @@ def _heap_instead_of_database(restore: Restore) -> Iterator[Result]:
 def _keeps_on_heap(restore: Restore) -> bool | None:
     """Return True if RocksDB of the new job keeps its timers on the heap; ``None`` if that is not known."""
     if restore.options.config is not None:
-        return (restore.options.config.text(_FACTORY) or "rocksdb").lower() == "heap"
+        return keeps_timers_on_heap(restore.options.config)
     if not restore.has_snapshot:
         return None
     known: bool | None = None
