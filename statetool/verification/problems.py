@@ -136,8 +136,8 @@ def group_missing(problems: Sequence[Problem], metadata: SnapshotMetadata, metad
     """
     grouped: list[Problem] = []
     missing: dict[str, list[Problem]] = {}
-    names = {p.file for p in problems if p.file is not None and p.is_missing_file}
-    claimed = claimed_files(metadata, metadata_file, names)
+    lost = {p.file for p in problems if p.file is not None and p.is_missing_file}
+    claimed = claimed_files(metadata, metadata_file, lost)
     if claimed is not None:
         words = f"{claimed.text} {claimed.cure}"
         grouped.append(

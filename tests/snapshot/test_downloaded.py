@@ -112,18 +112,19 @@ def test_all_commands_read_the_files_next_to_the_metadata(case: str, store: str,
 def test_the_error_names_the_option_for_files_that_are_not_there(store: str, corpus: Path, tmp_path: Path) -> None:
     snapshot = downloaded(corpus, "v2_3_0-rocksdb-incremental", tmp_path / "job", store)
     shutil.move(tmp_path / "job" / "shared", tmp_path / "elsewhere")
-    for words in (("verify",), ("stats",), ("count",), ("copy",), ("check",)):
-        more = {"copy": (tmp_path / "new",), "check": ("--flink", "2.3.0")}.get(words[0], ())
-        code, text = run(*words, snapshot, *more)
+    needed: dict[str, tuple[str | Path, ...]] = {"copy": (tmp_path / "new",), "check": ("--flink", "2.3.0")}
+    for command in ("verify", "stats", "count", "copy", "check"):
+        more = needed.get(command, ())
+        code, text = run(command, snapshot, *more)
         assert code == 3, text
         assert f"--rebase {store}/job/shared=" in text
         assert "next to" in text
         assert text.index("--rebase") < (text.find("credentials that") if "credentials that" in text else len(text))
         assert ("pip install" in text) == store.startswith("tos")
-        if words[0] not in ("verify", "check"):
+        if command not in ("verify", "check"):
             continue
-        code, text = run(*words, snapshot, *more, "--rebase", f"{store}/job/shared={tmp_path / 'elsewhere'}")
-        assert code in ((0, 1) if words[0] == "check" else (0,)), text
+        code, text = run(command, snapshot, *more, "--rebase", f"{store}/job/shared={tmp_path / 'elsewhere'}")
+        assert code in ((0, 1) if command == "check" else (0,)), text
         assert "cannot access" not in text
 
 
