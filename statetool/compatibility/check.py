@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
 
 from statetool.compatibility.class_trial import NewClasses
+from statetool.compatibility.releases import writers_of
 from statetool.compatibility.restore import Restore, RestoreOptions
 from statetool.compatibility.states import BACKENDS, Backend, Job
 from statetool.compatibility.step_verdicts import Assumption, Kind, Status, StepFinding, StepVerdict, worst_status
@@ -20,9 +20,6 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.operators import display_name
-
-#: The first metadata version of Flink 2.x.
-_FIRST_OF_2: Final = 5
 
 
 def check_inventories(
@@ -51,12 +48,13 @@ def check_inventories(
     if new is not None:
         old, new = old.with_names_of(new), new.with_names_of(old)
     known_backend = _backend(new, backend, options)
+    releases = _releases(new, flink)
     classes = None
     if new_classes is not None:
         new = with_new_classes(old, new, flink, new_classes)
         classes = NewClasses(old.types, new.types)
     target = _target(new, flink)
-    job = Job(backend=known_backend, target=target, kryo=_kryo(new, target), classes=classes)
+    job = Job(backend=known_backend, target=target, releases=releases, kryo=_kryo(new, target), classes=classes)
     return _run(Restore(old, new, job, options))
 
 
@@ -165,11 +163,16 @@ def with_new_classes(old: Inventory, new: Inventory | None, flink: str | None, c
 
 
 def _target(new: Inventory | None, flink: str | None) -> Target | None:
+    """Return the release of the new job; the newest one that can have written its snapshot if ``flink`` does not name it."""
+    releases = _releases(new, flink)
+    return parse_release(releases[-1]) if releases else None
+
+
+def _releases(new: Inventory | None, flink: str | None) -> tuple[str, ...]:
+    """Return the releases that the new job may have, oldest first; none if neither its snapshot nor the user tells."""
     if flink is not None:
-        return parse_release(flink)
-    if new is None:
-        return None
-    return parse_release("2.3" if new.metadata.version >= _FIRST_OF_2 else "1.20")
+        return tuple(filter(None, [parse_release(flink).release]))
+    return () if new is None else writers_of(new)
 
 
 def _kryo(new: Inventory | None, target: Target | None) -> int | None:

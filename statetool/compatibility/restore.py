@@ -115,13 +115,9 @@ class Restore:
             return None
 
     @property
-    def release(self) -> tuple[int, int] | None:
-        """The Flink release of the new job, as far as it is known."""
-        target = self.job.target
-        if target is None or target.release is None:
-            return None
-        major, _, minor = target.release.partition(".")
-        return int(major), int(minor)
+    def releases(self) -> tuple[str, ...]:
+        """The Flink releases that the new job may have, oldest first; none if that is not known."""
+        return self.job.releases
 
     @cached_property
     def _new_by_id(self) -> dict[str, OperatorInventory]:

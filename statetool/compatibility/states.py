@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from statetool.compatibility.class_trial import NewClasses
 from statetool.compatibility.kryo_rules import resolve_releases
+from statetool.compatibility.releases import shown_releases
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.verdicts import (
     NEW,
@@ -25,7 +26,7 @@ from statetool.errors import StatetoolError, UnsupportedError, article, sentence
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.saving.available import check_available
-from statetool.saving.versions import Target
+from statetool.saving.versions import Target, parse_release
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.opaque import OpaqueSerializer
@@ -56,7 +57,9 @@ class Job:
     Attributes
     ----------
     target
-        ``None`` if the release is unknown.
+        The newest release that the job may have; ``None`` if it is unknown.
+    releases
+        All releases that the job may have, as far as the user or its snapshot tells, oldest first.
     kryo
         The Kryo of the release (2 or 5), if no snapshot of the new job shows it.
     classes
@@ -65,6 +68,7 @@ class Job:
 
     backend: Backend
     target: Target | None
+    releases: tuple[str, ...] = ()
     kryo: int | None = None
     classes: NewClasses | None = None
 
@@ -168,15 +172,26 @@ def _in_release(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: J
     if job.target is None:
         return Resolution(Level.AS_IS)
     found = []
-    try:
-        check_available(key, metas, job.target, kryo=False)
-    except UnsupportedError as error:
-        found.append(of_error(Level.INCOMPATIBLE, error))
+    ends = [job.target, *(parse_release(r) for r in job.releases[:1] if r != job.target.release)]
+    missing = [error for target in ends if (error := _missing_class(key, metas, target)) is not None]
+    if missing:
+        # Classes come and go once: if the first and the last release have them, so do those between.
+        is_certain = len(missing) == len(ends)
+        reason = "" if is_certain else f"B may be of Flink {shown_releases(job.releases)}"
+        found.append(of_error(Level.INCOMPATIBLE if is_certain else Level.UNKNOWN, missing[0], reason))
     if job.kryo is not None:
         serializers = [*([] if key is None else [key]), *(s for m in metas for s in m.serializers.values())]
         parts = [p for s in serializers for p in all_parts(s) if isinstance(p, KryoSerializer)]
         found += [resolve_releases(p, job.kryo, _CHECK_NEW) for p in parts]
     return combine(found)
+
+
+def _missing_class(key: Serializer | None, metas: tuple[StateMetaInfo, ...], target: Target) -> UnsupportedError | None:
+    try:
+        check_available(key, metas, target, kryo=False)
+    except UnsupportedError as error:
+        return error
+    return None
 
 
 def of_error(level: Level, error: StatetoolError, reason: str = "") -> Resolution:

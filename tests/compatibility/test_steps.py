@@ -283,6 +283,44 @@ def test_older_releases_and_lists_with_wrong_offsets(corpus: Path, tmp_path: Pat
     assert found(st.check(lists, flink="1.20")) == {("E1", "not")}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "finding"),
+    [
+        ("v1_20_5-hashmap-canonical", "v1_15_4-hashmap-canonical", ("M1", "unknown")),
+        ("v1_20_5-hashmap-canonical", "v1_17_2-hashmap-canonical", ("M5", "not")),
+        ("v1_17_2-hashmap-canonical", "v1_20_5-hashmap-canonical", None),
+    ],
+)
+def test_the_release_is_one_that_can_have_written_the_other_snapshot(
+    corpus: Path, old: str, new: str, finding: tuple[str, str] | None
+) -> None:
+    """M1, M5: metadata of version 3 is that of Flink 1.15 or of statetool, and operator state of version 5 that of 1.17 or older."""
+    check = st.check(snapshot_of(corpus / old), snapshot_of(corpus / new))
+    assert (finding in found(check)) if finding else (step(check, "metadata").status == "proved")
+
+
+def test_metadata_of_version_5_is_that_of_one_release(jobs_of_more_kinds: Path) -> None:
+    """M1: Flink 2.0 does not read what 2.1 and later write."""
+    old, new = (snapshot_of(jobs_of_more_kinds / n) for n in ("v2_1_3-types-heap-checkpoint", "v2_0_2-types-heap"))
+    assert ("M1", "not") in found(st.check(old, new))
+    assert "M1" not in {rule for rule, _ in found(st.check(new, old))}
+
+
+def test_a_release_that_is_not_known_is_assumed(corpus: Path, tmp_path: Path) -> None:
+    """M1, M5: B shows a range of releases, or only the jar of the new job is known."""
+    path = snapshot_of(corpus / "v1_20_5-hashmap-canonical")
+    operators = st.load(path).operators.values()
+    states = {o.operator_id: [n for n, s in o.states.items() if s.scope == "operator"] for o in operators}
+    st.drop(path, str(tmp_path / "keyed"), states={o: names for o, names in states.items() if names})
+    metadata = step(st.check(path, str(tmp_path / "keyed")), "metadata")
+    assert {(a.rule, a.option) for a in metadata.assumptions} == {("M5", "--flink")}
+    assert step(st.check(path, str(tmp_path / "keyed"), flink="1.20"), "metadata").status == "proved"
+    jar = tmp_path / "job.jar"
+    with zipfile.ZipFile(jar, "w") as file:
+        file.writestr("job.properties", "")
+    assert [a.rule for a in step(st.check(path, other_jars=[jar]), "metadata").assumptions] == ["M1"]
+
+
 def test_asynchronous_state_is_of_forst_only(jobs_of_more_kinds: Path, corpus: Path) -> None:
     """V3."""
     path = snapshot_of(jobs_of_more_kinds / "v2_3_0-keys-async-forst")

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from statetool.compatibility.releases import shown_releases
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.states import NAME_BACKEND, Hidden, Job, check_key, keyed_verdicts, of_error, verdict_of
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Found, Result, StateFound, Step, is_unknown, loses, per_pair, refuses
-from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution, StateVerdict, migration_remedy
+from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution, StateVerdict, combine, migration_remedy
 from statetool.errors import UNREAD, several
 from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
@@ -75,10 +76,15 @@ def _in_forst(verdict: StateVerdict, meta: StateMetaInfo, job: Job) -> StateVerd
     """V2: ForSt does not migrate values of asynchronous state, in 2.0 and 2.1 of no kind, later none of maps."""
     if job.backend != "forst" or verdict.verdict != "after_migration" or meta.backend_type != KEY_VALUE_V2:
         return verdict
-    release = job.target.release if job.target is not None else None
-    if release not in ("2.0", "2.1") and meta.kind != "map":
+    refusing = [r for r in job.releases if r in ("2.0", "2.1")]
+    if not refusing and meta.kind != "map":
         return verdict
     causes = [c for c in verdict.causes if c.level == Level.AFTER_MIGRATION]
+    if meta.kind != "map" and len(refusing) < len(job.releases):
+        text = f"ForSt of Flink 2.0 and 2.1 does not migrate the values of asynchronous state, and the job may be of Flink {shown_releases(job.releases)}."
+        unknown = Resolution.because(Level.UNKNOWN, text, "Name the release with --flink.")
+        whole = combine([Resolution(Level.AFTER_MIGRATION, tuple(causes), verdict.warnings), unknown])
+        return verdict_of(verdict.name, whole)
     resolution = Resolution(Level.AFTER_MIGRATION, tuple(causes), verdict.warnings).as_refused(
         migration_remedy("Write a copy of the snapshot in which the values have the new type."),
         "ForSt does not migrate the values of asynchronous state.",
