@@ -1,34 +1,47 @@
-"""Releases of Flink that may have written a snapshot: by the version of its metadata, its handles, and the headers of its operator state."""
+"""Releases of Flink that may have written a snapshot: by its metadata, its handles, and the headers of its state."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from statetool.errors import UNREAD, UnsupportedError
 from statetool.formats.metadata.savepoint import savepoint_properties
+from statetool.saving.available import check_available
 from statetool.saving.versions import RELEASES, WIDEST, convert_metadata, parse_release
 from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.operator import OperatorInventory
 
 _ORDER: Final = tuple(RELEASES)
 #: The releases that write operator state of proxy version 5, and read no newer one.
 FIRST_TO_5: Final = _ORDER[: _ORDER.index("1.17") + 1]
-_OF_1: Final = _ORDER[: _ORDER.index("1.20") + 1]
 
 
 def writers_of(snapshot: Inventory) -> tuple[str, ...]:
-    """Return the releases that may have written a snapshot, oldest first.
+    """Return the releases that a job may have whose snapshot this is, oldest first.
 
-    statetool writes metadata of version 3, from whatever release the snapshot came.
+    statetool writes metadata of version 3, which all releases read, whatever the release of the job is.
     """
     version = snapshot.metadata.version
-    if version <= WIDEST:
-        return _OF_1
     written = tuple(r for r, (v, _) in RELEASES.items() if v == version) or _ORDER[-1:]
+    if version <= WIDEST:
+        written = _ORDER
     written = tuple(r for r in written if _has_handles(snapshot, r)) or written[-1:]
     before = tuple(r for r in written if r in FIRST_TO_5)
     if 0 < len(before) < len(written) and (proxy := _operator_proxy(snapshot)) is not None:
-        return before if proxy <= 5 else written[len(before) :]
+        written = before if proxy <= 5 else written[len(before) :]
+    for operator in snapshot.operators.values():
+        if len(written) > 1:
+            written = tuple(r for r in written if _has_classes(operator, r)) or written
     return written
+
+
+def _has_classes(operator: OperatorInventory, release: str) -> bool:
+    metas = (*(m for _, m in operator.listed_keyed.values()), *operator.listed_elements.values())
+    try:
+        check_available(None, metas, parse_release(release), kryo=False)
+    except UnsupportedError:
+        return False
+    return True
 
 
 def _has_handles(snapshot: Inventory, release: str) -> bool:
@@ -48,6 +61,17 @@ def _operator_proxy(snapshot: Inventory) -> int | None:
         except UNREAD:
             continue
     return None
+
+
+def kryo_of(releases: tuple[str, ...]) -> Literal[2, 5] | None:
+    """Return the Kryo of some releases; ``None`` if they have different ones, or none is known."""
+    found: set[Literal[2, 5]] = {2 if r.startswith("1.") else 5 for r in releases}
+    return found.pop() if len(found) == 1 else None
+
+
+def may_be_of_2(releases: tuple[str, ...]) -> bool:
+    """Return True if Flink 2.x is one of the releases, or none is known."""
+    return not releases or releases[-1].startswith("2.")
 
 
 def shown_releases(releases: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from statetool.compatibility.class_trial import NewClasses
 from statetool.compatibility.kryo_rules import resolve_releases
-from statetool.compatibility.releases import shown_releases
+from statetool.compatibility.releases import kryo_of, shown_releases
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.verdicts import (
     NEW,
@@ -56,10 +56,10 @@ class Job:
 
     Attributes
     ----------
-    target
-        The newest release that the job may have; ``None`` if it is unknown.
+    may_be_forst
+        The backend is RocksDB or ForSt: the snapshot of the new job has databases, which both write.
     releases
-        All releases that the job may have, as far as the user or its snapshot tells, oldest first.
+        The releases that the job may have, as far as the user or its snapshot tells, oldest first.
     kryo
         The Kryo of the release (2 or 5), if no snapshot of the new job shows it.
     classes
@@ -67,7 +67,7 @@ class Job:
     """
 
     backend: Backend
-    target: Target | None
+    may_be_forst: bool = False
     releases: tuple[str, ...] = ()
     kryo: int | None = None
     classes: NewClasses | None = None
@@ -75,9 +75,8 @@ class Job:
     @property
     def ttl_may_switch(self) -> bool | None:
         """Whether values are migrated when time to live is switched on or off; ``None`` if unknown."""
-        if self.target is None or self.target.release is None:
-            return None
-        return int(self.target.release.partition(".")[0]) >= 2
+        kryo = kryo_of(self.releases)
+        return None if kryo is None else kryo == 5  # Both are of Flink 2.x.
 
 
 def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
@@ -169,10 +168,8 @@ def _other_registry(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolut
 
 def _in_release(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: Job) -> Resolution:
     """Check whether the release of the new job has all serializers, and reads what Kryo wrote."""
-    if job.target is None:
-        return Resolution(Level.AS_IS)
     found = []
-    ends = [job.target, *(parse_release(r) for r in job.releases[:1] if r != job.target.release)]
+    ends = [parse_release(r) for r in dict.fromkeys([*job.releases[-1:], *job.releases[:1]])]
     missing = [error for target in ends if (error := _missing_class(key, metas, target)) is not None]
     if missing:
         # Classes come and go once: if the first and the last release have them, so do those between.

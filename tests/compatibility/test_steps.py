@@ -321,6 +321,63 @@ def test_a_release_that_is_not_known_is_assumed(corpus: Path, tmp_path: Path) ->
     assert [a.rule for a in step(st.check(path, other_jars=[jar]), "metadata").assumptions] == ["M1"]
 
 
+def test_a_copy_by_statetool_does_not_show_the_release_of_the_job(restores: Path, tmp_path: Path) -> None:
+    """M1: its metadata has version 3, which is not that of Flink 1.15 if the operator state is newer."""
+    path, copy = str(restores / "one-more-chained-operator"), str(tmp_path / "copy")
+    st.convert(path, copy)
+    check = st.check(path, copy)
+    assert not {rule for rule, _ in found(check)} & {"M1", "M5"}
+    assert [(a.rule, a.option) for a in step(check, "metadata").assumptions] == [("M1", "--flink")]
+    assert check.verdict == st.check(path, path).verdict
+    assert step(st.check(path, copy, flink="2.3"), "metadata").status == "proved"
+
+
+_HEAP: Final = "v2_3_0-hashmap-checkpoint"
+_DATABASE: Final = "v2_3_0-rocksdb-native"
+_CANONICAL: Final = "v2_3_0-hashmap-canonical"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "expected"),
+    [
+        (_HEAP, _HEAP, {}, "proved"),
+        (_HEAP, _CANONICAL, {}, ("K1", "unknown")),
+        (_HEAP, _CANONICAL, {"backend": "heap"}, "proved"),
+        (_HEAP, None, {"flink": "2.3"}, "K1"),
+        (_DATABASE, None, {"flink": "2.3"}, "K1"),
+        (_DATABASE, _DATABASE, {}, "V4"),
+        (_DATABASE, _DATABASE, {"backend": "rocksdb"}, "proved"),
+        (_DATABASE, _HEAP, {}, ("K1", "not")),
+        (_CANONICAL, _CANONICAL, {}, "V1"),
+        (_CANONICAL, "v2_3_0-forst", {}, "V1"),
+        (_CANONICAL, _DATABASE, {"backend": "rocksdb"}, "proved"),
+        ("v2_3_0-changelog-rocksdb", _CANONICAL, {"backend": "heap"}, "proved"),
+        ("v1_20_5-rocksdb-native", "v1_20_5-rocksdb-native", {}, "proved"),
+        ("v1_20_5-hashmap-canonical", "v1_20_5-hashmap-canonical", {}, "proved"),
+    ],
+)
+def test_the_backend_is_proved_or_assumed(
+    corpus: Path, old: str, new: str | None, options: dict[str, Any], expected: str | tuple[str, str]
+) -> None:
+    """K1, V1, V4: a finding, an assumption, or neither."""
+    check = st.check(snapshot_of(corpus / old), None if new is None else snapshot_of(corpus / new), **options)
+    rules = ("K1", "V1", "V4")
+    findings: list[Any] = sorted({k for k in found(check) if k[0] in rules})
+    findings += [a.rule for a in step(check, "keyed_state").assumptions if a.rule in rules]
+    assert findings == ([] if expected == "proved" else [expected])
+
+
+def test_a_configuration_and_a_snapshot_may_name_different_backends(corpus: Path, tmp_path: Path) -> None:
+    """K1: code of the job sets a backend, or B ran with another configuration."""
+    heap, database = (snapshot_of(corpus / n) for n in (_HEAP, _DATABASE))
+    config = tmp_path / "config.yaml"
+    config.write_text("state.backend.type: rocksdb\n")
+    assert ("K1", "unknown") in found(st.check(database, heap, config=config))
+    assert not {k for k in found(st.check(database, database, config=config)) if k[0] == "K1"}
+    config.write_text("parallelism.default: 2\n")
+    assert ("K1", "unknown") in found(st.check(database, flink="2.3", config=config))
+
+
 def test_asynchronous_state_is_of_forst_only(jobs_of_more_kinds: Path, corpus: Path) -> None:
     """V3."""
     path = snapshot_of(jobs_of_more_kinds / "v2_3_0-keys-async-forst")

@@ -7,14 +7,27 @@ Follows ``StreamTaskStateInitializerImpl``, ``HeapRestoreOperation``, ``RocksDBF
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
-from statetool.compatibility.releases import shown_releases
+from statetool.compatibility.backends import stored_forms
+from statetool.compatibility.releases import may_be_of_2, shown_releases
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.states import NAME_BACKEND, Hidden, Job, check_key, keyed_verdicts, of_error, verdict_of
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Found, Result, StateFound, Step, is_unknown, loses, per_pair, refuses
+from statetool.compatibility.steps.step import (
+    Found,
+    Result,
+    StateFound,
+    Step,
+    guarded,
+    is_unknown,
+    loses,
+    per_pair,
+    refuses,
+)
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution, StateVerdict, combine, migration_remedy
+from statetool.entries.form import Layout
 from statetool.errors import UNREAD, several
 from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
@@ -24,6 +37,8 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.verification.structure import key_groups_of
 
 _CONVERT: Final = Remedy("Convert it to a canonical savepoint, which all backends read.", ("convert", A, NEW))
+#: The backends that write each native format.
+_NATIVE: Final[dict[Layout, str]] = {"database": "RocksDB or ForSt", "full": "RocksDB", "heap": "the heap backend"}
 #: The assumption of a check without a snapshot of the new job.
 SAME_STATES: Final = Assumption(
     rule="O9",
@@ -117,7 +132,7 @@ def _forst(restore: Restore, pair: Pair) -> Iterator[Result]:
     """V1, V4: ForSt restores only the files of its own checkpoints and native savepoints (FLINK-39949)."""
     old = pair.old
     if restore.job.backend == "forst":
-        for stored in old.keyed.managed:
+        for stored in stored_forms(old):
             if not stored.database:
                 heap_timers = restore.options.config is not None and (
                     (restore.options.config.text("state.backend.forst.timer-service.factory") or "").lower() == "heap"
@@ -194,18 +209,17 @@ def _generic_types(restore: Restore, pair: Pair) -> Iterator[Result]:
 
 def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> Resolution:
     """Check whether the new backend reads the stored format: only canonical savepoints can switch backends."""
-    for stored in old.keyed.managed:
-        if job.backend == "unknown":
-            if new is not None and stored.database:
-                return Resolution.because(
-                    Level.UNKNOWN,
-                    "The keyed state has the native format of RocksDB or ForSt, and the snapshot of the new job does not show its backend.",
-                    NAME_BACKEND,
-                )
-        elif job.backend == "forst":
+    for stored in stored_forms(old):
+        if job.backend == "forst":
             return Resolution(Level.AS_IS)  # V1
-        elif not stored.canonical and stored.database != (job.backend == "rocksdb"):
-            form = "RocksDB or ForSt" if stored.database else "another backend than RocksDB"
+        form = "" if stored.canonical else _NATIVE.get(stored.layout(), "")
+        if not form:
+            continue
+        if job.backend == "unknown":
+            if new is not None and not new.types.renewed:
+                text = f"The keyed state has the native format of {form}, and the snapshot of the new job does not show its backend."
+                return Resolution.because(Level.UNKNOWN, text, NAME_BACKEND)
+        elif (stored.layout() == "heap") != (job.backend == "heap"):
             return Resolution.because(
                 Level.INCOMPATIBLE if stored.database else Level.UNKNOWN,
                 f"The keyed state has the native format of {form}, and the job uses the {job.backend} backend.",
@@ -214,9 +228,37 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
     return Resolution(Level.AS_IS)
 
 
+def _backend(restore: Restore) -> Iterator[Result]:
+    """K1, V1, V4: what is taken for granted of a backend that is not known."""
+    job, config = restore.job, restore.options.config
+    forms: set[Layout] = set()
+    for pair in restore.pairs:
+        with suppress(*UNREAD):
+            forms.update(s.layout() for s in stored_forms(pair.old))
+    native = [_NATIVE[form] for form in ("database", "full", "heap") if form in forms]
+    if job.backend == "unknown" and native and not restore.has_snapshot:
+        form = native[0]
+        if config is None:
+            text = f"the new job has the state backend that wrote the keyed state: {form}"
+            yield Assumption(rule="K1", text=text, option="--backend")
+        else:
+            text = f"The keyed state has the native format of {form}, and the configuration does not set state.backend.type."
+            yield is_unknown("K1", text, NAME_BACKEND)
+    elif job.may_be_forst and "database" in forms:
+        text = "the new job has the state backend that wrote the keyed state: RocksDB or ForSt, which store it alike"
+        yield Assumption(rule="V4", text=text, option="--backend")
+    elif (
+        (job.may_be_forst or (job.backend == "unknown" and config is None))
+        and may_be_of_2(job.releases)
+        and "canonical" in forms
+    ):
+        text = "the state backend of the new job is not ForSt, which restores only its own checkpoints and native savepoints"
+        yield Assumption(rule="V1", text=text, option="--backend")
+
+
 def _mixed_handles(restore: Restore, pair: Pair) -> Iterator[Result]:
     """M13: the first handle of an operator decides how all are read (``RocksDBKeyedStateBackendBuilder``)."""
-    forms = {stored.database for stored in pair.old.keyed.managed}
+    forms = {stored.database for stored in stored_forms(pair.old)}
     if len(forms) > 1:
         text = "Some subtasks have the native format of RocksDB or ForSt, others another one: Flink reads all as the first one."
         yield refuses("M13", text, _CONVERT, pair.old)
@@ -229,6 +271,7 @@ STEP: Final = Step(
     irrelevant=_irrelevant,
     checks=(
         _states,
+        guarded(_backend),
         per_pair(_not_keyed),
         per_pair(_forst),
         per_pair(_asynchronous),

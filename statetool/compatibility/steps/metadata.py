@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from statetool.compatibility.releases import FIRST_TO_5, shown_releases
+from statetool.compatibility.releases import FIRST_TO_5, kryo_of, shown_releases
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.states import of_error
 from statetool.compatibility.step_verdicts import Assumption
@@ -49,9 +49,25 @@ def _metadata(restore: Restore) -> Iterator[Result]:
         yield Found(rule="M2", resolution=of_error(Level.INCOMPATIBLE, failing[-1]))
         return
     if len(reading) < len(releases):
-        # Metadata of version 3 in B: Flink up to 1.15 wrote it, which refuses the snapshot, or statetool.
-        text = f"The metadata of B has version {WIDEST}, which does not show its release, and Flink before {reading[0]} does not read metadata of version {old.version}."
-        yield is_unknown("M1", text, Remedy("Name the release of the new job with --flink.", is_final=True))
+        text = f"the new job is of Flink {reading[0]} or later, which read metadata of version {old.version}"
+        if RELEASES[releases[0]][0] <= WIDEST:
+            # Flink up to 1.15 wrote B, which refuses the snapshot, or statetool.
+            remedy = Remedy("Name the release of the new job with --flink.", is_final=True)
+            yield is_unknown(
+                "M1",
+                f"Whether {text} is unknown: metadata of version {WIDEST}, as B has, is of no release in particular.",
+                remedy,
+            )
+        else:
+            yield Assumption(
+                rule="M1", text=f"{text} (statetool wrote B, which does not show the release)", option="--flink"
+            )
+    elif kryo_of(releases) is None:
+        major = "1.x" if restore.old.types.kryo == 2 else "2.x"
+        text = (
+            f"the new job is of Flink {major}, as the snapshot is (statetool wrote B, which does not show the release)"
+        )
+        yield Assumption(rule="M1", text=text, option="--flink")
     if failing:
         text = f"the new job is of a release that reads the state handles of the snapshot (B may be of Flink {shown_releases(releases)})"
         yield Assumption(rule="M2", text=text, option="--flink")
