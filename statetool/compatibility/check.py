@@ -49,7 +49,7 @@ def check_inventories(
         old, new = old.with_names_of(new), new.with_names_of(old)
     releases = _releases(new, flink)
     if new is not None and new.metadata.version <= WIDEST:
-        # It does not show its Kryo. If its release is not known either, the first step assumes that of the old job.
+        # It does not show its Kryo. If its release is not known either, the step of metadata assumes that of the old job.
         new = new.with_types(replace(new.types, kryo=kryo_of(releases) or old.types.kryo))
     known_backend, may_be_forst = backend_of(new, backend, options.config, releases)
     classes = None

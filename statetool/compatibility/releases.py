@@ -19,15 +19,13 @@ FIRST_TO_5: Final = _ORDER[: _ORDER.index("1.17") + 1]
 def writers_of(snapshot: Inventory) -> tuple[str, ...]:
     """Return the releases that a job may have whose snapshot this is, oldest first.
 
-    statetool writes metadata of version 3, which all releases read, whatever the release of the job is.
+    New savepoints by statetool have metadata of version 3 and operator state of version 5, which all releases read.
     """
     version = snapshot.metadata.version
-    written = tuple(r for r, (v, _) in RELEASES.items() if v == version) or _ORDER[-1:]
-    if version <= WIDEST:
-        written = _ORDER
+    written = tuple(r for r, (v, _) in RELEASES.items() if version in (v, WIDEST)) or _ORDER[-1:]
     written = tuple(r for r in written if _has_handles(snapshot, r)) or written[-1:]
     before = tuple(r for r in written if r in FIRST_TO_5)
-    if 0 < len(before) < len(written) and (proxy := _operator_proxy(snapshot)) is not None:
+    if version > WIDEST and 0 < len(before) < len(written) and (proxy := _operator_proxy(snapshot)) is not None:
         written = before if proxy <= 5 else written[len(before) :]
     for operator in snapshot.operators.values():
         if len(written) > 1:

@@ -49,24 +49,11 @@ def _metadata(restore: Restore) -> Iterator[Result]:
         yield Found(rule="M2", resolution=of_error(Level.INCOMPATIBLE, failing[-1]))
         return
     if len(reading) < len(releases):
-        text = f"the new job is of Flink {reading[0]} or later, which read metadata of version {old.version}"
-        if RELEASES[releases[0]][0] <= WIDEST:
-            # Flink up to 1.15 wrote B, which refuses the snapshot, or statetool.
-            remedy = Remedy("Name the release of the new job with --flink.", is_final=True)
-            yield is_unknown(
-                "M1",
-                f"Whether {text} is unknown: metadata of version {WIDEST}, as B has, is of no release in particular.",
-                remedy,
-            )
-        else:
-            yield Assumption(
-                rule="M1", text=f"{text} (statetool wrote B, which does not show the release)", option="--flink"
-            )
+        text = f"Whether Flink reads metadata of version {old.version} is unknown: B has version {WIDEST}, which does not show the release of the new job, and Flink before {reading[0]} does not."
+        yield is_unknown("M1", text, Remedy("Name the release of the new job with --flink.", is_final=True))
     elif kryo_of(releases) is None:
         major = "1.x" if restore.old.types.kryo == 2 else "2.x"
-        text = (
-            f"the new job is of Flink {major}, as the snapshot is (statetool wrote B, which does not show the release)"
-        )
+        text = f"the new job is of Flink {major}, as the snapshot is (B does not show the release)"
         yield Assumption(rule="M1", text=text, option="--flink")
     if failing:
         text = f"the new job is of a release that reads the state handles of the snapshot (B may be of Flink {shown_releases(releases)})"
@@ -90,7 +77,7 @@ def _operator_proxy(restore: Restore) -> Iterator[Result]:
     newer = [(p.old, n) for p in restore.pairs if (n := _newest_proxy(p.old)) > 5]
     if len(older) == len(releases):
         for operator, version in newer:
-            text = f"Flink {shown_releases(releases)} does not read operator state of version {version}, which Flink 1.18 and later write."
+            text = f"Flink {shown_releases(releases)} cannot read operator state of version {version}, which Flink 1.18 and later write."
             command = ("upgrade", A, NEW, "--flink", releases[-1])
             yield refuses("M5", text, Remedy("Write a copy for that release.", command), operator)
     elif newer:
