@@ -109,10 +109,12 @@ class Restore:
     @cached_property
     def properties(self) -> CheckpointProperties | None:
         """The properties of the snapshot; ``None`` before metadata version 4."""
-        try:
-            return read_properties(self.old.metadata.properties)
-        except FormatError:
-            return None
+        return _properties(self.old)
+
+    @cached_property
+    def new_properties(self) -> CheckpointProperties | None:
+        """The properties of the snapshot of the new job; ``None`` if it has none."""
+        return None if self.new is None else _properties(self.new)
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -200,6 +202,13 @@ class Restore:
         if given is not None:
             return given
         return None if pair.new is None else pair.new.state.parallelism
+
+
+def _properties(snapshot: Inventory) -> CheckpointProperties | None:
+    try:
+        return read_properties(snapshot.metadata.properties)
+    except FormatError:
+        return None
 
 
 def jars_of(source: ClassSource | None) -> tuple[str, ...]:

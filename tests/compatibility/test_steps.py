@@ -16,11 +16,13 @@ from click.testing import CliRunner
 import statetool as st
 from statetool.cli.main import cli
 from statetool.compatibility import steps
+from statetool.compatibility.restore import Restore
 from statetool.compatibility.rule_table import restore_rules
 from statetool.compatibility.step_verdicts import StepVerdict
 from statetool.compatibility.steps.order import STEPS
 from statetool.compatibility.verdicts import Check
 from statetool.errors import OptionError
+from statetool.formats.metadata.properties import CheckpointProperties
 from tests.support.corpora.archives import HERE, unpack
 
 
@@ -91,8 +93,13 @@ def test_timers_in_a_database_are_lost_if_the_new_job_keeps_them_on_the_heap(res
             f"state.backend.rocksdb.timer-service.factory: {factory}\n"
         )
         assert found(st.check(old, canonical, backend="rocksdb", config=config)) == kinds
+        # Code can set another timer service than the configuration, or B ran with another one.
+        shown = new if factory == "ROCKSDB" else old
+        assert ("T1", "unknown") in found(st.check(old, shown, config=config))
     st.convert(old, str(tmp_path / "canonical"))
-    assert found(st.check(str(tmp_path / "canonical"), new)) == set()
+    check = st.check(str(tmp_path / "canonical"), new)
+    assert found(check) == set()
+    assert [a.rule for a in step(check, "timers").assumptions] == ["T3"]
 
 
 def test_a_native_savepoint_lacks_the_timers_on_the_heap(restores: Path) -> None:
@@ -254,6 +261,15 @@ def test_an_operator_in_the_place_of_another(corpus: Path, rule: str) -> None:
     path = snapshot_of(corpus / case)
     check = st.check(path, path, map_uids={first: second, second: first})
     assert (rule, kind, first) in {(f.rule, f.kind, f.operator) for s in check.steps for f in s.findings}
+
+
+def test_only_a_native_savepoint_hides_timers(restores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T3: a checkpoint of RocksDB has the timers of the heap as raw state, so an operator without any has no service."""
+    old, new = (str(restores / n) for n in ("timers-twice-in-header", "heap-timers-native"))
+    assert "T3" not in {rule for rule, _ in found(st.check(old, new))}
+    checkpoint = CheckpointProperties(kind="checkpoint", type_name="Checkpoint", format=None, flags=())
+    monkeypatch.setattr(Restore, "new_properties", checkpoint)
+    assert ("T3", "loses") in found(st.check(old, new))
 
 
 def test_numbers_of_timers_and_of_windows_are_told(corpus: Path) -> None:
