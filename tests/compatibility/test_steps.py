@@ -291,6 +291,15 @@ def test_one_operator_of_a_possible_chain_was_rescaled(corpus: Path, tmp_path: P
     assert not {k for k in found(st.check(path, path)) if k[0] == "P4"}
 
 
+def test_chains_of_a_job_that_is_not_known(corpus: Path) -> None:
+    """P4: operators of one chain have one max parallelism in a snapshot. With another parallelism, Flink may chain others."""
+    path = snapshot_of(corpus / "v2_3_0-rocksdb-canonical")
+    same = st.check(path, flink="2.3")
+    assert "P4" in {a.rule for a in step(same, "parallelism").assumptions}
+    assert "P4" not in {rule for rule, _ in found(same)}
+    assert ("P4", "unknown") in found(st.check(path, flink="2.3", parallelism=2))
+
+
 def test_older_releases_and_lists_with_wrong_offsets(corpus: Path, tmp_path: Path) -> None:
     """M5, E1."""
     check = st.check(snapshot_of(corpus / "v1_20_5-hashmap-canonical"), flink="1.17")
