@@ -19,7 +19,9 @@ from statetool.compatibility import steps
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.rule_table import restore_rules
 from statetool.compatibility.step_verdicts import StepVerdict
+from statetool.compatibility.steps import windows
 from statetool.compatibility.steps.order import STEPS
+from statetool.compatibility.steps.windows import OpenWindows, changed_bounds
 from statetool.compatibility.verdicts import Check
 from statetool.errors import OptionError
 from statetool.formats.metadata.properties import CheckpointProperties
@@ -270,6 +272,50 @@ def test_only_a_native_savepoint_hides_timers(restores: Path, monkeypatch: pytes
     checkpoint = CheckpointProperties(kind="checkpoint", type_name="Checkpoint", format=None, flags=())
     monkeypatch.setattr(Restore, "new_properties", checkpoint)
     assert ("T3", "loses") in found(st.check(old, new))
+
+
+def test_windows_of_sql_are_windows(sql_corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W3: slices of windows do not show the size of windows. Without B, no window is read."""
+    path = snapshot_of(sql_corpus / "sql_window_tumble")
+    assert [a.rule for a in step(st.check(path, path), "windows").assumptions] == ["W3"]
+    monkeypatch.setattr(windows, "open_windows", None)
+    assert [a.rule for a in step(st.check(path, flink="2.3"), "windows").assumptions] == ["W3"]
+
+
+_SLIDING: Final = OpenWindows(frozenset({12}), frozenset({72, 76, 80}))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        (_SLIDING, _SLIDING, ""),
+        (_SLIDING, OpenWindows(frozenset({12}), frozenset({73, 76, 79})), "every 4 ms in the snapshot, every 3 ms"),
+        (_SLIDING, OpenWindows(frozenset({12}), frozenset({73, 77, 81})), "at other times"),
+        (_SLIDING, OpenWindows(frozenset({12}), frozenset({73})), "at other times"),
+        (_SLIDING, OpenWindows(frozenset({12}), frozenset({84})), None),
+        (_SLIDING, OpenWindows(frozenset({10}), frozenset({84})), "have 12 ms, those of the new job 10 ms"),
+        (_SLIDING, OpenWindows(frozenset(), frozenset()), None),
+        # Tumbling windows of which few are open.
+        (
+            OpenWindows(frozenset({10}), frozenset({0, 10})),
+            OpenWindows(frozenset({10}), frozenset({50, 90, 130})),
+            "",
+        ),
+        # Slices: their ends.
+        (
+            OpenWindows(frozenset(), frozenset({30, 60, 90})),
+            OpenWindows(frozenset(), frozenset({60, 120, 180})),
+            "30 ms",
+        ),
+        (OpenWindows(frozenset(), frozenset({30, 60, 90})), OpenWindows(frozenset(), frozenset({120})), None),
+    ],
+)
+def test_bounds_of_windows_are_compared(before: OpenWindows, after: OpenWindows, change: str | None) -> None:
+    """W3: size, slide and offset."""
+    found = changed_bounds(before, after)
+    assert (found is None) == (change is None)
+    assert (change or "") in (found or "")
+    assert bool(change) == bool(found)
 
 
 def test_numbers_of_timers_and_of_windows_are_told(corpus: Path) -> None:

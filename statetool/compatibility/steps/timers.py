@@ -13,6 +13,7 @@ from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.keyed_state import SAME_STATES
 from statetool.compatibility.steps.step import Result, Step, fails_later, guarded, is_unknown, loses, per_pair
+from statetool.compatibility.steps.windows import is_window_operator
 from statetool.compatibility.timer_counts import count_timers
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.errors import several
@@ -119,10 +120,7 @@ def _lost_when_written(restore: Restore, pair: Pair) -> Iterator[Result]:
         return
     if any(_database_timers(o) for o in restore.old.operators.values() if o.listed_keyed):
         return  # The old job kept its timers in the database.
-    windows = any(
-        m.namespace is not None and m.namespace.type_name.endswith("Window") for _, m in old.listed_keyed.values()
-    )
-    if windows or (new is not None and timer_states(new)):
+    if is_window_operator(old) or (new is not None and timer_states(new)):
         text = "The native savepoint of RocksDB has no timers of this operator: if the old job kept timers on the heap, they are lost."
         remedy = "Take a canonical savepoint of the old job (flink savepoint --type canonical)."
         yield loses("T2", text, remedy, old)
