@@ -512,6 +512,27 @@ def test_pointwise_exchanges_with_in_flight_data_cannot_be_rescaled(corpus: Path
     assert ("U2", "not") in found(check)
 
 
+def test_the_last_operator_of_a_chain_has_in_flight_data_for_others(corpus: Path, tmp_path: Path) -> None:
+    """U1: Flink restores it to the last operator of the chain."""
+    path = snapshot_of(corpus / "v2_3_0-unaligned")
+    ids = {o.uid: o.operator_id for o in st.load(path).operators.values()}
+
+    def check(name: str, chain: str, first: str = "relay") -> set[tuple[str, str]]:
+        source = (ids["events-source"], 1, "Source: source<br/>", ())
+        nodes = [source] if first == "relay" else []
+        nodes += [
+            (ids[first], 1, chain, tuple((n[0], "HASH") for n in nodes)),
+            (ids["slow"], 2, "slow<br/>", ((ids[first], "HASH"),)),
+        ]
+        return {k for k in found(st.check(path, path, graph=job_graph(tmp_path / name, *nodes))) if k[0] == "U1"}
+
+    assert check("alone", "relay<br/>") == set()
+    assert check("last", "Source: source<br/>+- relay<br/>", "events-source") == set()
+    assert check("first", "relay<br/>+- Map<br/>") == {("U1", "not")}
+    assert check("middle", "Source: source<br/>+- relay<br/>   +- Map<br/>", "events-source") == {("U1", "not")}
+    assert check("one of two", "Source: source<br/>:- relay<br/>+- Map<br/>", "events-source") == {("U1", "unknown")}
+
+
 def test_a_compiled_plan_needs_the_nodes_of_its_release(sql_corpus: Path, tmp_path: Path) -> None:
     """Q4: Flink 1.20 has no table-source-scan of version 2."""
     plans = unpack(HERE / "corpus" / "sql-plans.tar.xz", tmp_path)
