@@ -19,7 +19,7 @@ from statetool.compatibility import steps
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.rule_table import restore_rules
 from statetool.compatibility.step_verdicts import StepVerdict
-from statetool.compatibility.steps import patterns, windows
+from statetool.compatibility.steps import coordinators, patterns, windows
 from statetool.compatibility.steps.order import STEPS
 from statetool.compatibility.steps.windows import OpenWindows, changed_bounds
 from statetool.compatibility.verdicts import Check
@@ -296,6 +296,14 @@ _SLIDING: Final = OpenWindows(frozenset({12}), frozenset({72, 76, 80}))
         (_SLIDING, OpenWindows(frozenset({10}), frozenset({84})), "have 12 ms, those of the new job 10 ms"),
         (_SLIDING, OpenWindows(frozenset(), frozenset()), None),
         # Tumbling windows of which few are open.
+        (OpenWindows(frozenset({10}), frozenset({0})), OpenWindows(frozenset({10}), frozenset({50})), ""),
+        (OpenWindows(frozenset({10}), frozenset({0})), OpenWindows(frozenset({10}), frozenset({50, 60})), ""),
+        (
+            OpenWindows(frozenset({10}), frozenset({0})),
+            OpenWindows(frozenset({10}), frozenset({51, 61})),
+            "at other times",
+        ),
+        (OpenWindows(frozenset({10}), frozenset({0})), OpenWindows(frozenset({10}), frozenset({55})), None),
         (
             OpenWindows(frozenset({10}), frozenset({0, 10})),
             OpenWindows(frozenset({10}), frozenset({50, 90, 130})),
@@ -486,6 +494,16 @@ def test_a_text_in_a_jar_does_not_prove_the_name_of_a_pattern(
     assert ("W7", "unknown") in found(st.check(sql, other_jars=[jar]))
     monkeypatch.setattr(patterns, "_MOST_KEYS", 1)
     assert [a.rule for a in step(st.check(path, path), "patterns").assumptions] == ["W7"]
+
+
+def test_coordinators_that_are_not_of_sources_are_assumed(
+    connector_cases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C18: their formats are those of other libraries. The format of source coordinators has a version (C4)."""
+    source = snapshot_of(connector_cases / "v1_20_5-kafka-source")
+    assert step(st.check(source, source), "coordinators").status == "proved"
+    monkeypatch.setattr(coordinators, "READER_STATE", "none")
+    assert [a.rule for a in step(st.check(source, source), "coordinators").assumptions] == ["C18"]
 
 
 def test_configuration_that_fails_later(corpus: Path, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ _CONVERT: Final = Remedy("Convert it to a canonical savepoint, which all backend
 _NATIVE: Final[dict[Layout, str]] = {"database": "RocksDB or ForSt", "full": "RocksDB", "heap": "the heap backend"}
 #: The assumption of a check without a snapshot of the new job.
 SAME_STATES: Final = Assumption(
-    rule="O9",
+    rule="O1",
     text="the new job has the operators and states of this snapshot, with the same uids and types",
     option="B, a savepoint of the new job",
 )
@@ -216,8 +216,9 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
         if not form:
             continue
         if job.backend == "unknown":
-            if new is not None and not new.types.renewed:
-                text = f"The keyed state has the native format of {form}, and the snapshot of the new job does not show its backend."
+            if new is not None:
+                shows = "the jar" if new.types.renewed else "the snapshot"
+                text = f"The keyed state has the native format of {form}, and {shows} of the new job does not show its backend."
                 return Resolution.because(Level.UNKNOWN, text, NAME_BACKEND)
         elif (stored.layout() == "heap") != (job.backend == "heap"):
             return Resolution.because(
@@ -236,7 +237,7 @@ def _backend(restore: Restore) -> Iterator[Result]:
         with suppress(*UNREAD):
             forms.update(s.layout() for s in stored_forms(pair.old))
     native = [_NATIVE[form] for form in ("database", "full", "heap") if form in forms]
-    if job.backend == "unknown" and native and not restore.has_snapshot:
+    if job.backend == "unknown" and native and restore.new is None:
         form = native[0]
         if config is None:
             text = f"the new job has the state backend that wrote the keyed state: {form}"

@@ -141,10 +141,14 @@ def changed_bounds(before: OpenWindows, after: OpenWindows) -> str | None:
     what = f"The windows of {_millis(before.sizes)}" if before.sizes else "The slices of the windows"
     if before.step and after.step and before.step != after.step:
         return f"{what} begin every {before.step:,} ms in the snapshot, every {after.step:,} ms in the new job"
-    step = before.step or after.step
-    if step is not None and (min(before.starts) - min(after.starts)) % step:
+    size, step = next(iter(before.sizes), None), before.step or after.step
+    differs = (min(before.starts) - min(after.starts)) % (step or size or 1) != 0
+    if differs and step:
         return f"{what} begin at other times in the new job (another slide or offset)"
-    return "" if before.step and after.step and before.sizes else None
+    if differs or size is None:
+        return None
+    # A single window that begins at a multiple of its size is one of tumbling windows.
+    return "" if step in (None, size) or (before.step and after.step) else None
 
 
 def _millis(sizes: Collection[int]) -> str:
