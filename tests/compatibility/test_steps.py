@@ -20,6 +20,7 @@ from statetool.compatibility.restore import Restore
 from statetool.compatibility.rule_table import restore_rules
 from statetool.compatibility.step_verdicts import StepVerdict
 from statetool.compatibility.steps import coordinators, patterns, windows
+from statetool.compatibility.steps.files import _is_in
 from statetool.compatibility.steps.order import STEPS
 from statetool.compatibility.steps.windows import OpenWindows, changed_bounds
 from statetool.compatibility.verdicts import Check
@@ -550,8 +551,9 @@ def test_the_last_operator_of_a_chain_has_in_flight_data_for_others(corpus: Path
     ids = {o.uid: o.operator_id for o in st.load(path).operators.values()}
 
     def check(name: str, chain: str, first: str = "relay") -> set[tuple[str, str]]:
-        source = (ids["events-source"], 1, "Source: source<br/>", ())
-        nodes = [source] if first == "relay" else []
+        nodes: list[tuple[str, int, str, tuple[tuple[str, str], ...]]] = []
+        if first == "relay":
+            nodes.append((ids["events-source"], 1, "Source: source<br/>", ()))
         nodes += [
             (ids[first], 1, chain, tuple((n[0], "HASH") for n in nodes)),
             (ids["slow"], 2, "slow<br/>", ((ids[first], "HASH"),)),
@@ -563,6 +565,15 @@ def test_the_last_operator_of_a_chain_has_in_flight_data_for_others(corpus: Path
     assert check("first", "relay<br/>+- Map<br/>") == {("U1", "not")}
     assert check("middle", "Source: source<br/>+- relay<br/>   +- Map<br/>", "events-source") == {("U1", "not")}
     assert check("one of two", "Source: source<br/>:- relay<br/>+- Map<br/>", "events-source") == {("U1", "unknown")}
+
+
+def test_a_directory_may_have_a_random_name_above_it() -> None:
+    """M8: ``s3.entropy.key`` replaces a name in the paths of files, and removes it from that of ``_metadata``."""
+    root = "s3://bucket/checkpoints/job"
+    assert _is_in(root, f"{root}/shared")
+    assert not _is_in(root, "s3://bucket/ab12/checkpoints/job/shared")
+    assert _is_in(root, "s3://bucket/ab12/checkpoints/job/shared", entropy=True)
+    assert not _is_in(root, "s3://bucket/old/checkpoints/other/shared", entropy=True)
 
 
 def test_a_compiled_plan_needs_the_nodes_of_its_release(sql_corpus: Path, tmp_path: Path) -> None:

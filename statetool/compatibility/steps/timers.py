@@ -69,8 +69,9 @@ def _heap_instead_of_database(restore: Restore) -> Iterator[Result]:
         return
     on_heap = _keeps_on_heap(restore)
     if on_heap is False:
-        if restore.options.config is not None and _shown_on_heap(restore) is None:
-            text = "the code of the new job does not keep timers on the heap, as its configuration does not"
+        config = restore.options.config
+        if config is not None and config.text(_FACTORY) is None and _shown_on_heap(restore) is None:
+            text = f"the code of the new job does not keep timers on the heap, and the configuration does not set {_FACTORY}"
             yield Assumption(rule="T1", text=text, option="a native savepoint of the new job")
         return
     for pair in pairs:
