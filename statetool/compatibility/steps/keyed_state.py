@@ -207,12 +207,22 @@ def _generic_types(restore: Restore, pair: Pair) -> Iterator[Result]:
         )
 
 
+def _layouts(operator: OperatorInventory) -> set[Layout]:
+    """Return the layouts of an operator's keyed state. Files of the heap backend are alike, so one of them is read."""
+    found: set[Layout] = set()
+    for stored in stored_forms(operator):
+        is_known = stored.canonical or stored.database
+        if is_known or not found & {"heap", "full"}:
+            found.add(stored.layout())
+    return found
+
+
 def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> Resolution:
     """Check whether the new backend reads the stored format: only canonical savepoints can switch backends."""
-    for stored in stored_forms(old):
+    for layout in sorted(_layouts(old)):
         if job.backend == "forst":
             return Resolution(Level.AS_IS)  # V1
-        form = "" if stored.canonical else _NATIVE.get(stored.layout(), "")
+        form = _NATIVE.get(layout, "")
         if not form:
             continue
         if job.backend == "unknown":
@@ -220,9 +230,9 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
                 shows = "the jar" if new.types.renewed else "the snapshot"
                 text = f"The keyed state has the native format of {form}, and {shows} of the new job does not show its backend."
                 return Resolution.because(Level.UNKNOWN, text, NAME_BACKEND)
-        elif (stored.layout() == "heap") != (job.backend == "heap"):
+        elif (layout == "heap") != (job.backend == "heap"):
             return Resolution.because(
-                Level.INCOMPATIBLE if stored.database else Level.UNKNOWN,
+                Level.INCOMPATIBLE if layout == "database" else Level.UNKNOWN,
                 f"The keyed state has the native format of {form}, and the job uses the {job.backend} backend.",
                 _CONVERT,
             )
@@ -235,7 +245,8 @@ def _backend(restore: Restore) -> Iterator[Result]:
     forms: set[Layout] = set()
     for pair in restore.pairs:
         with suppress(*UNREAD):
-            forms.update(s.layout() for s in stored_forms(pair.old))
+            if not forms & _NATIVE.keys():
+                forms.update(_layouts(pair.old))
     native = [_NATIVE[form] for form in ("database", "full", "heap") if form in forms]
     if job.backend == "unknown" and native and restore.new is None:
         form = native[0]

@@ -46,6 +46,12 @@ def _merges(operator: OperatorInventory) -> bool:
     return any(n in operator.listed_keyed for n in _MERGED)
 
 
+def _has_bounds(operator: OperatorInventory) -> bool:
+    """Return True if the windows of an operator begin and end, unlike the only one of a global window."""
+    namespaces = (operator.listed_keyed[n][1].namespace for n in window_states(operator))
+    return any(s is not None and not s.type_name.endswith("GlobalWindow") for s in namespaces)
+
+
 def _irrelevant(restore: Restore) -> str:
     return "" if any(map(is_window_operator, restore.old.operators.values())) else "no operator has windows"
 
@@ -74,7 +80,7 @@ def _bounds(restore: Restore) -> Iterator[Result]:
     """W3: windows of another size, slide or offset fire beside the old ones, so events are counted twice or split."""
     unknown = []
     for pair in restore.pairs:
-        if not is_window_operator(pair.old) or _merges(pair.old):
+        if not _has_bounds(pair.old) or _merges(pair.old):
             continue
         change: str | None = None
         if pair.new is not None and restore.has_snapshot:
