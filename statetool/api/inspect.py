@@ -114,7 +114,7 @@ def check(
         A snapshot of the new job: start the job empty and take a savepoint. State that the job registers later, and subclasses that it has
         not seen yet, are unchecked or unknown.
     flink
-        The Flink release that restores, such as ``"2.3"``. Defaults to 1.20 or 2.3, depending on the metadata of ``b``. Without ``b``,
+        The Flink release that restores, such as ``"2.3"``. Defaults to the releases that can have written ``b``. Without ``b``,
         only support by this release is checked.
     backend
         The state backend of the new job. Defaults to the backend of ``b``. If ``b`` does not determine it, the check covers all backends.

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import Final
 
+from statetool.compatibility.backends import backend_of
 from statetool.compatibility.class_trial import NewClasses
+from statetool.compatibility.releases import kryo_of, writers_of
 from statetool.compatibility.restore import Restore, RestoreOptions
-from statetool.compatibility.states import BACKENDS, Backend, Job
+from statetool.compatibility.states import BACKENDS, Job
 from statetool.compatibility.step_verdicts import Assumption, Kind, Status, StepFinding, StepVerdict, worst_status
 from statetool.compatibility.steps.order import STEPS
 from statetool.compatibility.steps.step import Found, Result, StateFound, Step, findings_of
 from statetool.compatibility.verdicts import STARTS_EMPTY, Check, OperatorVerdict, combine, worst
-from statetool.errors import NO_FINDING, UNREAD, OptionError, StatetoolError, sentence
-from statetool.saving.versions import Target, parse_release
+from statetool.errors import NO_FINDING, OptionError, StatetoolError, sentence
+from statetool.saving.versions import WIDEST, parse_release
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.operators import display_name
-
-#: The first metadata version of Flink 2.x.
-_FIRST_OF_2: Final = 5
 
 
 def check_inventories(
@@ -50,13 +47,22 @@ def check_inventories(
         raise OptionError(f"backend={backend!r} is not one of {', '.join(BACKENDS)}")
     if new is not None:
         old, new = old.with_names_of(new), new.with_names_of(old)
-    known_backend = _backend(new, backend, options)
+    releases = _releases(new, flink)
+    if new is not None and new.metadata.version <= WIDEST:
+        # It does not show its Kryo. If its release is not known either, the step of metadata assumes that of the old job.
+        new = new.with_types(replace(new.types, kryo=kryo_of(releases) or old.types.kryo))
+    known_backend, may_be_forst = backend_of(new, backend, options.config, releases)
     classes = None
     if new_classes is not None:
         new = with_new_classes(old, new, flink, new_classes)
         classes = NewClasses(old.types, new.types)
-    target = _target(new, flink)
-    job = Job(backend=known_backend, target=target, kryo=_kryo(new, target), classes=classes)
+    job = Job(
+        backend=known_backend,
+        may_be_forst=may_be_forst,
+        releases=releases,
+        kryo=_kryo(new, releases),
+        classes=classes,
+    )
     return _run(Restore(old, new, job, options))
 
 
@@ -154,45 +160,24 @@ def with_new_classes(old: Inventory, new: Inventory | None, flink: str | None, c
     flink
         Release of the new job. Defaults to that of the snapshot.
     """
-    target = _target(old if new is None else new, flink)
     types = TypeContext(source=classes, tried=True, python=old.types.python)
     if new is not None:
         return new.with_types(types)
-    kryo = old.types.kryo
-    if target is not None and target.release is not None:
-        kryo = 2 if target.release.startswith("1.") else 5
+    kryo = kryo_of(_releases(old, flink)) or old.types.kryo
     return old.with_types(replace(types, kryo=kryo, renewed=True, former=old.types.source, former_kryo=old.types.kryo))
 
 
-def _target(new: Inventory | None, flink: str | None) -> Target | None:
+def _releases(new: Inventory | None, flink: str | None) -> tuple[str, ...]:
+    """Return the releases that the new job may have, oldest first; none if neither its snapshot nor the user tells."""
     if flink is not None:
-        return parse_release(flink)
-    if new is None:
-        return None
-    return parse_release("2.3" if new.metadata.version >= _FIRST_OF_2 else "1.20")
+        return tuple(filter(None, [parse_release(flink).release]))
+    return () if new is None else writers_of(new)
 
 
-def _kryo(new: Inventory | None, target: Target | None) -> int | None:
+def _kryo(new: Inventory | None, releases: tuple[str, ...]) -> int | None:
     """Return the Kryo of the release if the snapshot of the new job does not show it."""
-    if target is None or target.release is None:
-        return None
-    kryo = 2 if target.release.startswith("1.") else 5
-    if new is not None and new.types.tried:
+    kryo = kryo_of(releases)
+    if kryo is None or (new is not None and new.types.tried):
         return None
     shown = {o.types.kryo for o in new.operators.values()} if new is not None else set()
     return None if shown == {kryo} else kryo
-
-
-def _backend(new: Inventory | None, backend: str | None, options: RestoreOptions) -> Backend:
-    if backend is None and options.config is not None:
-        backend = {"hashmap": "heap", "rocksdb": "rocksdb", "forst": "forst"}.get(
-            (options.config.text("state.backend.type") or "").lower()
-        )
-    for known in BACKENDS:
-        if known == backend:
-            return known
-    for operator in () if new is None else new.operators.values():
-        with suppress(*UNREAD):
-            for stored in operator.keyed.managed:
-                return "rocksdb" if stored.database else "unknown"
-    return "unknown"

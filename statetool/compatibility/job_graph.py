@@ -32,11 +32,16 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobVertex:
-    """A chain of operators. ``names`` are the names of the operators, the first one first."""
+    """A chain of operators.
+
+    ``names`` are the names of the operators, the first one first. ``last`` are those that no operator of the chain follows: several if it
+    branches, none if the description does not tell.
+    """
 
     vertex_id: str
     parallelism: int
     names: tuple[str, ...]
+    last: tuple[str, ...] = ()
     inputs: tuple[Edge, ...] = ()
 
 
@@ -53,6 +58,20 @@ class JobGraph:
         name = operator.label.name
         found = [v for v in self.vertices.values() if name and name in v.names]
         return found[0] if len(found) == 1 else None
+
+    def is_last(self, operator: OperatorInventory) -> bool | None:
+        """Return True if an operator is the last of its chain; ``None`` if the graph does not tell."""
+        vertex = self.vertex_of(operator)
+        if vertex is None:
+            return None
+        if len(vertex.names) == 1:
+            return True
+        if vertex.vertex_id == operator.state.operator_id:
+            return False
+        name = operator.label.name
+        if name not in vertex.last:
+            return False if vertex.last else None
+        return True if len(vertex.last) == vertex.names.count(name) == 1 else None
 
     def chains(self, operators: Iterable[OperatorInventory]) -> dict[str, list[OperatorInventory]]:
         """Return the operators by their vertex. Operators whose vertex is not known are left out."""
@@ -126,14 +145,19 @@ def _not_a_graph(path: str) -> FormatError:
 
 def _vertex(node: Mapping[str, Any]) -> JobVertex:
     description = str(node.get("description", ""))
-    names = tuple(_names(description))
+    names, last = _names(description)
     inputs = tuple(Edge(source=str(i["id"]), strategy=str(i.get("ship_strategy", ""))) for i in node.get("inputs", ()))
-    return JobVertex(vertex_id=str(node["id"]), parallelism=int(node["parallelism"]), names=names, inputs=inputs)
+    return JobVertex(
+        vertex_id=str(node["id"]), parallelism=int(node["parallelism"]), names=names, last=last, inputs=inputs
+    )
 
 
-def _names(description: str) -> Iterable[str]:
-    """Return the names of the operators of a description: a tree since Flink 1.15, one line before."""
+def _names(description: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the operators of a description, and of the last ones: a tree since Flink 1.15, one line before."""
     lines = [html.unescape(line) for line in description.removesuffix("<br/>").split("<br/>")]
     if len(lines) == 1:
-        return tuple(part.strip("() ") for part in lines[0].split(" -> "))
-    return tuple(line.lstrip(":+- ") for line in lines)
+        names = tuple(part.strip("() ") for part in lines[0].split(" -> "))
+        return names, () if "(" in lines[0] else names[-1:]
+    names = tuple(line.lstrip(":+- ") for line in lines)
+    depths = [len(line) - len(name) for line, name in zip(lines, names, strict=True)]
+    return names, tuple(n for n, own, after in zip(names, depths, [*depths[1:], 0], strict=True) if after <= own)

@@ -106,19 +106,17 @@ class Restore:
     @cached_property
     def properties(self) -> CheckpointProperties | None:
         """The properties of the snapshot; ``None`` before metadata version 4."""
-        try:
-            return read_properties(self.old.metadata.properties)
-        except FormatError:
-            return None
+        return _properties(self.old)
+
+    @cached_property
+    def new_properties(self) -> CheckpointProperties | None:
+        """The properties of the snapshot of the new job; ``None`` if it has none."""
+        return None if self.new is None else _properties(self.new)
 
     @property
-    def release(self) -> tuple[int, int] | None:
-        """The Flink release of the new job, as far as it is known."""
-        target = self.job.target
-        if target is None or target.release is None:
-            return None
-        major, _, minor = target.release.partition(".")
-        return int(major), int(minor)
+    def releases(self) -> tuple[str, ...]:
+        """The Flink releases that the new job may have, oldest first; none if that is not known."""
+        return self.job.releases
 
     @cached_property
     def _new_by_id(self) -> dict[str, OperatorInventory]:
@@ -201,6 +199,13 @@ class Restore:
         if given is not None:
             return given
         return None if pair.new is None else pair.new.state.parallelism
+
+
+def _properties(snapshot: Inventory) -> CheckpointProperties | None:
+    try:
+        return read_properties(snapshot.metadata.properties)
+    except FormatError:
+        return None
 
 
 def jars_of(source: ClassSource | None) -> tuple[str, ...]:

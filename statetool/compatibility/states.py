@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from statetool.compatibility.class_trial import NewClasses
 from statetool.compatibility.kryo_rules import resolve_releases
+from statetool.compatibility.releases import kryo_of, shown_releases
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.verdicts import (
     NEW,
@@ -25,7 +26,7 @@ from statetool.errors import StatetoolError, UnsupportedError, article, sentence
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.saving.available import check_available
-from statetool.saving.versions import Target
+from statetool.saving.versions import Target, parse_release
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.opaque import OpaqueSerializer
@@ -55,8 +56,10 @@ class Job:
 
     Attributes
     ----------
-    target
-        ``None`` if the release is unknown.
+    may_be_forst
+        The backend is RocksDB or ForSt: the snapshot of the new job has databases, which both write.
+    releases
+        The releases that the job may have, as far as the user or its snapshot tells, oldest first.
     kryo
         The Kryo of the release (2 or 5), if no snapshot of the new job shows it.
     classes
@@ -64,16 +67,16 @@ class Job:
     """
 
     backend: Backend
-    target: Target | None
+    may_be_forst: bool = False
+    releases: tuple[str, ...] = ()
     kryo: int | None = None
     classes: NewClasses | None = None
 
     @property
     def ttl_may_switch(self) -> bool | None:
         """Whether values are migrated when time to live is switched on or off; ``None`` if unknown."""
-        if self.target is None or self.target.release is None:
-            return None
-        return int(self.target.release.partition(".")[0]) >= 2
+        kryo = kryo_of(self.releases)
+        return None if kryo is None else kryo == 5  # Both are of Flink 2.x.
 
 
 def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
@@ -165,18 +168,27 @@ def _other_registry(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolut
 
 def _in_release(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: Job) -> Resolution:
     """Check whether the release of the new job has all serializers, and reads what Kryo wrote."""
-    if job.target is None:
-        return Resolution(Level.AS_IS)
     found = []
-    try:
-        check_available(key, metas, job.target, kryo=False)
-    except UnsupportedError as error:
-        found.append(of_error(Level.INCOMPATIBLE, error))
+    ends = [parse_release(r) for r in dict.fromkeys([*job.releases[-1:], *job.releases[:1]])]
+    missing = [error for target in ends if (error := _missing_class(key, metas, target)) is not None]
+    if missing:
+        # Classes come and go once: if the first and the last release have them, so do those between.
+        is_certain = len(missing) == len(ends)
+        reason = "" if is_certain else f"B may be of Flink {shown_releases(job.releases)}"
+        found.append(of_error(Level.INCOMPATIBLE if is_certain else Level.UNKNOWN, missing[0], reason))
     if job.kryo is not None:
         serializers = [*([] if key is None else [key]), *(s for m in metas for s in m.serializers.values())]
         parts = [p for s in serializers for p in all_parts(s) if isinstance(p, KryoSerializer)]
         found += [resolve_releases(p, job.kryo, _CHECK_NEW) for p in parts]
     return combine(found)
+
+
+def _missing_class(key: Serializer | None, metas: tuple[StateMetaInfo, ...], target: Target) -> UnsupportedError | None:
+    try:
+        check_available(key, metas, target, kryo=False)
+    except UnsupportedError as error:
+        return error
+    return None
 
 
 def of_error(level: Level, error: StatetoolError, reason: str = "") -> Resolution:

@@ -249,6 +249,9 @@ class StoredLog(StoredState):
     def key_found(self) -> bool:
         return self._keys.found_by_trying
 
+    def below(self) -> tuple[StoredState, ...]:
+        return self._log.below
+
     @property
     def own_groups(self) -> range:
         """The key groups that belong to the subtask."""

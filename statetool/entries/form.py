@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from statetool.entries.sizes import BATCH_BYTES as BATCH_BYTES
 from statetool.entries.sizes import MEMORY_BYTES as MEMORY_BYTES
@@ -248,6 +248,10 @@ class OperatorReadContext:
         return self.resolve(handle) or Stream(file=self.metadata_file, start=0, size_bytes=0, inline=b"")
 
 
+#: ``full`` are canonical key groups in a checkpoint, which only RocksDB reads, ``empty`` a checkpoint without entries.
+Layout = Literal["canonical", "database", "heap", "full", "empty"]
+
+
 class StoredState(ABC):
     """Keyed state of one subtask, in one form; on the driver. Everything is read lazily."""
 
@@ -266,6 +270,14 @@ class StoredState(ABC):
     def key_found(self) -> bool:
         """Whether the key type was inferred from key groups, because the snapshot does not store it."""
         return False
+
+    def below(self) -> tuple[StoredState, ...]:
+        """Return what a backend opens to restore it: the state itself, or the materialized state of a changelog."""
+        return (self,)
+
+    def layout(self) -> Layout:
+        """Return how the key groups are stored. For checkpoints of the heap backend, the first key groups are read."""
+        return "database" if self.database else "canonical"
 
     @abstractmethod
     def key_groups(self) -> Iterator[KeyGroupLocation]:

@@ -19,6 +19,7 @@ from statetool.entries.form import (
     KeyGroupBytes,
     KeyGroupLocation,
     KeyGroupReader,
+    Layout,
     OperatorReadContext,
     StateFormat,
     StoredState,
@@ -64,6 +65,12 @@ class StoredStream(StoredState):
     @property
     def canonical(self) -> bool:  # type: ignore[override]
         return self.handle.tag == CANONICAL_TAG
+
+    def layout(self) -> Layout:
+        if self.canonical:
+            return "canonical"
+        ranges = self.ranges()
+        return "empty" if not ranges else "heap" if self._is_heap(ranges) else "full"
 
     @cached_property
     def stream(self) -> Stream:

@@ -29,7 +29,7 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view, unnamed_rows
 
 #: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
-_JOB: Final = Job(backend="rocksdb", target=None)
+_JOB: Final = Job(backend="rocksdb")
 _UNCHANGED: Final = (Level.AS_IS, Level.RECONFIGURED)
 
 

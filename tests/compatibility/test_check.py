@@ -618,7 +618,7 @@ def test_the_command_says_what_to_do_and_exits_with_1(tmp_path: Path) -> None:
     new = written(tmp_path / "new", ("accounts-2", counts()))
     fine = CliRunner().invoke(cli, ["check", old.path, old.path])
     assert fine.exit_code == 0
-    assert fine.stdout.startswith("The job restores if the 2 assumptions below hold.")
+    assert fine.stdout.startswith("The job restores if the 3 assumptions below hold.")
     done = CliRunner().invoke(cli, ["check", old.path, new.path, "--output", "json"])
     assert done.exit_code == 1
     shown = json.loads(done.stdout)

@@ -9,17 +9,23 @@ import zipfile
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
 from statetool.compatibility import steps
+from statetool.compatibility.restore import Restore
 from statetool.compatibility.rule_table import restore_rules
 from statetool.compatibility.step_verdicts import StepVerdict
+from statetool.compatibility.steps import coordinators, patterns, windows
+from statetool.compatibility.steps.files import _is_in
 from statetool.compatibility.steps.order import STEPS
+from statetool.compatibility.steps.windows import OpenWindows, changed_bounds
 from statetool.compatibility.verdicts import Check
 from statetool.errors import OptionError
+from statetool.formats.metadata.properties import CheckpointProperties
 from tests.support.corpora.archives import HERE, unpack
 
 
@@ -90,8 +96,13 @@ def test_timers_in_a_database_are_lost_if_the_new_job_keeps_them_on_the_heap(res
             f"state.backend.rocksdb.timer-service.factory: {factory}\n"
         )
         assert found(st.check(old, canonical, backend="rocksdb", config=config)) == kinds
+        # Code can set another timer service than the configuration, or B ran with another one.
+        shown = new if factory == "ROCKSDB" else old
+        assert ("T1", "unknown") in found(st.check(old, shown, config=config))
     st.convert(old, str(tmp_path / "canonical"))
-    assert found(st.check(str(tmp_path / "canonical"), new)) == set()
+    check = st.check(str(tmp_path / "canonical"), new)
+    assert found(check) == set()
+    assert [a.rule for a in step(check, "timers").assumptions] == ["T3"]
 
 
 def test_a_native_savepoint_lacks_the_timers_on_the_heap(restores: Path) -> None:
@@ -255,6 +266,67 @@ def test_an_operator_in_the_place_of_another(corpus: Path, rule: str) -> None:
     assert (rule, kind, first) in {(f.rule, f.kind, f.operator) for s in check.steps for f in s.findings}
 
 
+def test_only_a_native_savepoint_hides_timers(restores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T3: a checkpoint of RocksDB has the timers of the heap as raw state, so an operator without any has no service."""
+    old, new = (str(restores / n) for n in ("timers-twice-in-header", "heap-timers-native"))
+    assert "T3" not in {rule for rule, _ in found(st.check(old, new))}
+    checkpoint = CheckpointProperties(kind="checkpoint", type_name="Checkpoint", format=None, flags=())
+    monkeypatch.setattr(Restore, "new_properties", checkpoint)
+    assert ("T3", "loses") in found(st.check(old, new))
+
+
+def test_windows_of_sql_are_windows(sql_corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W3: slices of windows do not show the size of windows. Without B, no window is read."""
+    path = snapshot_of(sql_corpus / "sql_window_tumble")
+    assert [a.rule for a in step(st.check(path, path), "windows").assumptions] == ["W3"]
+    monkeypatch.setattr(windows, "open_windows", None)
+    assert [a.rule for a in step(st.check(path, flink="2.3"), "windows").assumptions] == ["W3"]
+
+
+_SLIDING: Final = OpenWindows(frozenset({12}), frozenset({72, 76, 80}))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        (_SLIDING, _SLIDING, ""),
+        (_SLIDING, OpenWindows(frozenset({12}), frozenset({73, 76, 79})), "every 4 ms in the snapshot, every 3 ms"),
+        (_SLIDING, OpenWindows(frozenset({12}), frozenset({73, 77, 81})), "at other times"),
+        (_SLIDING, OpenWindows(frozenset({12}), frozenset({73})), "at other times"),
+        (_SLIDING, OpenWindows(frozenset({12}), frozenset({84})), None),
+        (_SLIDING, OpenWindows(frozenset({10}), frozenset({84})), "have 12 ms, those of the new job 10 ms"),
+        (_SLIDING, OpenWindows(frozenset(), frozenset()), None),
+        # Tumbling windows of which few are open.
+        (OpenWindows(frozenset({10}), frozenset({0})), OpenWindows(frozenset({10}), frozenset({50})), ""),
+        (OpenWindows(frozenset({10}), frozenset({0})), OpenWindows(frozenset({10}), frozenset({50, 60})), ""),
+        (
+            OpenWindows(frozenset({10}), frozenset({0})),
+            OpenWindows(frozenset({10}), frozenset({51, 61})),
+            "at other times",
+        ),
+        (OpenWindows(frozenset({10}), frozenset({0})), OpenWindows(frozenset({10}), frozenset({55})), None),
+        (
+            OpenWindows(frozenset({10}), frozenset({0, 10})),
+            OpenWindows(frozenset({10}), frozenset({50, 90, 130})),
+            "",
+        ),
+        # Slices: their ends.
+        (
+            OpenWindows(frozenset(), frozenset({30, 60, 90})),
+            OpenWindows(frozenset(), frozenset({60, 120, 180})),
+            "30 ms",
+        ),
+        (OpenWindows(frozenset(), frozenset({30, 60, 90})), OpenWindows(frozenset(), frozenset({120})), None),
+    ],
+)
+def test_bounds_of_windows_are_compared(before: OpenWindows, after: OpenWindows, change: str | None) -> None:
+    """W3: size, slide and offset."""
+    found = changed_bounds(before, after)
+    assert (found is None) == (change is None)
+    assert (change or "") in (found or "")
+    assert bool(change) == bool(found)
+
+
 def test_numbers_of_timers_and_of_windows_are_told(corpus: Path) -> None:
     path = snapshot_of(corpus / "v2_3_0-rocksdb-canonical")
     check = st.check(path, path, map_uids={"timers": "win-count", "win-count": "timers"})
@@ -274,6 +346,15 @@ def test_one_operator_of_a_possible_chain_was_rescaled(corpus: Path, tmp_path: P
     assert not {k for k in found(st.check(path, path)) if k[0] == "P4"}
 
 
+def test_chains_of_a_job_that_is_not_known(corpus: Path) -> None:
+    """P4: operators of one chain have one max parallelism in a snapshot. With another parallelism, Flink may chain others."""
+    path = snapshot_of(corpus / "v2_3_0-rocksdb-canonical")
+    same = st.check(path, flink="2.3")
+    assert "P4" in {a.rule for a in step(same, "parallelism").assumptions}
+    assert "P4" not in {rule for rule, _ in found(same)}
+    assert ("P4", "unknown") in found(st.check(path, flink="2.3", parallelism=2))
+
+
 def test_older_releases_and_lists_with_wrong_offsets(corpus: Path, tmp_path: Path) -> None:
     """M5, E1."""
     check = st.check(snapshot_of(corpus / "v1_20_5-hashmap-canonical"), flink="1.17")
@@ -281,6 +362,107 @@ def test_older_releases_and_lists_with_wrong_offsets(corpus: Path, tmp_path: Pat
     assert ("M5", "not") not in found(st.check(snapshot_of(corpus / "v1_17_2-hashmap-canonical"), flink="1.17"))
     lists = str(unpack(HERE / "corpus" / "compressed-lists.tar.xz", tmp_path) / "1.18.1")
     assert found(st.check(lists, flink="1.20")) == {("E1", "not")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "finding"),
+    [
+        ("v1_20_5-hashmap-canonical", "v1_15_4-hashmap-canonical", ("M1", "unknown")),
+        ("v1_20_5-hashmap-canonical", "v1_17_2-hashmap-canonical", ("M5", "not")),
+        ("v1_17_2-hashmap-canonical", "v1_20_5-hashmap-canonical", None),
+    ],
+)
+def test_the_release_is_one_that_can_have_written_the_other_snapshot(
+    corpus: Path, old: str, new: str, finding: tuple[str, str] | None
+) -> None:
+    """M1, M5: metadata of version 3 is that of Flink 1.15 or of statetool, and operator state of version 5 that of 1.17 or older."""
+    check = st.check(snapshot_of(corpus / old), snapshot_of(corpus / new))
+    assert (finding in found(check)) if finding else (step(check, "metadata").status == "proved")
+
+
+def test_metadata_of_version_5_is_that_of_one_release(jobs_of_more_kinds: Path) -> None:
+    """M1: Flink 2.0 does not read what 2.1 and later write."""
+    old, new = (snapshot_of(jobs_of_more_kinds / n) for n in ("v2_1_3-types-heap-checkpoint", "v2_0_2-types-heap"))
+    assert ("M1", "not") in found(st.check(old, new))
+    assert "M1" not in {rule for rule, _ in found(st.check(new, old))}
+
+
+def test_a_release_that_is_not_known_is_assumed(corpus: Path, tmp_path: Path) -> None:
+    """M1, M5: B shows a range of releases, or only the jar of the new job is known."""
+    path = snapshot_of(corpus / "v1_20_5-hashmap-canonical")
+    operators = st.load(path).operators.values()
+    states = {o.operator_id: [n for n, s in o.states.items() if s.scope == "operator"] for o in operators}
+    st.drop(path, str(tmp_path / "keyed"), states={o: names for o, names in states.items() if names})
+    metadata = step(st.check(path, str(tmp_path / "keyed")), "metadata")
+    assert {(a.rule, a.option) for a in metadata.assumptions} == {("M5", "--flink")}
+    assert step(st.check(path, str(tmp_path / "keyed"), flink="1.20"), "metadata").status == "proved"
+    jar = tmp_path / "job.jar"
+    with zipfile.ZipFile(jar, "w") as file:
+        file.writestr("job.properties", "")
+    assert [a.rule for a in step(st.check(path, other_jars=[jar]), "metadata").assumptions] == ["M1"]
+
+
+def test_a_savepoint_that_statetool_wrote_does_not_show_the_release_of_the_job(tmp_path: Path) -> None:
+    """M1: its metadata has version 3, as that of Flink 1.15."""
+    keyed = st.bootstrap_keyed_state(pa.table({"id": [1], "count": [1]}), key="id")
+    both = st.bootstrap_list_state("list", pa.table({"value": [1]}))
+    statuses = {}
+    for name, state in (("keyed", keyed), ("both", both)):
+        old, new = (str(tmp_path / f"{name}-{which}") for which in ("old", "new"))
+        writer = st.SavepointWriter.new().with_operator("a", state, parallelism=1)
+        writer.write(old, flink_version="2.3")
+        writer.write(new)
+        assert step(st.check(old, new, flink="2.3"), "metadata").status == "proved"
+        statuses[name] = step(st.check(old, new), "metadata").status
+        writer.write(str(tmp_path / f"{name}-again"))
+        assert step(st.check(new, str(tmp_path / f"{name}-again")), "metadata").status == "assumed"
+    assert statuses == {"keyed": "unknown", "both": "unknown"}
+
+
+_HEAP: Final = "v2_3_0-hashmap-checkpoint"
+_DATABASE: Final = "v2_3_0-rocksdb-native"
+_CANONICAL: Final = "v2_3_0-hashmap-canonical"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "expected"),
+    [
+        (_HEAP, _HEAP, {}, "proved"),
+        (_HEAP, _CANONICAL, {}, ("K1", "unknown")),
+        (_HEAP, _CANONICAL, {"backend": "heap"}, "proved"),
+        (_HEAP, None, {"flink": "2.3"}, "K1"),
+        (_DATABASE, None, {"flink": "2.3"}, "K1"),
+        (_DATABASE, _DATABASE, {}, "V4"),
+        (_DATABASE, _DATABASE, {"backend": "rocksdb"}, "proved"),
+        (_DATABASE, _HEAP, {}, ("K1", "not")),
+        (_CANONICAL, _CANONICAL, {}, "V1"),
+        (_CANONICAL, "v2_3_0-forst", {}, "V1"),
+        (_CANONICAL, _DATABASE, {"backend": "rocksdb"}, "proved"),
+        ("v2_3_0-changelog-rocksdb", _CANONICAL, {"backend": "heap"}, "proved"),
+        ("v1_20_5-rocksdb-native", "v1_20_5-rocksdb-native", {}, "proved"),
+        ("v1_20_5-hashmap-canonical", "v1_20_5-hashmap-canonical", {}, "proved"),
+    ],
+)
+def test_the_backend_is_proved_or_assumed(
+    corpus: Path, old: str, new: str | None, options: dict[str, Any], expected: str | tuple[str, str]
+) -> None:
+    """K1, V1, V4: a finding, an assumption, or neither."""
+    check = st.check(snapshot_of(corpus / old), None if new is None else snapshot_of(corpus / new), **options)
+    rules = ("K1", "V1", "V4")
+    findings: list[Any] = sorted({k for k in found(check) if k[0] in rules})
+    findings += [a.rule for a in step(check, "keyed_state").assumptions if a.rule in rules]
+    assert findings == ([] if expected == "proved" else [expected])
+
+
+def test_a_configuration_and_a_snapshot_may_name_different_backends(corpus: Path, tmp_path: Path) -> None:
+    """K1: code of the job sets a backend, or B ran with another configuration."""
+    heap, database = (snapshot_of(corpus / n) for n in (_HEAP, _DATABASE))
+    config = tmp_path / "config.yaml"
+    config.write_text("state.backend.type: rocksdb\n")
+    assert ("K1", "unknown") in found(st.check(database, heap, config=config))
+    assert not {k for k in found(st.check(database, database, config=config)) if k[0] == "K1"}
+    config.write_text("parallelism.default: 2\n")
+    assert ("K1", "unknown") in found(st.check(database, flink="2.3", config=config))
 
 
 def test_asynchronous_state_is_of_forst_only(jobs_of_more_kinds: Path, corpus: Path) -> None:
@@ -298,7 +480,31 @@ def test_names_of_partial_matches_are_looked_for_in_the_jar(connector_cases: Pat
     check = st.check(path, other_jars=[public_jar])
     assert ("W7", "later") in found(check)
     assert any("login" in w for w in check.warnings)
-    assert ("W7", "later") not in found(st.check(path, path))
+    assert "W7" not in {rule for rule, _ in found(st.check(path, path))}
+
+
+def test_a_text_in_a_jar_does_not_prove_the_name_of_a_pattern(
+    connector_cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W7: the text may be another one. The names of MATCH_RECOGNIZE are no texts of their own."""
+    path, jar = snapshot_of(connector_cases / "v2_3_0-cep"), tmp_path / "job.jar"
+    with zipfile.ZipFile(jar, "w") as file:
+        file.writestr("job.properties", "login\nview\n")
+    assert [a.rule for a in step(st.check(path, other_jars=[jar]), "patterns").assumptions] == ["W7"]
+    sql = str(unpack(HERE / "corpus" / "sql-operators.tar.xz", tmp_path) / "sql-operators" / "1.20.5" / "match")
+    assert ("W7", "unknown") in found(st.check(sql, other_jars=[jar]))
+    monkeypatch.setattr(patterns, "_MOST_KEYS", 1)
+    assert [a.rule for a in step(st.check(path, path), "patterns").assumptions] == ["W7"]
+
+
+def test_coordinators_that_are_not_of_sources_are_assumed(
+    connector_cases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C18: their formats are those of other libraries. The format of source coordinators has a version (C4)."""
+    source = snapshot_of(connector_cases / "v1_20_5-kafka-source")
+    assert step(st.check(source, source), "coordinators").status == "proved"
+    monkeypatch.setattr(coordinators, "READER_STATE", "none")
+    assert [a.rule for a in step(st.check(source, source), "coordinators").assumptions] == ["C18"]
 
 
 def test_configuration_that_fails_later(corpus: Path, tmp_path: Path) -> None:
@@ -337,6 +543,37 @@ def test_pointwise_exchanges_with_in_flight_data_cannot_be_rescaled(corpus: Path
     ]
     check = st.check(path, path, graph=job_graph(tmp_path / "graph.json", *nodes), parallelism=1)
     assert ("U2", "not") in found(check)
+
+
+def test_the_last_operator_of_a_chain_has_in_flight_data_for_others(corpus: Path, tmp_path: Path) -> None:
+    """U1: Flink restores it to the last operator of the chain."""
+    path = snapshot_of(corpus / "v2_3_0-unaligned")
+    ids = {o.uid: o.operator_id for o in st.load(path).operators.values()}
+
+    def check(name: str, chain: str, first: str = "relay") -> set[tuple[str, str]]:
+        nodes: list[tuple[str, int, str, tuple[tuple[str, str], ...]]] = []
+        if first == "relay":
+            nodes.append((ids["events-source"], 1, "Source: source<br/>", ()))
+        nodes += [
+            (ids[first], 1, chain, tuple((n[0], "HASH") for n in nodes)),
+            (ids["slow"], 2, "slow<br/>", ((ids[first], "HASH"),)),
+        ]
+        return {k for k in found(st.check(path, path, graph=job_graph(tmp_path / name, *nodes))) if k[0] == "U1"}
+
+    assert check("alone", "relay<br/>") == set()
+    assert check("last", "Source: source<br/>+- relay<br/>", "events-source") == set()
+    assert check("first", "relay<br/>+- Map<br/>") == {("U1", "not")}
+    assert check("middle", "Source: source<br/>+- relay<br/>   +- Map<br/>", "events-source") == {("U1", "not")}
+    assert check("one of two", "Source: source<br/>:- relay<br/>+- Map<br/>", "events-source") == {("U1", "unknown")}
+
+
+def test_a_directory_may_have_a_random_name_above_it() -> None:
+    """M8: ``s3.entropy.key`` replaces a name in the paths of files, and removes it from that of ``_metadata``."""
+    root = "s3://bucket/checkpoints/job"
+    assert _is_in(root, f"{root}/shared")
+    assert not _is_in(root, "s3://bucket/ab12/checkpoints/job/shared")
+    assert _is_in(root, "s3://bucket/ab12/checkpoints/job/shared", entropy=True)
+    assert not _is_in(root, "s3://bucket/old/checkpoints/other/shared", entropy=True)
 
 
 def test_a_compiled_plan_needs_the_nodes_of_its_release(sql_corpus: Path, tmp_path: Path) -> None:

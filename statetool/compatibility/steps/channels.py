@@ -79,9 +79,13 @@ def _in_graph(restore: Restore, graph: JobGraph, pair: Pair) -> Iterator[Result]
     if has_input and vertex.vertex_id != pair.new.state.operator_id:
         text = "The operator has in-flight data and is not the first of its chain any more: Flink refuses (topology changes)."
         yield refuses("U1", text, _SAVEPOINT, old)
-    if has_output and not graph.outputs(vertex.vertex_id):
+    is_last = bool(graph.outputs(vertex.vertex_id)) and graph.is_last(pair.new)
+    if has_output and is_last is False:
         text = "The operator has in-flight data for others and is not the last of its chain any more: Flink refuses (topology changes)."
         yield refuses("U1", text, _SAVEPOINT, old)
+    elif has_output and is_last is None:
+        text = "The operator has in-flight data for others, and the job graph does not show whether it is still the last of its chain."
+        yield is_unknown("U1", text, _SAVEPOINT, old)
     changes = {p.old.label for p, _ in restore.parallelism_changes}
     edges = (*(vertex.inputs if has_input else ()), *(graph.outputs(vertex.vertex_id) if has_output else ()))
     pointwise = sorted({e.strategy.lower() for e in edges if e.is_pointwise})

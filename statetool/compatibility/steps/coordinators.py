@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from statetool.compatibility.restore import Pair, Restore
+from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.keyed_state import SAME_STATES
-from statetool.compatibility.steps.step import Result, Step, loses, per_pair
+from statetool.compatibility.steps.step import Result, Step, loses, per_pair, refuses
 from statetool.compatibility.verdicts import NEW, A, Remedy
-from statetool.connectors.sources import READER_STATE
+from statetool.connectors.sources import READER_STATE, source_of
 from statetool.errors import several
 from statetool.snapshot.metadata_tables import coordinator_bytes
 
@@ -49,6 +50,26 @@ def _gone(restore: Restore, pair: Pair) -> Iterator[Result]:
         )
 
 
+def _formats(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """C4, C18: formats of coordinators. That of sources has a version, other coordinators have formats of their own."""
+    old, new = pair.old, pair.new
+    if not coordinator_bytes(old) or (new is not None and restore.has_snapshot and not coordinator_bytes(new)):
+        return
+    source = source_of(old)
+    before = None if source is None else source.coordinator_version
+    if READER_STATE not in old.listed_elements or before is None:
+        text = f"the coordinator of {old.label.display} in the new job reads the {several(coordinator_bytes(old), 'byte')} of its state"
+        yield Assumption(rule="C18", text=text, option="a restore of a copy of the job")
+        return
+    new_source = None if new is None else source_of(new)
+    after = None if new_source is None else new_source.coordinator_version
+    if after is not None and before > after:
+        text = f"The state of the source coordinator has format {before}, and the new job writes {after}: an older release of Flink refuses it."
+        yield refuses(
+            "C4", text, Remedy("Use the release of Flink that wrote the snapshot, or a newer one.", is_final=True), old
+        )
+
+
 def _unknown(restore: Restore) -> Iterator[Result]:
     """Without a snapshot of the new job, its coordinators are not known."""
     if not restore.has_snapshot:
@@ -60,5 +81,5 @@ STEP: Final = Step(
     title="Coordinators",
     follows="CheckpointCoordinator, SourceCoordinator",
     irrelevant=_irrelevant,
-    checks=(per_pair(_gone), _unknown),
+    checks=(per_pair(_gone), per_pair(_formats), _unknown),
 )

@@ -8,6 +8,7 @@ statetool, does not look for anywhere else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,7 +28,9 @@ from statetool.snapshot.locate import rebase_path
 
 #: From this number of files on, a directory is listed.
 _MANY: Final = 4
-#: Files in an object store that are looked for without saying so: a listing returns 1,000 at a time.
+#: Files that one request for a listing returns.
+_LISTED_AT_A_TIME: Final = 1_000
+#: Files in an object store that are looked for without saying so.
 _MOST_UNTOLD: Final = 8_000
 _SHOWN: Final = 3
 #: Schemes of Flink's file systems for one store.
@@ -44,6 +47,8 @@ class _Directory:
     needed: dict[str, int] = field(default_factory=dict)
     whole: set[str] = field(default_factory=set)
     is_relative: bool = False
+    #: All files are changelogs, which have a directory of their own (``state.changelog.dstl.dfs.base-path``).
+    are_logs: bool = True
 
 
 def _irrelevant(restore: Restore) -> str:
@@ -68,6 +73,7 @@ def directories_of(restore: Restore) -> dict[str, _Directory]:
             directory = found.get(folder)
             if directory is None:
                 directory = found[folder] = _Directory(is_relative=is_relative)
+            directory.are_logs &= is_log
             size = 1 if is_log else stream.size_bytes
             if isinstance(stream, SegmentHandle):
                 size += stream.start
@@ -93,7 +99,7 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
     """M6, M7, M8, M11: every file exists where Flink looks for it, with the bytes that the snapshot needs."""
     missing: dict[str, list[str]] = {}
     short: dict[str, list[str]] = {}
-    moved: dict[str, str] = {}
+    absolute: dict[str, list[str]] = {}
     unseen: list[str] = []
     directories = directories_of(restore)
     named = (restore.old.metadata_file, *(new for _, new in restore.old.rebase))
@@ -112,29 +118,26 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
         try:
             absent, wrong = _look(place, directory)
         except (StorageError, MissingDependencyError):
-            if place != folder or not _found_elsewhere(restore, folder, next(iter(directory.needed))):
+            name = f"{folder}/{next(iter(directory.needed))}"
+            if place != folder or not _found_elsewhere(restore, {name: folder}):
                 raise
             unseen.append(folder)
             continue
-        if (
-            absent
-            and not directory.is_relative
-            and place == folder
-            and (found := _found_elsewhere(restore, folder, absent[0]))
-        ):
-            moved[folder] = found
+        if absent and place == folder and not directory.is_relative:
+            absolute[folder] = absent
         elif absent:
             missing[place] = absent
         if wrong:
             short[place] = wrong
+    moved = _found_elsewhere(restore, {f"{folder}/{names[0]}": folder for folder, names in absolute.items()})
+    missing |= {folder: names for folder, names in absolute.items() if folder not in moved}
     yield from _report(restore, missing, short)
     yield from _moved(restore, directories, moved, unseen)
     count = sum(len(d.needed) for d in directories.values())
     if not files.is_local(restore.old.metadata_file) and count > _MOST_UNTOLD:
-        yield note(
-            "M6",
-            f"{several(count, 'file')} in {several(len(directories), 'directory', 'directories')} were looked for, by listing the directories.",
-        )
+        requests = -(-count // _LISTED_AT_A_TIME)
+        text = f"{several(count, 'file')} in {several(len(directories), 'directory', 'directories')} were looked for by listing the directories, with about {requests:,} requests."
+        yield note("M6", text)
 
 
 def _scheme(uri: str) -> str:
@@ -142,19 +145,21 @@ def _scheme(uri: str) -> str:
     return "s3" if scheme in _S3 else scheme
 
 
-def _found_elsewhere(restore: Restore, folder: str, name: str) -> str:
-    """Return the place at which statetool finds a file that is not where its handle says; empty if it finds none."""
-    for operator in restore.old.operators.values():
-        for subtask in operator.state.subtasks:
-            for handle in (subtask.managed_keyed, subtask.managed_operator, subtask.raw_keyed, subtask.raw_operator):
-                for stream, _ in file_streams(handle):
-                    if stream.path == f"{folder}/{name}":
-                        try:
-                            place = restore.old.resolve(stream)
-                        except SnapshotNotFoundError:
-                            return ""
-                        return "" if place is None else files.parent(place.file)
-    return ""
+def _found_elsewhere(restore: Restore, wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return the places at which statetool finds files that are not where their handles say.
+
+    ``wanted`` is the directory of each file that is looked for, by its path.
+    """
+    found: dict[str, str] = {}
+    for handle in handles_of(restore.old.metadata) if wanted else ():
+        for stream, _ in file_streams(handle):
+            folder = wanted.get(stream.path)
+            if folder is not None and folder not in found:
+                with suppress(SnapshotNotFoundError):
+                    place = restore.old.resolve(stream)
+                    if place is not None:
+                        found[folder] = files.parent(place.file)
+    return found
 
 
 def _report(
@@ -198,11 +203,25 @@ def _moved(
         )
         yield Assumption(rule="M8", text=text, option="run check on the snapshot at its own place, without --rebase")
     home = files.parent(restore.old.metadata_file)
-    absolute = [f for f, d in directories.items() if not d.is_relative and f not in moved and f not in unseen]
+    absolute = [
+        f for f, d in directories.items() if not d.is_relative and not d.are_logs and f not in moved and f not in unseen
+    ]
     root = files.canonical(files.parent(home)).rstrip("/")
-    if absolute and not moved and all(not f"{files.canonical(f)}/".startswith(f"{root}/") for f in absolute):
-        text = f"The snapshot lies in {home}, and names its files in {absolute[0]}: the restored job reads them there, and depends on them."
+    if absolute and not moved and not any(_is_in(root, files.canonical(f)) for f in absolute):
+        if any(_is_in(root, files.canonical(f), entropy=True) for f in absolute):
+            text = f"the snapshot is that of a job with entropy in its paths, and not a copy of one in {absolute[0]}, which the restored job reads"
+            yield Assumption(rule="M8", text=text, option="statetool copy")
+            return
+        text = f"The snapshot is located in {home}, and names its files in {absolute[0]}: the restored job reads them there, and depends on them."
         yield loses("M8", text, Remedy("Write a copy that has all of its files.", ("copy", A, NEW)))
+
+
+def _is_in(root: str, folder: str, *, entropy: bool = False) -> bool:
+    """Return True if a folder is in another one; with ``entropy``, if it is without one of its names (``s3.entropy.key``)."""
+    if not entropy:
+        return f"{folder}/".startswith(f"{root}/")
+    names = folder.split("/")
+    return any(_is_in(root, "/".join([*names[:i], *names[i + 1 :]])) for i in range(len(names)))
 
 
 def _few(names: Mapping[str, list[str]]) -> str:

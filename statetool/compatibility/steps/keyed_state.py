@@ -7,13 +7,27 @@ Follows ``StreamTaskStateInitializerImpl``, ``HeapRestoreOperation``, ``RocksDBF
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
+from statetool.compatibility.backends import stored_forms
+from statetool.compatibility.releases import may_be_of_2, shown_releases
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.states import NAME_BACKEND, Hidden, Job, check_key, keyed_verdicts, of_error, verdict_of
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Found, Result, StateFound, Step, is_unknown, loses, per_pair, refuses
-from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution, StateVerdict, migration_remedy
+from statetool.compatibility.steps.step import (
+    Found,
+    Result,
+    StateFound,
+    Step,
+    guarded,
+    is_unknown,
+    loses,
+    per_pair,
+    refuses,
+)
+from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution, StateVerdict, combine, migration_remedy
+from statetool.entries.form import Layout
 from statetool.errors import UNREAD, several
 from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
@@ -23,9 +37,11 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.verification.structure import key_groups_of
 
 _CONVERT: Final = Remedy("Convert it to a canonical savepoint, which all backends read.", ("convert", A, NEW))
+#: The backends that write each native format.
+_NATIVE: Final[dict[Layout, str]] = {"database": "RocksDB or ForSt", "full": "RocksDB", "heap": "the heap backend"}
 #: The assumption of a check without a snapshot of the new job.
 SAME_STATES: Final = Assumption(
-    rule="O9",
+    rule="O1",
     text="the new job has the operators and states of this snapshot, with the same uids and types",
     option="B, a savepoint of the new job",
 )
@@ -75,10 +91,15 @@ def _in_forst(verdict: StateVerdict, meta: StateMetaInfo, job: Job) -> StateVerd
     """V2: ForSt does not migrate values of asynchronous state, in 2.0 and 2.1 of no kind, later none of maps."""
     if job.backend != "forst" or verdict.verdict != "after_migration" or meta.backend_type != KEY_VALUE_V2:
         return verdict
-    release = job.target.release if job.target is not None else None
-    if release not in ("2.0", "2.1") and meta.kind != "map":
+    refusing = [r for r in job.releases if r in ("2.0", "2.1")]
+    if not refusing and meta.kind != "map":
         return verdict
     causes = [c for c in verdict.causes if c.level == Level.AFTER_MIGRATION]
+    if meta.kind != "map" and len(refusing) < len(job.releases):
+        text = f"ForSt of Flink 2.0 and 2.1 does not migrate the values of asynchronous state, and the job may be of Flink {shown_releases(job.releases)}."
+        unknown = Resolution.because(Level.UNKNOWN, text, "Name the release with --flink.")
+        whole = combine([Resolution(Level.AFTER_MIGRATION, tuple(causes), verdict.warnings), unknown])
+        return verdict_of(verdict.name, whole)
     resolution = Resolution(Level.AFTER_MIGRATION, tuple(causes), verdict.warnings).as_refused(
         migration_remedy("Write a copy of the snapshot in which the values have the new type."),
         "ForSt does not migrate the values of asynchronous state.",
@@ -111,7 +132,7 @@ def _forst(restore: Restore, pair: Pair) -> Iterator[Result]:
     """V1, V4: ForSt restores only the files of its own checkpoints and native savepoints (FLINK-39949)."""
     old = pair.old
     if restore.job.backend == "forst":
-        for stored in old.keyed.managed:
+        for stored in stored_forms(old):
             if not stored.database:
                 heap_timers = restore.options.config is not None and (
                     (restore.options.config.text("state.backend.forst.timer-service.factory") or "").lower() == "heap"
@@ -186,31 +207,70 @@ def _generic_types(restore: Restore, pair: Pair) -> Iterator[Result]:
         )
 
 
+def _layouts(operator: OperatorInventory) -> set[Layout]:
+    """Return the layouts of an operator's keyed state. Files of the heap backend are alike, so one of them is read."""
+    found: set[Layout] = set()
+    for stored in stored_forms(operator):
+        is_known = stored.canonical or stored.database
+        if is_known or not found & {"heap", "full"}:
+            found.add(stored.layout())
+    return found
+
+
 def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> Resolution:
     """Check whether the new backend reads the stored format: only canonical savepoints can switch backends."""
-    for stored in old.keyed.managed:
-        if job.backend == "unknown":
-            if new is not None and stored.database:
-                return Resolution.because(
-                    Level.UNKNOWN,
-                    "The keyed state has the native format of RocksDB or ForSt, and the snapshot of the new job does not show its backend.",
-                    NAME_BACKEND,
-                )
-        elif job.backend == "forst":
+    for layout in sorted(_layouts(old)):
+        if job.backend == "forst":
             return Resolution(Level.AS_IS)  # V1
-        elif not stored.canonical and stored.database != (job.backend == "rocksdb"):
-            form = "RocksDB or ForSt" if stored.database else "another backend than RocksDB"
+        form = _NATIVE.get(layout, "")
+        if not form:
+            continue
+        if job.backend == "unknown":
+            if new is not None:
+                shows = "the jar" if new.types.renewed else "the snapshot"
+                text = f"The keyed state has the native format of {form}, and {shows} of the new job does not show its backend."
+                return Resolution.because(Level.UNKNOWN, text, NAME_BACKEND)
+        elif (layout == "heap") != (job.backend == "heap"):
             return Resolution.because(
-                Level.INCOMPATIBLE if stored.database else Level.UNKNOWN,
+                Level.INCOMPATIBLE if layout == "database" else Level.UNKNOWN,
                 f"The keyed state has the native format of {form}, and the job uses the {job.backend} backend.",
                 _CONVERT,
             )
     return Resolution(Level.AS_IS)
 
 
+def _backend(restore: Restore) -> Iterator[Result]:
+    """K1, V1, V4: what is taken for granted of a backend that is not known."""
+    job, config = restore.job, restore.options.config
+    forms: set[Layout] = set()
+    for pair in restore.pairs:
+        with suppress(*UNREAD):
+            if not forms & _NATIVE.keys():
+                forms.update(_layouts(pair.old))
+    native = [_NATIVE[form] for form in ("database", "full", "heap") if form in forms]
+    if job.backend == "unknown" and native and restore.new is None:
+        form = native[0]
+        if config is None:
+            text = f"the new job has the state backend that wrote the keyed state: {form}"
+            yield Assumption(rule="K1", text=text, option="--backend")
+        else:
+            text = f"The keyed state has the native format of {form}, and the configuration does not set state.backend.type."
+            yield is_unknown("K1", text, NAME_BACKEND)
+    elif job.may_be_forst and "database" in forms:
+        text = "the new job has the state backend that wrote the keyed state: RocksDB or ForSt, which store it alike"
+        yield Assumption(rule="V4", text=text, option="--backend")
+    elif (
+        (job.may_be_forst or (job.backend == "unknown" and config is None))
+        and may_be_of_2(job.releases)
+        and "canonical" in forms
+    ):
+        text = "the state backend of the new job is not ForSt, which restores only its own checkpoints and native savepoints"
+        yield Assumption(rule="V1", text=text, option="--backend")
+
+
 def _mixed_handles(restore: Restore, pair: Pair) -> Iterator[Result]:
     """M13: the first handle of an operator decides how all are read (``RocksDBKeyedStateBackendBuilder``)."""
-    forms = {stored.database for stored in pair.old.keyed.managed}
+    forms = {stored.database for stored in stored_forms(pair.old)}
     if len(forms) > 1:
         text = "Some subtasks have the native format of RocksDB or ForSt, others another one: Flink reads all as the first one."
         yield refuses("M13", text, _CONVERT, pair.old)
@@ -223,6 +283,7 @@ STEP: Final = Step(
     irrelevant=_irrelevant,
     checks=(
         _states,
+        guarded(_backend),
         per_pair(_not_keyed),
         per_pair(_forst),
         per_pair(_asynchronous),

@@ -9,51 +9,87 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from statetool.compatibility.restore import Pair, Restore
+from statetool.compatibility.releases import FIRST_TO_5, kryo_of, shown_releases
+from statetool.compatibility.restore import Restore
 from statetool.compatibility.states import of_error
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Found, Result, Step, is_always_relevant, note, per_pair, refuses
+from statetool.compatibility.steps.step import (
+    Found,
+    Result,
+    Step,
+    guarded,
+    is_always_relevant,
+    is_unknown,
+    note,
+    refuses,
+)
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy
-from statetool.errors import UnsupportedError, several
+from statetool.errors import UNREAD, UnsupportedError, several
 from statetool.formats.metadata.handles import ChangelogHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
-from statetool.saving.versions import RELEASES, convert_metadata
-
-#: The last release that reads operator state of proxy version 5 only.
-_LAST_OF_5: Final = (1, 17)
+from statetool.saving.versions import RELEASES, WIDEST, convert_metadata, parse_release
+from statetool.snapshot.operator import OperatorInventory
 
 
 def _metadata(restore: Restore) -> Iterator[Result]:
     """M1, M2: the release reads this version of the metadata, and all kinds of handles in it."""
-    target = restore.job.target
-    if target is None or target.release is None:
+    releases = restore.releases
+    if not releases:
         yield Assumption(rule="M1", text="the Flink release of the new job reads this snapshot", option="--flink")
         return
     old = restore.old.metadata
-    if old.version > target.metadata_version:
+    reading = [r for r in releases if RELEASES[r][0] >= old.version]
+    if not reading:
         readers = [r for r, (version, _) in RELEASES.items() if version >= old.version]
-        text = f"Flink {target.release} does not read metadata of version {old.version}."
+        text = f"Flink {shown_releases(releases)} does not read metadata of version {old.version}."
         yield refuses("M1", text, f"Restore it with Flink {readers[0]} or later.")
         return
-    try:
-        convert_metadata(old, target, properties=savepoint_properties())
-    except UnsupportedError as error:
-        yield Found(rule="M2", resolution=of_error(Level.INCOMPATIBLE, error))
-
-
-def _operator_proxy(restore: Restore, pair: Pair) -> Iterator[Result]:
-    """M5: Flink up to 1.17 reads operator state up to version 5 of its proxy; 1.18 and later write version 6."""
-    release = restore.release
-    if release is None or release > _LAST_OF_5:
+    failing = [e for r in reading if (e := _refused_handle(restore, r)) is not None]
+    if len(failing) == len(reading):
+        yield Found(rule="M2", resolution=of_error(Level.INCOMPATIBLE, failing[-1]))
         return
-    for _, header in pair.old.elements.headers():
-        if header.version > 5:
-            text = f"Flink {release[0]}.{release[1]} does not read operator state of version {header.version}, which Flink 1.18 and later write."
-            remedy = Remedy(
-                "Write a copy for that release.", ("upgrade", A, NEW, "--flink", f"{release[0]}.{release[1]}")
-            )
-            yield refuses("M5", text, remedy, pair.old)
-            return
+    if len(reading) < len(releases):
+        text = f"Whether Flink reads metadata of version {old.version} is unknown: B has version {WIDEST}, which does not show the release of the new job, and Flink before {reading[0]} does not."
+        yield is_unknown("M1", text, Remedy("Name the release of the new job with --flink.", is_final=True))
+    elif kryo_of(releases) is None:
+        major = "1.x" if restore.old.types.kryo == 2 else "2.x"
+        text = f"the new job is of Flink {major}, as the snapshot is (B does not show the release)"
+        yield Assumption(rule="M1", text=text, option="--flink")
+    if failing:
+        text = f"the new job is of a release that reads the state handles of the snapshot (B may be of Flink {shown_releases(releases)})"
+        yield Assumption(rule="M2", text=text, option="--flink")
+
+
+def _refused_handle(restore: Restore, release: str) -> UnsupportedError | None:
+    try:
+        convert_metadata(restore.old.metadata, parse_release(release), properties=savepoint_properties())
+    except UnsupportedError as error:
+        return error
+    return None
+
+
+def _operator_proxy(restore: Restore) -> Iterator[Result]:
+    """M5: Flink up to 1.17 reads operator state up to version 5 of its proxy; 1.18 and later write version 6."""
+    releases = restore.releases
+    older = [r for r in releases if r in FIRST_TO_5]
+    if not older:
+        return
+    newer = [(p.old, n) for p in restore.pairs if (n := _newest_proxy(p.old)) > 5]
+    if len(older) == len(releases):
+        for operator, version in newer:
+            text = f"Flink {shown_releases(releases)} cannot read operator state of version {version}, which Flink 1.18 and later write."
+            command = ("upgrade", A, NEW, "--flink", releases[-1])
+            yield refuses("M5", text, Remedy("Write a copy for that release.", command), operator)
+    elif newer:
+        text = f"the new job is of Flink 1.18 or later, which read the operator state of the snapshot (B may be of Flink {shown_releases(releases)})"
+        yield Assumption(rule="M5", text=text, option="--flink")
+
+
+def _newest_proxy(operator: OperatorInventory) -> int:
+    try:
+        return max((header.version for _, header in operator.elements.headers()), default=0)
+    except UNREAD:
+        return 0  # The step of operator state reports it.
 
 
 def _change_logs(restore: Restore) -> Iterator[Result]:
@@ -73,5 +109,5 @@ STEP: Final = Step(
     title="Metadata",
     follows="Checkpoints, MetadataSerializers, OperatorBackendSerializationProxy",
     irrelevant=is_always_relevant,
-    checks=(_metadata, per_pair(_operator_proxy), _change_logs),
+    checks=(_metadata, guarded(_operator_proxy), _change_logs),
 )

@@ -16,6 +16,7 @@ from statetool.compatibility.steps.step import (
     Result,
     Step,
     is_always_relevant,
+    is_unknown,
     loses,
     may_change,
     note,
@@ -105,9 +106,7 @@ def _in_chains(restore: Restore) -> Iterator[Result]:
         return
     graph = restore.options.graph
     if not restore.has_snapshot and graph is None:
-        if len({p.old.state.max_parallelism for p in restore.pairs} - {1}) > 1:
-            text = "operators with different max parallelisms are not chained in the new job"
-            yield Assumption(rule="P4", text=text, option="--graph")
+        yield from _in_unknown_chains(restore)
         return
     for group in _possible_chains(restore):
         numbers = sorted({o.state.max_parallelism for o in group})
@@ -130,6 +129,39 @@ def _in_chains(restore: Restore) -> Iterator[Result]:
             ("rescale", A, NEW, *options),
         )
         yield (may_change if graph is None else loses)("P4", text[0].upper() + text[1:], remedy, keyed[0])
+
+
+def _in_unknown_chains(restore: Restore) -> Iterator[Result]:
+    """Apply P4 to a job that is not known. Its chains are those of the old job, unless its parallelism differs.
+
+    Flink gives all operators of a chain one parallelism and one max parallelism: it did not chain those that differ.
+    """
+    states = [p.old for p in restore.pairs if p.old.state.max_parallelism > 1]
+    keyed = {id(o) for o in states if any(s.managed_keyed is not None for s in o.state.subtasks)}
+    apart = [
+        (o, other)
+        for o in states
+        for other in states
+        if id(o) in keyed and id(other) not in keyed and o.state.max_parallelism != other.state.max_parallelism
+    ]
+    if not apart:
+        return
+    joined = [pair for pair in apart if len({o.state.parallelism for o in pair}) == 2]
+    if restore.options.parallelism is not None and joined:
+        labels = dict.fromkeys(str(o.label) for pair in joined for o in pair)
+        text = (
+            f"{describe_operators(list(labels))} have different parallelisms and max parallelisms in the snapshot. With one parallelism, the"
+            " new job may chain them: Flink then uses one max parallelism for all, and may not find keys (FLINK-40113)."
+        )
+        remedy = Remedy(
+            "Pass the job graph of the new job with --graph, or set one max parallelism in the job.", is_final=True
+        )
+        yield is_unknown("P4", text[0].upper() + text[1:], remedy)
+    else:
+        text = (
+            "operators with different max parallelisms are not chained in the new job, as they were not in the old one"
+        )
+        yield Assumption(rule="P4", text=text, option="--graph")
 
 
 def _possible_chains(restore: Restore) -> list[list[OperatorInventory]]:

@@ -10,11 +10,16 @@ from typing import Any, Final
 
 from statetool.compatibility.job_classes import strings_in_jars
 from statetool.compatibility.restore import Pair, Restore
+from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, fails_later, is_unknown, per_pair
 from statetool.compatibility.verdicts import Remedy
+from statetool.serializers.base import all_parts
+from statetool.serializers.rowdata import RowDataSerializer
 from statetool.snapshot.operator import OperatorInventory
-from statetool.snapshot.views import NFA
+from statetool.snapshot.views import EVENTS, NFA
 
+#: Keys of an operator whose partial matches are read.
+_MOST_KEYS: Final = 20_000
 #: Names of parts of patterns that Flink adds.
 _OF_FLINK: Final = ("$endState$", "$beginningState$")
 _DROP: Final = Remedy(
@@ -28,20 +33,24 @@ def _irrelevant(restore: Restore) -> str:
     return "no operator matches patterns"
 
 
-def pattern_names(operator: OperatorInventory) -> set[str]:
-    """Return the names that partial matches of an operator have."""
+def pattern_names(operator: OperatorInventory) -> tuple[set[str], bool]:
+    """Return the names that partial matches of an operator have, and whether all of them were read."""
     # Arrow takes long to load, and most checks do not need it.
     from statetool.tables.request import ScanRequest
     from statetool.tables.scan import scan_table
 
     table = next((t for t, (scope, name) in operator.state_tables.items() if (scope, name) == ("keyed", NFA)), None)
-    if table is None:
-        return set()
     names: set[str] = set()
-    for batch in scan_table(operator, ScanRequest.of(table)).batches():
-        for row in batch.to_pylist():
-            names.update(_names_in(row))
-    return names - set(_OF_FLINK)
+    count = 0
+    if table is not None:
+        for batch in scan_table(operator, ScanRequest.of(table)).batches():
+            for row in batch.slice(0, _MOST_KEYS - count).to_pylist():
+                names.update(_names_in(row))
+            count += batch.num_rows
+            if count > _MOST_KEYS:
+                break
+    # Flink numbers the copies of a name that a pattern repeats: name:1.
+    return {n.partition(":")[0] for n in names - set(_OF_FLINK)}, count <= _MOST_KEYS
 
 
 def _names_in(value: Any) -> Iterator[str]:
@@ -61,20 +70,40 @@ def _names(restore: Restore, pair: Pair) -> Iterator[Result]:
     old, new = pair.old, pair.new
     if NFA not in old.listed_keyed:
         return
-    names = pattern_names(old)
-    if new is not None and NFA in new.listed_keyed and not new.types.renewed:
-        names -= pattern_names(new)
-    if not names:
+    names, is_whole = pattern_names(old)
+    has_matches = new is not None and restore.has_snapshot and NFA in new.listed_keyed
+    shown = pattern_names(new)[0] if new is not None and has_matches else set()
+    if not is_whole:
+        text = (
+            f"the partial matches of {old.label.display}, of which {_MOST_KEYS:,} keys were read, have no other names"
+        )
+        yield Assumption(rule="W7", text=text, option="a snapshot with fewer partial matches")
+    missing = names - shown
+    if not missing:
         return
-    # Flink numbers the copies of a name that a pattern repeats: name:1.
-    plain = {n.partition(":")[0] for n in names}
-    jars = restore.new_jars
-    if not jars:
-        text = f"Partial matches wait for {_shown(plain)}, which the snapshot of the new job does not show. If its pattern lacks one of these names, the next event of such a key fails the job."
-        yield is_unknown("W7", text, Remedy(f"Pass the jar of the new job with --jar-b. {_DROP.text}"), old)
-    elif gone := plain - strings_in_jars(jars, plain):
-        text = f"Partial matches wait for {_shown(gone)}, which is no text in the jar of the new job: the next event of such a key fails the job (does not exist in the NFA)."
+    if shown and not names & shown:
+        text = f"Partial matches wait for {_shown(missing)}, and those of the new job for {_shown(shown)}: the next event of such a key fails the job (does not exist in the NFA)."
         yield fails_later("W7", text, _DROP, old)
+        return
+    jars = () if _is_sql(old) else restore.new_jars
+    in_jars = strings_in_jars(jars, missing) if jars else set()
+    if jars and (gone := missing - in_jars):
+        text = f"Partial matches wait for {_shown(gone)}, which is no text in the jar of the new job: unless the job computes the name, the next event of such a key fails the job (does not exist in the NFA)."
+        yield fails_later("W7", text, _DROP, old)
+    elif in_jars:
+        # The text may be another one than a name of this pattern.
+        text = f"the pattern of {old.label.display} has the names {_shown(in_jars)}, which the jar of the new job contains as texts"
+        yield Assumption(rule="W7", text=text, option="a savepoint of the new job with such partial matches")
+    else:
+        ask = "" if _is_sql(old) else "Pass the jar of the new job with --jar-b. "
+        text = f"Partial matches wait for {_shown(missing)}. If the pattern of the new job lacks one of these names, the next event of such a key fails the job."
+        yield is_unknown("W7", text, Remedy(f"{ask}{_DROP.text}"), old)
+
+
+def _is_sql(operator: OperatorInventory) -> bool:
+    """Return True for MATCH_RECOGNIZE, whose names are words of a statement and not texts of a jar."""
+    _, events = operator.listed_keyed.get(EVENTS, (None, None))
+    return events is not None and any(isinstance(p, RowDataSerializer) for p in all_parts(events.value))
 
 
 def _shown(names: set[str]) -> str:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from statetool.compatibility.releases import shown_releases
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, is_unknown, refuses
@@ -88,15 +89,23 @@ def _node_types(restore: Restore) -> Iterator[Result]:
     """Q4: the release has all types of nodes, in their versions (``ExecNodeContext``: Unsupported exec node type)."""
     assert restore.new is not None
     assert restore.new.columns_from_plan is not None
-    release, path = restore.release, restore.new.columns_from_plan
-    if release is None:
+    path = restore.new.columns_from_plan
+    releases = [tuple(map(int, r.split("."))) for r in restore.releases]
+    if not releases:
+        yield Assumption(
+            rule="Q4", text="the release of the new job has all nodes of the compiled plan", option="--flink"
+        )
         return
+    oldest, newest = releases[0], releases[-1]
     types = sorted({str(n.get("type", "")).removeprefix(_PREFIX) for n in read_nodes(path)})
     since = {name: (1, 15) if name in _SINCE_1_15 else _SINCE.get(name) for name in types}
-    shown = f"Flink {release[0]}.{release[1]}"
-    if late := [name for name, first in since.items() if first is not None and first > release]:
+    shown = f"Flink {shown_releases(restore.releases)}"
+    if late := [name for name, first in since.items() if first is not None and first > newest]:
         text = f"The compiled plan has nodes that {shown} does not have: {', '.join(late)}."
         yield refuses("Q4", text, Remedy("Compile the plan with that release.", is_final=True))
+    elif late := [name for name, first in since.items() if first is not None and first > oldest]:
+        text = f"the release of the new job has the nodes {', '.join(late)} of the compiled plan (B may be of {shown})"
+        yield Assumption(rule="Q4", text=text, option="--flink")
     if strange := [name for name, first in since.items() if first is None]:
         text = f"Whether {shown} has the nodes {', '.join(strange)} of the compiled plan is unknown."
         yield is_unknown("Q4", text, f"Run EXPLAIN of the plan with {shown}.")

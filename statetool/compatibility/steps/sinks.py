@@ -76,9 +76,8 @@ def _compare(pair: Pair, old: Sink, new: Sink) -> Iterator[Result]:
             )
         elif is_writer or not ignores_committable_version(old.name):
             text = f"The snapshot has {what}: an older release of the connector refuses it."
-            yield refuses(
-                "X5", text, "Use the release of the connector that wrote the snapshot, or a newer one.", pair.old
-            )
+            remedy = Remedy("Use the release of the connector that wrote the snapshot, or a newer one.", is_final=True)
+            yield refuses("X5", text, remedy, pair.old)
 
 
 def _names(sink: Sink) -> frozenset[str]:

@@ -88,7 +88,8 @@ def _versions(old: Source, new: Source, pair: Pair) -> Iterator[Result]:
         newer.append(f"splits of version {max(splits)} (the new job writes {max(new_splits)})")
     if newer:
         text = f"The snapshot has {' and '.join(newer)} of {old.name}: an older release of the connector refuses them."
-        yield refuses("C2", text, "Use the release of the connector that wrote the snapshot, or a newer one.", pair.old)
+        remedy = Remedy("Use the release of the connector that wrote the snapshot, or a newer one.", is_final=True)
+        yield refuses("C2", text, remedy, pair.old)
 
 
 def _topics(restore: Restore, pair: Pair) -> Iterator[Result]:

@@ -14,6 +14,7 @@ from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.keyed_state import SAME_STATES
 from statetool.compatibility.steps.step import Result, Step, fails_later, guarded, is_unknown, loses, per_pair
+from statetool.compatibility.steps.windows import is_window_operator
 from statetool.compatibility.timer_counts import count_timers
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.errors import several
@@ -37,6 +38,16 @@ def _native_savepoint(restore: Restore) -> bool:
     return restore.properties is not None and restore.properties.format == "native"
 
 
+def _may_hide_timers(restore: Restore, new: OperatorInventory) -> bool:
+    """Return True if an operator of the new job may have timers that its snapshot lacks: a native savepoint has none of the heap."""
+    if restore.new is None or not _in_database(new) or timer_states(new):
+        return False
+    properties = restore.new_properties
+    if properties is not None and properties.format != "native":
+        return False
+    return not any(_database_timers(o) for o in restore.new.operators.values() if o.listed_keyed)
+
+
 def _irrelevant(restore: Restore) -> str:
     for operator in restore.old.operators.values():
         if operator.listed_keyed and (timer_states(operator) or _in_database(operator)):
@@ -58,6 +69,10 @@ def _heap_instead_of_database(restore: Restore) -> Iterator[Result]:
         return
     on_heap = _keeps_on_heap(restore)
     if on_heap is False:
+        config = restore.options.config
+        if config is not None and config.text(TIMERS) is None and _shown_on_heap(restore) is None:
+            text = f"the code of the new job does not keep timers on the heap, and the configuration does not set {TIMERS}"
+            yield Assumption(rule="T1", text=text, option="a native savepoint of the new job")
         return
     for pair in pairs:
         if on_heap:
@@ -67,14 +82,24 @@ def _heap_instead_of_database(restore: Restore) -> Iterator[Result]:
                 yield loses("T1", text, _CONVERT, pair.old)
         else:
             text = f"Its timers are in the database of RocksDB. If the new job keeps timers on the heap ({TIMERS}: heap), none fires."
-            remedy = Remedy(f"Pass the configuration of the new job with --config. {_CONVERT.text}", _CONVERT.command)
+            ask = "" if restore.options.config is not None else "Pass the configuration of the new job with --config. "
+            remedy = Remedy(f"{ask}{_CONVERT.text}", _CONVERT.command)
             yield is_unknown("T1", text, remedy, pair.old)
 
 
 def _keeps_on_heap(restore: Restore) -> bool | None:
-    """Return True if RocksDB of the new job keeps its timers on the heap; ``None`` if that is not known."""
-    if restore.options.config is not None:
-        return keeps_timers_on_heap(restore.options.config)
+    """Return True if RocksDB of the new job keeps its timers on the heap; ``None`` if that is not known.
+
+    Nor is it if configuration and snapshot differ: the code sets another service, or the job ran with another configuration.
+    """
+    shown, config = _shown_on_heap(restore), restore.options.config
+    if config is None:
+        return shown
+    configured = keeps_timers_on_heap(config)
+    return configured if shown in (None, configured) else None
+
+
+def _shown_on_heap(restore: Restore) -> bool | None:
     if not restore.has_snapshot:
         return None
     known: bool | None = None
@@ -96,10 +121,7 @@ def _lost_when_written(restore: Restore, pair: Pair) -> Iterator[Result]:
         return
     if any(_database_timers(o) for o in restore.old.operators.values() if o.listed_keyed):
         return  # The old job kept its timers in the database.
-    windows = any(
-        m.namespace is not None and m.namespace.type_name.endswith("Window") for _, m in old.listed_keyed.values()
-    )
-    if windows or (new is not None and timer_states(new)):
+    if is_window_operator(old) or (new is not None and timer_states(new)):
         text = "The native savepoint of RocksDB has no timers of this operator: if the old job kept timers on the heap, they are lost."
         remedy = "Take a canonical savepoint of the old job (flink savepoint --type canonical)."
         yield loses("T2", text, remedy, old)
@@ -121,10 +143,14 @@ def _no_service(restore: Restore, pair: Pair) -> Iterator[Result]:
     if new is None or not new.listed_keyed:
         return
     missing = timer_states(old) - timer_states(new)
-    if not missing or (_in_database(new) and not timer_states(new)):
-        return  # T1: a native savepoint does not show timers on the heap.
+    if not missing or (_may_hide_timers(restore, new) and _database_timers(old)):
+        return  # T1 says that these timers are lost.
     amount = count_timers(old, missing)
     if amount == "no timers":
+        return
+    if _may_hide_timers(restore, new):
+        text = f"{old.label.display} still has a timer service, for {amount}: the native savepoint of the new job has no timers, which its RocksDB may keep on the heap"
+        yield Assumption(rule="T3", text=text, option="a canonical savepoint of the new job")
         return
     names = ", ".join(sorted(n.removeprefix("_timer_state/") for n in missing))
     if missing & old.keyed.raw_timer_states:

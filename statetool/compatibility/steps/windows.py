@@ -6,7 +6,9 @@ state ``merging-window-set`` maps the merged window to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from statetool.compatibility.restore import Pair, Restore
@@ -15,6 +17,7 @@ from statetool.compatibility.steps.step import Result, Step, guarded, loses, may
 from statetool.compatibility.timer_counts import count_entries
 from statetool.compatibility.verdicts import Remedy
 from statetool.errors import several
+from statetool.snapshot import views
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import describe_operators
@@ -23,7 +26,15 @@ from statetool.types.operators import describe_operators
 _MOST_WINDOWS: Final = 1000
 #: State of an operator up to which its windows are read.
 _MOST_STATE_BYTES: Final = 1 << 30
+#: Windows, or slices, with different starts whose distances tell how far windows are apart. Slices do not show the size of windows.
+_FEWEST_WINDOWS: Final = 2
+_FEWEST_SLICES: Final = 3
 _MERGED: Final = ("merging-window-set", "session-window-mapping")
+
+
+def window_states(operator: OperatorInventory) -> list[str]:
+    """Return the states of an operator that are stored by window, or by slice of windows, without timers."""
+    return views.window_states({n: m for n, (_, m) in operator.listed_keyed.items()})
 
 
 def is_window_operator(operator: OperatorInventory) -> bool:
@@ -31,17 +42,14 @@ def is_window_operator(operator: OperatorInventory) -> bool:
     return bool(window_states(operator))
 
 
-def window_states(operator: OperatorInventory) -> list[str]:
-    """Return the states of an operator that are stored by window, without timers."""
-    return [
-        n
-        for n, (_, m) in operator.listed_keyed.items()
-        if m.kind != "timers" and m.namespace is not None and m.namespace.type_name.endswith("Window")
-    ]
-
-
 def _merges(operator: OperatorInventory) -> bool:
     return any(n in operator.listed_keyed for n in _MERGED)
+
+
+def _has_bounds(operator: OperatorInventory) -> bool:
+    """Return True if the windows of an operator begin and end, unlike the only one of a global window."""
+    namespaces = (operator.listed_keyed[n][1].namespace for n in window_states(operator))
+    return any(s is not None and not s.type_name.endswith("GlobalWindow") for s in namespaces)
 
 
 def _irrelevant(restore: Restore) -> str:
@@ -68,43 +76,88 @@ def _assigner(restore: Restore, pair: Pair) -> Iterator[Result]:
         yield loses("W2", text, remedy, old)
 
 
-def _size(restore: Restore) -> Iterator[Result]:
-    """W3: windows of another size fire beside the old ones, so events are counted twice or split."""
+def _bounds(restore: Restore) -> Iterator[Result]:
+    """W3: windows of another size, slide or offset fire beside the old ones, so events are counted twice or split."""
     unknown = []
     for pair in restore.pairs:
-        if not is_window_operator(pair.old) or _merges(pair.old):
+        if not _has_bounds(pair.old) or _merges(pair.old):
             continue
-        is_large = operator_row(pair.old).state_bytes > _MOST_STATE_BYTES
-        before = set() if is_large else window_sizes(pair.old)
-        after = window_sizes(pair.new) if before and pair.new is not None and restore.has_snapshot else set()
-        if before and after and not before & after:
-            text = f"The windows of the snapshot have {_millis(before)}, those of the new job {_millis(after)}: old windows fire with their bounds beside the new ones, and events are counted twice or split."
+        change: str | None = None
+        if pair.new is not None and restore.has_snapshot:
+            before = open_windows(pair.old)
+            if before is not None and not before.starts:
+                continue  # No window is open.
+            after = open_windows(pair.new)
+            change = None if before is None or after is None else changed_bounds(before, after)
+        if change:
+            text = f"{change}: old windows fire with their bounds beside the new ones, and events are counted twice or split."
             yield may_change("W3", text, "Let the old job close its windows before the snapshot.", pair.old)
-        elif is_large or (before and not after):
+        elif change is None:
             unknown.append(str(pair.old.label))
     if unknown:
         text = f"size, slide and offset of the windows of {describe_operators(unknown)} did not change"
         yield Assumption(rule="W3", text=text, option="a savepoint of the new job with open windows")
 
 
-def window_sizes(operator: OperatorInventory) -> set[int]:
-    """Return the sizes in milliseconds of the first windows of an operator; none if it has no open windows."""
+@dataclass(frozen=True, slots=True)
+class OpenWindows:
+    """Bounds of open windows in milliseconds: their sizes, and their distinct starts. Slices have no size, and their ends count as starts."""
+
+    sizes: frozenset[int]
+    starts: frozenset[int]
+
+    @property
+    def step(self) -> int | None:
+        """The distance of windows that follow each other, ``None`` if the windows are too few to tell."""
+        first = min(self.starts, default=0)
+        if len(self.starts) < (_FEWEST_WINDOWS if self.sizes else _FEWEST_SLICES):
+            return None
+        return math.gcd(*(start - first for start in self.starts), *self.sizes)
+
+
+def open_windows(operator: OperatorInventory) -> OpenWindows | None:
+    """Return the first windows of an operator that are open; ``None`` if its state is large or has no such table."""
     # Arrow takes long to load, and most checks do not need it.
     from statetool.tables.request import ScanRequest
     from statetool.tables.scan import scan_table
 
     names = window_states(operator)
     table = next((t for t, (scope, name) in operator.state_tables.items() if scope == "keyed" and name in names), None)
-    if table is None:
-        return set()
+    if table is None or operator_row(operator).state_bytes > _MOST_STATE_BYTES:
+        return None
     for batch in scan_table(operator, ScanRequest.of(table)).batches():
         if batch.num_rows and "namespace" in batch.schema.names:
-            windows = batch.slice(0, _MOST_WINDOWS).column("namespace").to_pylist()
-            return {w["end"] - w["start"] for w in windows if isinstance(w, dict) and {"start", "end"} <= w.keys()}
-    return set()
+            found = batch.slice(0, _MOST_WINDOWS).column("namespace").to_pylist()
+            windows = [w for w in found if isinstance(w, dict) and {"start", "end"} <= w.keys()]
+            starts = [w["start"] for w in windows] or [end for end in found if isinstance(end, int)]
+            if not starts and any(found):
+                return None  # Windows of the job, or of no bounds that are known.
+            return OpenWindows(frozenset(w["end"] - w["start"] for w in windows), frozenset(starts))
+    return OpenWindows(frozenset(), frozenset())
 
 
-def _millis(sizes: set[int]) -> str:
+def changed_bounds(before: OpenWindows, after: OpenWindows) -> str | None:
+    """Return how the windows of the new job differ; empty if they do not, and ``None`` if its open windows do not tell."""
+    if not after.starts or bool(before.sizes) != bool(after.sizes):
+        return None
+    if before.sizes and not before.sizes & after.sizes:
+        return f"The windows of the snapshot have {_millis(before.sizes)}, those of the new job {_millis(after.sizes)}"
+    if len(before.sizes) > 1 or len(after.sizes) > 1:
+        return None
+    what = f"The windows of {_millis(before.sizes)}" if before.sizes else "The slices of the windows"
+    if before.step and after.step and before.step != after.step:
+        return f"{what} begin every {before.step:,} ms in the snapshot, every {after.step:,} ms in the new job"
+    size, step = next(iter(before.sizes), None), before.step or after.step
+    differs = (min(before.starts) - min(after.starts)) % (step or size or 1) != 0
+    if differs and step:
+        return f"{what} begin at other times in the new job (another slide or offset)"
+    if differs or size is None:
+        return None
+    # A single window that begins at a multiple of its size is one of tumbling windows.
+    return "" if step in (None, size) or (before.step and after.step) else None
+
+
+def _millis(sizes: Collection[int]) -> str:
     return f"{', '.join(f'{n:,}' for n in sorted(sizes)[:3])} ms"
 
 
@@ -113,5 +166,5 @@ STEP: Final = Step(
     title="Windows",
     follows="WindowOperator, MergingWindowSet",
     irrelevant=_irrelevant,
-    checks=(per_pair(_assigner), guarded(_size)),
+    checks=(per_pair(_assigner), guarded(_bounds)),
 )
