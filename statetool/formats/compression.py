@@ -18,7 +18,8 @@ from statetool.formats.stream import OpenStream
 
 #: First bytes of a framed stream.
 STREAM_START: Final = b"\xff\x06\x00\x00sNaPpY"
-_BLOCK: Final = 1 << 16
+#: Uncompressed bytes of a full chunk.
+BLOCK_BYTES: Final = 1 << 16
 _READ_BYTES: Final = 8 << 20
 
 
@@ -109,7 +110,7 @@ def stream_chunks(
 
 def packed_size(plain: memoryview) -> int:
     """Return the compressed size of bytes, compressed in the same blocks as Flink."""
-    blocks = (plain[at : at + _BLOCK] for at in range(0, len(plain), _BLOCK))
+    blocks = (plain[at : at + BLOCK_BYTES] for at in range(0, len(plain), BLOCK_BYTES))
     return sum(min(len(block), len(cramjam.snappy.compress_raw(block))) for block in blocks)
 
 
@@ -143,8 +144,8 @@ def _uncompress(body: memoryview, *, compressed: bool, offset: int) -> bytes:
     if not compressed:
         return bytes(body)
     # The stored size is checked before cramjam allocates it.
-    if _claimed_size(body) > _BLOCK:
-        raise FormatError(f"a compressed chunk claims more than {_BLOCK} bytes").at(offset=offset)
+    if _claimed_size(body) > BLOCK_BYTES:
+        raise FormatError(f"a compressed chunk claims more than {BLOCK_BYTES} bytes").at(offset=offset)
     try:
         return bytes(cramjam.snappy.decompress_raw(bytes(body)))
     except cramjam.DecompressionError as e:
@@ -166,7 +167,7 @@ def _claimed_size(body: memoryview) -> int:
         if b < 0x80:
             return size
         shift += 7
-    return _BLOCK + 1
+    return BLOCK_BYTES + 1
 
 
 class FrameWriter:
@@ -186,7 +187,7 @@ class FrameWriter:
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append uncompressed bytes."""
         self._pending += data
-        whole = len(self._pending) // _BLOCK * _BLOCK
+        whole = len(self._pending) // BLOCK_BYTES * BLOCK_BYTES
         if whole:
             self._frame(whole)
 

@@ -44,6 +44,11 @@ class OperatorHeader:
     size_bytes: int
 
 
+def is_compressed(first: bytes | memoryview) -> bool:
+    """Return True if elements are compressed, by the first five bytes of the header."""
+    return int.from_bytes(first[:4], "big") >= _CURRENT and first[4:5] == b"\1"
+
+
 def read_header_before(first: bytes | memoryview, types: TypeContext, *, base: int) -> OperatorHeader:
     """Read the header from the bytes before the first element; ``base`` is the start of the stream.
 

@@ -16,7 +16,13 @@ from statetool.formats.stream import Stream
 from statetool.formats.subclasses import learn_states, may_differ
 from statetool.io.cursor import Cursor
 from statetool.snapshot.needed_headers import needed_headers
-from statetool.snapshot.unflushed_lists import may_be_unflushed, rewrite_stream
+from statetool.snapshot.unflushed_lists import (
+    MOST_BYTES,
+    follows_chunks,
+    is_compressed_stream,
+    may_be_unflushed,
+    rewrite_stream,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,25 +88,56 @@ class ElementInventory:
 
     @cached_property
     def streams(self) -> tuple[ElementStream, ...]:
-        """The stream of each subtask that has one, with the right offsets of elements."""
-        return tuple(map(self._with_offsets, self._stored_streams))
+        """The stream of each subtask that has one, with the right offsets of elements.
+
+        Raises
+        ------
+        FormatError, DecodeError, UnsupportedError
+            Stored offsets are wrong, and the elements cannot be decoded.
+        """
+        left = MOST_BYTES
+        streams = []
+        for stored in self._stored_streams:
+            stream = self._rewrite(stored, left) if stored.subtask in self._unflushed else stored
+            if stream is not stored:
+                left -= stream.stream.size_bytes
+            streams.append(stream)
+        return tuple(streams)
 
     @property
     def are_unflushed(self) -> bool:
         """Whether stored offsets are wrong (:mod:`statetool.snapshot.unflushed_lists`), so that Flink cannot restore the state."""
-        return any(s is not stored for s, stored in zip(self.streams, self._stored_streams, strict=True))
+        return bool(self._unflushed)
 
-    def _with_offsets(self, stored: ElementStream) -> ElementStream:
-        if not may_be_unflushed(stored.offsets):
-            return stored
-        header = self.header(stored)
-        if not header.compressed:
-            return stored
+    @cached_property
+    def _unflushed(self) -> frozenset[int]:
+        """The subtasks with wrong offsets. Reads only compressed streams, and the first bytes of one of the others."""
+        found = set()
+        for stored in self._stored_streams:
+            if not may_be_unflushed(stored.offsets):
+                continue
+            if not is_compressed_stream(stored.stream):
+                break  # a job writes all streams with the same option
+            if follows_chunks(stored.stream, stored.offsets) and not self._are_right(stored):
+                found.add(stored.subtask)
+        return frozenset(found)
+
+    def _are_right(self, stored: ElementStream) -> bool:
+        """Return True if the only state of a stream has elements whose sizes are multiples of a chunk, at their stored offsets."""
+        if sum(map(bool, stored.offsets.values())) > 1 or any(len(set(o)) < len(o) for o in stored.offsets.values()):
+            return False
         try:
-            stream, offsets = rewrite_stream(stored.stream, header, stored.offsets, self._around.types)
+            return self._rewrite(stored, MOST_BYTES) is stored
+        except StatetoolError:
+            return False
+
+    def _rewrite(self, stored: ElementStream, most_bytes: int) -> ElementStream:
+        try:
+            header = self.header(stored)
+            found = rewrite_stream(stored.stream, header, stored.offsets, self._around.types, most_bytes=most_bytes)
         except StatetoolError as error:
             raise error.at(operator=self._around.operator) from None
-        return replace(stored, stream=stream, offsets=offsets)
+        return stored if found is None else replace(stored, stream=found[0], offsets=found[1])
 
     @cached_property
     def _stored_streams(self) -> tuple[ElementStream, ...]:
@@ -128,10 +165,10 @@ class ElementInventory:
             raise error.at(file=elements.stream.file, operator=self._around.operator) from None
 
     def headers(self) -> Iterator[tuple[ElementStream, OperatorHeader]]:
-        """Yield each stream with its header, except streams whose states were all read from earlier streams."""
+        """Yield each stream, as it is stored, with its header, except streams whose states were all read from earlier streams."""
         read_names: set[tuple[str, ...]] = set()
         described: set[str] = set()
-        for elements in self.streams:
+        for elements in self._stored_streams:
             names = tuple(elements.offsets)
             if names in read_names and described.issuperset(names):
                 continue
@@ -166,7 +203,7 @@ class ElementInventory:
     def _by_header(self) -> dict[bytes, ElementStream]:
         """The first stream with each distinct header (and the bytes between header and elements)."""
         by_header: dict[bytes, ElementStream] = {}
-        for elements in self.streams:
+        for elements in self._stored_streams:
             with elements.stream.open() as f:
                 by_header.setdefault(bytes(f.read_at(0, elements.first)), elements)
         return by_header

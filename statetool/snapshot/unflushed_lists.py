@@ -1,22 +1,23 @@
 """Compressed operator state of Flink 1.18.0 and 1.18.1, whose offsets are wrong (FLINK-34063).
 
 These releases compress each state as a separate stream, and take the offset of an element before the compressor has written the bytes of
-the elements before it. So the elements of a 64 KiB chunk have one offset, Flink cannot restore them, and only their order says where each
-starts. :func:`rewrite_stream` decodes them one after another. Later releases flush before each element, and compress all states as one
-stream. Follows ``PartitionableListState.write`` and ``DefaultOperatorStateBackendSnapshotStrategy``.
+the elements before it. So an element has the offset of the 64 KiB chunk in which it begins, Flink cannot restore it, and only the order of
+the elements says where each starts. :func:`rewrite_stream` decodes them one after another. Later releases flush before each element, and
+compress all states as one stream. Follows ``PartitionableListState.write`` and ``DefaultOperatorStateBackendSnapshotStrategy``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
-from statetool.errors import FormatError, StatetoolError
-from statetool.formats.compression import STREAM_START, read_chunks
-from statetool.formats.operator_state import OperatorHeader, read_operator_header
+from statetool.errors import FormatError, StatetoolError, UnsupportedError
+from statetool.formats.compression import BLOCK_BYTES, STREAM_START, read_chunks, stream_chunks
+from statetool.formats.operator_state import OperatorHeader, is_compressed, read_operator_header
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.formats.stream import Stream
+from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
 from statetool.types.declared import TypeContext
 
@@ -24,46 +25,114 @@ from statetool.types.declared import TypeContext
 UNFLUSHED: Final = (
     "Flink 1.18.0 and 1.18.1 wrote wrong offsets of compressed lists (FLINK-34063), which Flink cannot restore"
 )
+#: Uncompressed bytes of one operator's state that are decoded in memory.
+MOST_BYTES: Final = 1 << 30
 _COMPRESSED: Final = 4
+#: Least size of a full chunk: Snappy copies 64 bytes with 3.
+_LEAST_CHUNK: Final = BLOCK_BYTES // 64 * 3
+_READ_BYTES: Final = 1 << 18
+
+Offsets = Mapping[str, tuple[int, ...]]
 
 
-def may_be_unflushed(offsets: Mapping[str, tuple[int, ...]]) -> bool:
-    """Return True if two elements of a state have the same offset, which a compressed stream must not have."""
-    return any(len(set(of_state)) < len(of_state) for of_state in offsets.values())
+def may_be_unflushed(offsets: Offsets) -> bool:
+    """Return True if offsets may be those of chunks: two are the same, or all of a state are at least a full chunk apart."""
+    gaps = [b - a for of_state in offsets.values() for a, b in pairwise(sorted(of_state))]
+    return 0 in gaps or (bool(gaps) and min(gaps) >= _LEAST_CHUNK)
+
+
+def is_compressed_stream(stream: Stream) -> bool:
+    """Return True if the elements of a stream are compressed. Reads its first bytes."""
+    with stream.open() as f:
+        return is_compressed(f.read_at(0, min(_COMPRESSED + 1, stream.size_bytes)))
+
+
+def follows_chunks(stream: Stream, offsets: Offsets) -> bool:
+    """Return True if the offsets of a compressed stream are those of chunks that were filled across elements.
+
+    A right stream with the same form has only elements whose sizes are multiples of a chunk: :func:`rewrite_stream` tells it apart.
+    """
+    if any(len(set(of_state)) < len(of_state) for of_state in offsets.values()):
+        return True
+    regions = [(start, end, len(offsets[name])) for name, start, end in _regions(offsets, stream.size_bytes)]
+    with stream.open() as f:
+        for start, _, _ in regions[1:]:
+            if f.read_at(start - len(STREAM_START), len(STREAM_START)) != STREAM_START:
+                return False
+        try:
+            return all(_fills_chunks(f, start, end) for start, end, n in regions if n > 1)
+        except FormatError:
+            return False  # damage is reported where elements are read
+
+
+def _regions(offsets: Offsets, size_bytes: int) -> list[tuple[str, int, int]]:
+    """Return the states with elements, each with the start of its first one and that of the next state, in stream order."""
+    starts = sorted((min(of_state), name) for name, of_state in offsets.items() if of_state)
+    ends = [*(start for start, _ in starts[1:]), size_bytes]
+    return [(name, start, end) for (start, name), end in zip(starts, ends, strict=True)]
+
+
+def _fills_chunks(f: OpenStream, start: int, end: int) -> bool:
+    """Return True if all chunks of a region but the last one are full."""
+    is_last = False
+    for chunk in stream_chunks(
+        lambda at, n: f.read_at(start + at, n), end - start, base=f.stream.start + start, block=_READ_BYTES
+    ):
+        if is_last:
+            return False
+        is_last = len(chunk.data) < BLOCK_BYTES
+    return True
 
 
 def rewrite_stream(
-    stream: Stream, header: OperatorHeader, offsets: Mapping[str, tuple[int, ...]], types: TypeContext
-) -> tuple[Stream, dict[str, tuple[int, ...]]]:
-    """Return the stream uncompressed and in memory, with the offset of each element.
+    stream: Stream, header: OperatorHeader, offsets: Offsets, types: TypeContext, *, most_bytes: int = MOST_BYTES
+) -> tuple[Stream, dict[str, tuple[int, ...]]] | None:
+    """Return the stream uncompressed and in memory, with the offset of each element; ``None`` if the stored offsets are right.
 
     Raises
     ------
     FormatError, DecodeError
         The bytes of a state are not its elements one after another.
+    UnsupportedError
+        They take more memory than allowed.
     """
     with stream.open() as f:
         raw = bytes(f.read_at(0, stream.size_bytes))
     metas = {m.name: m for m in read_operator_header(Cursor(raw), types, end=header.size_bytes).states}
-    head = raw[:_COMPRESSED] + b"\0" + raw[_COMPRESSED + 1 : header.size_bytes]
-    starts = sorted((min(of_state), name) for name, of_state in offsets.items() if of_state)
-    ends = [start for start, _ in starts[1:]] + [len(raw)]
-    out, found = bytearray(head), {}
-    for (start, name), end in zip(starts, ends, strict=True):
+    out = bytearray(raw[:_COMPRESSED] + b"\0" + raw[_COMPRESSED + 1 : header.size_bytes])
+    found: dict[str, tuple[int, ...]] = {}
+    are_right = True
+    for name, start, end in _regions(offsets, len(raw)):
         if end < len(raw) and raw.endswith(STREAM_START, start, end):
             end -= len(STREAM_START)
         region = memoryview(raw)[start:end]
+        base = len(out)
+        plain: dict[int, int] = {}
         try:
-            data = b"".join(chunk.data for chunk in read_chunks(region, base=stream.start + start))
-            found[name] = tuple(len(out) + at for at in _starts(metas[name], data, len(offsets[name])))
+            for chunk in read_chunks(region, base=stream.start + start):
+                plain[start + chunk.start] = len(out)
+                out += chunk.data
+                _check_size(len(out), most_bytes)
+            with memoryview(out) as view, view[base:] as data:
+                found[name] = tuple(base + at for at in _starts(metas[name], data, len(offsets[name])))
         except StatetoolError as error:
             error.hint = error.hint or UNFLUSHED
             raise error.at(file=stream.file, state=name) from None
-        out += data
+        are_right = are_right and [plain.get(at) for at in offsets[name]] == list(found[name])
+    if are_right:
+        return None
     return replace(stream, start=0, size_bytes=len(out), inline=bytes(out)), found
 
 
-def _starts(meta: StateMetaInfo, data: bytes, n: int) -> list[int]:
+def _check_size(size_bytes: int, most_bytes: int) -> None:
+    if size_bytes > most_bytes:
+        raise UnsupportedError(
+            f"its compressed lists with wrong offsets (FLINK-34063) have more than {MOST_BYTES >> 30} GiB",
+            hint="Flink cannot restore them: remove the operator with statetool drop SRC DST --uid UID, or use a checkpoint without compression",
+        )
+
+
+def _starts(meta: StateMetaInfo, data: memoryview, n: int) -> list[int]:
     """Return the start of each of a number of elements."""
     if meta.kind == "broadcast":
         return [0]

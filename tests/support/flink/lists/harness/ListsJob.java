@@ -20,7 +20,10 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.streaming.api.checkpoint.CheckpointedFunction;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
-/** One operator with list, union and broadcast state. A restored run tells what it found, and writes nothing. */
+/**
+ * Operators with list, union and broadcast state, and two with large elements: "large" also has a small list, "alone" has none. A restored run
+ * tells what it found, and writes nothing.
+ */
 public final class ListsJob {
     /** By run: the restored or written values of each state. */
     private static final Map<String, Map<String, Object>> SEEN = new ConcurrentHashMap<>();
@@ -80,26 +83,77 @@ public final class ListsJob {
         }
     }
 
+    /** Two elements above 64 KiB in each subtask. */
+    static final class LargeKeeper extends RichMapFunction<Long, Long> implements CheckpointedFunction {
+        private final String run;
+        private final String uid;
+
+        LargeKeeper(String run, String uid) {
+            this.run = run;
+            this.uid = uid;
+        }
+
+        @Override
+        public void initializeState(FunctionInitializationContext context) throws Exception {
+            int subtask = getRuntimeContext().getIndexOfThisSubtask();
+            ListState<String> large =
+                    context.getOperatorStateStore().getListState(new ListStateDescriptor<>("large", Types.STRING));
+            if (!context.isRestored()) {
+                for (int i = 0; i < 2; i++) {
+                    large.add(subtask + "/" + i + " " + new String(new char[100 << 10]).replace('\0', (char) ('a' + i)));
+                }
+            }
+            Map<String, Object> found = new LinkedHashMap<>();
+            found.put("large", Keeper.all(large.get()));
+            if (uid.equals("large")) {
+                ListState<Long> small =
+                        context.getOperatorStateStore().getListState(new ListStateDescriptor<>("small", Types.LONG));
+                if (!context.isRestored()) {
+                    small.add((long) subtask);
+                }
+                found.put("small", Keeper.all(small.get()));
+            }
+            SEEN.put(run + uid + subtask, found);
+        }
+
+        @Override
+        public void snapshotState(FunctionSnapshotContext context) {}
+
+        @Override
+        public Long map(Long n) {
+            return n;
+        }
+    }
+
     public static Map<String, Object> run(Cluster cluster, JsonNode request) throws Exception {
         String run = UUID.randomUUID().toString();
         String snapshot = request.path("snapshot").asText(null);
         StreamExecutionEnvironment env = Cluster.environment(cluster.configuration(request));
         env.setParallelism(1);
         env.setMaxParallelism(128);
+        int large = request.path("large").asInt(3);
         Cluster.discard(env.fromSequence(0, Long.MAX_VALUE / 2).uid("numbers-" + run)
-                .map(new Keeper(run)).returns(Types.LONG).uid("keeper"));
+                .map(new Keeper(run)).returns(Types.LONG).uid("keeper")
+                .map(new LargeKeeper(run, "large")).returns(Types.LONG).uid("large").setParallelism(large)
+                .map(new LargeKeeper(run, "alone")).returns(Types.LONG).uid("alone").setParallelism(large));
         JobID job = cluster.submit(env, snapshot, true);
         try {
-            cluster.await(job, "the operator to open", () -> SEEN.containsKey(run));
+            cluster.await(job, "the operator to open", () -> SEEN.size() == 1 + 2 * large);
             Map<String, Object> out = new LinkedHashMap<>();
             if (request.hasNonNull("savepoint")) {
                 out.put("savepoint", cluster.savepoint(job, request.get("savepoint").asText(), "CANONICAL"));
             }
-            out.put("values", SEEN.get(run));
+            Map<String, Object> values = new LinkedHashMap<>(SEEN.get(run));
+            for (String uid : List.of("large", "alone")) {
+                for (int subtask = 0; subtask < large; subtask++) {
+                    values.put(uid + subtask, SEEN.get(run + uid + subtask));
+                }
+            }
+            out.put("values", values);
             return out;
         } finally {
             cluster.cancel(job);
-            SEEN.remove(run);
+            SEEN.clear();
         }
     }
 }
