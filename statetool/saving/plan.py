@@ -9,7 +9,17 @@ from typing import Final, TypeAlias
 from statetool.classes.jar_classes import JarClasses
 from statetool.declaring.classes import declared_classes
 from statetool.entries.joined_headers import join_headers
-from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, nearest, suggest
+from statetool.errors import (
+    DecodeError,
+    FormatError,
+    OptionError,
+    StatetoolError,
+    UnknownNameError,
+    UnsupportedError,
+    nearest,
+    suggest,
+    warn,
+)
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
@@ -41,6 +51,7 @@ from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.uids import find_all
+from statetool.snapshot.unflushed_lists import UNFLUSHED
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 #: Minimum similarity (of ``nearest``) at which a name may be a typo for another.
@@ -122,11 +133,23 @@ def plan_composition(
     if composition.base is not None:
         for operator in composition.base.operators.values():
             # Flink cannot restore them as they are stored.
-            if operator.state.operator_id in unchanged and operator.elements.are_unflushed:
+            if operator.state.operator_id in unchanged and operator.elements.are_unflushed and _can_rewrite(operator):
                 old = unchanged.pop(operator.state.operator_id)
                 source = SourceOperator(composition.base, operator)
                 planned.append(_plan_change(operator.label, old, OperatorChange(), [], composition, source))
     return list(unchanged.values()), planned
+
+
+def _can_rewrite(operator: OperatorInventory) -> bool:
+    """Return True if lists with wrong offsets can be written with right ones; otherwise warn that they stay as they are."""
+    try:
+        return bool(operator.elements.streams)
+    except (FormatError, DecodeError, UnsupportedError) as error:
+        warn(
+            f"{operator.label.display} is carried as it is stored, and Flink will not restore it: {UNFLUSHED}. Its elements cannot be "
+            f"decoded ({error}). Declare their classes with --declare or --jar, and run: statetool convert SRC DST"
+        )
+        return False
 
 
 def _find(operators: Sequence[OperatorState], name: str) -> OperatorState | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 import statetool
-from statetool.errors import UnsupportedError
+from statetool.errors import DecodeError, UnsupportedError
 from statetool.formats.compression import BLOCK_BYTES, FrameWriter
 from statetool.snapshot.unflushed_lists import may_be_unflushed, rewrite_stream
 from statetool.types.declared import NOTHING_DECLARED
@@ -106,6 +106,22 @@ def test_offsets_of_full_elements_are_right(folder: Path) -> None:
 def test_small_elements_are_not_suspected() -> None:
     assert not may_be_unflushed({"list": (100, 132, 9000), "rules": (9100,)})
     assert not may_be_unflushed({"one": (100,), "rules": (9100,)})
+
+
+def test_operators_that_cannot_be_decoded_stay_with_a_warning(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DecodeError("the class com.acme.Order is unknown", hint="declare it")
+
+    monkeypatch.setattr("statetool.snapshot.elements.rewrite_stream", fail)
+    writer = statetool.SavepointWriter.from_existing(statetool.load(str(folder), uids=["keeper", *LARGE]))
+    with pytest.warns(UserWarning, match=r"large.*as it is stored.*com\.acme\.Order.*statetool convert"):
+        writer.remove_operator("keeper").remove_operator("alone").write(str(tmp_path / "new"))
+    with pytest.raises(DecodeError, match=r"com\.acme\.Order"):
+        statetool.convert(str(folder), str(tmp_path / "converted"))
+    with pytest.raises(UnsupportedError, match="statetool convert"):
+        statetool.copy(str(tmp_path / "new"), str(tmp_path / "copied"))
 
 
 def test_the_memory_of_decoded_lists_has_a_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
