@@ -8,13 +8,15 @@ compress all states as one stream. Follows ``PartitionableListState.write`` and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from io import BytesIO
 from itertools import pairwise
 from typing import Final
 
 from statetool.errors import FormatError, StatetoolError, UnsupportedError
-from statetool.formats.compression import BLOCK_BYTES, STREAM_START, read_chunks, stream_chunks
+from statetool.formats.compression import BLOCK_BYTES, STREAM_START, stream_chunks
 from statetool.formats.operator_state import OperatorHeader, is_compressed, read_operator_header
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import OpenStream, Stream
@@ -96,32 +98,50 @@ def rewrite_stream(
     UnsupportedError
         They take more memory than allowed.
     """
+    out = BytesIO()
+    regions: list[tuple[str, int, dict[int, int]]] = []
     with stream.open() as f:
-        raw = bytes(f.read_at(0, stream.size_bytes))
+        raw = bytes(f.read_at(0, header.size_bytes))
+        out.write(raw[:_COMPRESSED] + b"\0" + raw[_COMPRESSED + 1 :])
+        for name, start, end in _regions(offsets, stream.size_bytes):
+            regions.append((name, out.tell(), _unpack(f, name, start, end, out, most_bytes)))
+    data = out.getvalue()  # shares the bytes
     metas = {m.name: m for m in read_operator_header(Cursor(raw), types, end=header.size_bytes).states}
-    out = bytearray(raw[:_COMPRESSED] + b"\0" + raw[_COMPRESSED + 1 : header.size_bytes])
     found: dict[str, tuple[int, ...]] = {}
-    are_right = True
-    for name, start, end in _regions(offsets, len(raw)):
-        if end < len(raw) and raw.endswith(STREAM_START, start, end):
-            end -= len(STREAM_START)
-        region = memoryview(raw)[start:end]
-        base = len(out)
-        plain: dict[int, int] = {}
-        try:
-            for chunk in read_chunks(region, base=stream.start + start):
-                plain[start + chunk.start] = len(out)
-                out += chunk.data
-                _check_size(len(out), most_bytes)
-            with memoryview(out) as view, view[base:] as data:
-                found[name] = tuple(base + at for at in _starts(metas[name], data, len(offsets[name])))
-        except StatetoolError as error:
-            error.hint = error.hint or UNFLUSHED
-            raise error.at(file=stream.file, state=name) from None
-        are_right = are_right and [plain.get(at) for at in offsets[name]] == list(found[name])
-    if are_right:
+    ends = [*(base for _, base, _ in regions[1:]), len(data)]
+    for (name, base, _), end in zip(regions, ends, strict=True):
+        with _naming_state(stream, name):
+            starts = _starts(metas[name], memoryview(data)[base:end], len(offsets[name]))
+        found[name] = tuple(base + at for at in starts)
+    if all([plain.get(at) for at in offsets[name]] == list(found[name]) for name, _, plain in regions):
         return None
-    return replace(stream, start=0, size_bytes=len(out), inline=bytes(out)), found
+    return replace(stream, start=0, size_bytes=len(data), inline=data), found
+
+
+def _unpack(f: OpenStream, name: str, start: int, end: int, out: BytesIO, most_bytes: int) -> dict[int, int]:
+    """Append the uncompressed bytes of a state, and return the offset of each of its chunks in them by that in the stream."""
+    last = end - len(STREAM_START)
+    if end < f.stream.size_bytes and last >= start and f.read_at(last, len(STREAM_START)) == STREAM_START:
+        end = last
+    plain: dict[int, int] = {}
+    with _naming_state(f.stream, name):
+        for chunk in stream_chunks(
+            lambda at, n: f.read_at(start + at, n), end - start, base=f.stream.start + start, block=_READ_BYTES
+        ):
+            plain[start + chunk.start] = out.tell()
+            out.write(chunk.data)
+            _check_size(out.tell(), most_bytes)
+    return plain
+
+
+@contextlib.contextmanager
+def _naming_state(stream: Stream, state: str) -> Iterator[None]:
+    """Name the state, its file and the cause in errors."""
+    try:
+        yield
+    except StatetoolError as error:
+        error.hint = error.hint or UNFLUSHED
+        raise error.at(file=stream.file, state=state) from None
 
 
 def _check_size(size_bytes: int, most_bytes: int) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -27,6 +29,9 @@ EDITS: Final[dict[str, Callable[[str, str], object]]] = {
 }
 #: Operators of three subtasks with elements above 64 KiB, whose offsets differ, and their states.
 LARGE: Final = {"large": ("large", "small"), "alone": ("large",)}
+
+#: Each byte as a character of one byte.
+ASCII: Final = bytes(i & 0x7F for i in range(256))
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +134,28 @@ def test_the_memory_of_decoded_lists_has_a_limit(folder: Path, monkeypatch: pyte
     operator = statetool.load(str(folder), uids=[*LARGE])["alone"]
     with pytest.raises(UnsupportedError, match=r"FLINK-34063.*statetool drop"):
         operator.to_arrow("large")
+
+
+def test_lists_are_decoded_in_little_more_memory_than_they_have(folder: Path) -> None:
+    elements = statetool.load(str(folder), uids=[*LARGE])["alone"].inventory.elements
+    stored = next(iter(elements._stored_streams))
+    header = elements.header(stored)
+    with stored.stream.open() as f:
+        out = bytearray(f.read_at(0, header.size_bytes))
+    at, n = len(out), 32
+    writer = FrameWriter(out.extend)
+    for _ in range(n):  # random bytes, so that also the compressed ones are large
+        writer.write(b"\xfe\xff\x0f" + random.Random(1).randbytes((1 << 18) - 3).translate(ASCII))
+    writer.flush()
+    stream = replace(stored.stream, start=0, size_bytes=len(out), inline=bytes(out))
+    tracemalloc.start()
+    try:
+        rewritten = rewrite_stream(stream, header, {"large": (at,) * n}, NOTHING_DECLARED)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert rewritten is not None
+    assert peak < 1.5 * rewritten[0].size_bytes
 
 
 @pytest.mark.full
