@@ -190,7 +190,8 @@ class NamesFiles:
     Attributes
     ----------
     keeps_state_files
-        Whether the files are in Flink's directory of checkpoints.
+        Whether the files are in Flink's directory of checkpoints. Copies of the snapshot then need copies of them, so their state is of
+        ``JavaSerializer``, in which other paths can be written (:mod:`statetool.connectors.state_handles`).
     """
 
     keeps_state_files: ClassVar[bool] = False
@@ -198,15 +199,6 @@ class NamesFiles:
     def files(self, state: SinkState) -> Iterator[NamedFile]:
         """Yield the files that the decoded state of an operator names."""
         yield from ()
-
-    def with_files(
-        self, operator: OperatorBytes, places: Mapping[str, str]
-    ) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
-        """Return the elements, by state and subtask, of the states that name files, with other paths by those in state.
-
-        Only files with ``is_state`` are copied, so only a sink with such files implements it.
-        """
-        raise UnsupportedError("state that names files cannot be written with other names")
 
 
 class SinkConnector(NamesFiles, ABC):

@@ -110,6 +110,8 @@ def elements_with_files(
 ) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
     """Return the elements, by state and subtask, of the states that name files in directories of checkpoints, with new paths of the files.
 
+    Elements that cannot be decoded stay as they are: :func:`named_files` names their states.
+
     Parameters
     ----------
     places
@@ -121,12 +123,8 @@ def elements_with_files(
         Some state cannot be written with other paths.
     """
     elements: dict[str, Mapping[int, tuple[bytes, ...]]] = {}
-    sinks = sinks_in(operator)
-    for sink in sinks:
-        if sink.connector is not None and any(f.is_state for f in sink.connector.files(sink.state)):
-            elements |= sink.connector.with_files(sink.data, places)
     data = OperatorBytes(operator)
-    for state in _java_states(operator).keys() - _declared(sinks):
+    for state in _java_states(operator):
         of_subtask: dict[int, tuple[bytes, ...]] = defaultdict(tuple)
         changed = False
         for element in data.elements(state):
@@ -149,7 +147,12 @@ def _java_states(operator: OperatorInventory) -> Mapping[str, StateMetaInfo]:
 
 
 def _has_files(data: bytes) -> bool:
-    return any(handle.path is not None for handle in handles_in(read_object(data)))
+    try:
+        return any(handle.path is not None for handle in handles_in(read_object(data)))
+    except NO_FINDING:
+        raise
+    except StatetoolError:
+        return False
 
 
 def _declared(sinks: list[Sink]) -> frozenset[str]:

@@ -7,13 +7,13 @@ it when it has sent the records, not Flink. The committer of the sink, whose sys
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import StateSink
 from statetool.connectors.elements import OperatorBytes
 from statetool.connectors.model import NamedFile, PendingCommit, SinkState
-from statetool.connectors.state_handles import handles_in, has_java_values, read_object, rename_files
+from statetool.connectors.state_handles import handles_in, has_java_values, read_object
 from statetool.errors import FormatError, StatetoolError, several
 from statetool.io.java_stream import JavaObject
 from statetool.serializers.opaque import OpaqueSerializer
@@ -54,14 +54,6 @@ class WriteAheadSink(StateSink):
                     subtask=pending.subtask,
                     state=_STATE,
                 )
-
-    def with_files(
-        self, operator: OperatorBytes, places: Mapping[str, str]
-    ) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
-        elements: dict[int, tuple[bytes, ...]] = {}
-        for element in operator.elements(_STATE):
-            elements[element.subtask] = (*elements.get(element.subtask, ()), rename_files(element.data, places))
-        return {_STATE: elements}
 
 
 def _pending(subtask: int, value: Any) -> PendingCommit:

@@ -84,6 +84,8 @@ class OperatorChange:
         Whether to rewrite keyed state even if nothing in it changes.
     elements
         New elements (as bytes) of list and union states of the base, by state and subtask.
+    moved_elements
+        As ``elements``, with the same values, and other paths of files that only they name.
     coordinator
         New coordinator state, empty to remove it; ``None`` keeps that of the base.
     conversions
@@ -109,6 +111,7 @@ class OperatorChange:
     renames: Mapping[str, str] = field(default_factory=dict)
     canonical: bool = False
     elements: Mapping[str, Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)
+    moved_elements: Mapping[str, Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)
     coordinator: bytes | None = None
     conversions: Mapping[str, StateConversion] = field(default_factory=dict)
     graft: SourceOperator | None = None

@@ -10,7 +10,7 @@ import contextlib
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from statetool.connectors.named_files import NamedFiles, elements_with_files, find_named_file, named_files
 from statetool.errors import FormatError, UnknownNameError, several
@@ -31,6 +31,9 @@ from statetool.snapshot.operator import OperatorInventory
 if TYPE_CHECKING:
     from statetool.snapshot.inventory import Inventory
 
+#: Requests for sizes that are in flight together.
+_THREADS: Final = 16
+
 
 def named_streams(operator: OperatorInventory) -> dict[str, Stream]:
     """Return the files to copy with the state of an operator, by their path in state. Missing ones are left out.
@@ -44,11 +47,11 @@ def named_streams(operator: OperatorInventory) -> dict[str, Stream]:
 
 
 def _streams(operator: OperatorInventory, named: NamedFiles) -> dict[str, Stream]:
+    places = [(file, place) for file in named.of_state if (place := find_named_file(operator, file)) is not None]
     streams: dict[str, Stream] = {}
-    for file in named.of_state:
-        place = find_named_file(operator, file)
-        found = None if place is None else stat(place)
-        if place is None or found is None:
+    stats = in_threads(stat, [place for _, place in places], threads=_THREADS)
+    for (file, place), found in zip(places, stats, strict=True):
+        if found is None:
             continue
         if file.size_bytes is not None and found.size_bytes < file.size_bytes:
             words = f"the file has {found.size_bytes} bytes, the state that names it says {file.size_bytes}"
@@ -142,9 +145,9 @@ class NamedFileCopies:
 
     def _add(self, changes: dict[str, OperatorChange], name: str, operator: OperatorInventory) -> None:
         change = changes.get(name, OperatorChange(new=False))
-        gone = {*change.dropped_states, *change.elements, *change.conversions, *_replaced(change)}
+        gone = {*change.dropped_states, *change.elements, *_replaced(change)}
         if elements := self.elements(change.elements_from or operator, gone):
-            changes[name] = replace(change, elements={**change.elements, **elements})
+            changes[name] = replace(change, moved_elements=elements)
 
 
 def _replaced(change: OperatorChange) -> Iterator[str]:

@@ -452,7 +452,8 @@ class _ElementPlan:
     def touches(self, operator: OperatorInventory) -> bool:
         """Return True if states of the base change, or new ones are added to them."""
         change = self.layout.change
-        edited = any(name in operator.operator_states for name in change.elements) or change.elements_from is not None
+        given = any(name in operator.operator_states for name in (*change.elements, *change.moved_elements))
+        edited = given or change.elements_from is not None
         unflushed = operator.elements.are_unflushed
         return bool(self.tables) or edited or unflushed or self.layout.touches(operator.operator_states)
 
@@ -466,7 +467,7 @@ class _ElementPlan:
             parallelism=layout.parallelism,
             without=self.gone,
             renames=layout.change.renames,
-            new_elements=layout.change.elements,
+            new_elements={**layout.change.moved_elements, **layout.change.elements},
             conversions=layout.change.conversions,
             inline_bytes=layout.inline_bytes,
             types=layout.types,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,10 +14,13 @@ from statetool.connectors.named_files import NamedFiles, find_named_file, named_
 from statetool.errors import NO_FINDING, StatetoolError, several
 from statetool.io import files
 from statetool.io.listing import FoundFile
+from statetool.io.threads import in_threads
 from statetool.snapshot.operator import OperatorInventory
 from statetool.verification.problems import Problem, Severity, elsewhere, note
 
 _LOST: Final = "the file does not exist, and neither does the one that a commit makes of it: unless the sink has committed it, its records are lost"
+#: Directories in which files are looked for at the same time.
+_THREADS: Final = 16
 _STOPPED: Final = "the file does not exist: a restored writer continues it, and fails"
 
 
@@ -41,13 +45,35 @@ class _Check:
     ) -> None:
         self._operator = operator
         self._metadata_file = metadata_file
-        self._find = find
+        self._find_one = find
+        #: Files that were looked for before they are needed.
+        self._found: dict[str, FoundFile | None] = {}
+
+    def _find(self, path: str) -> FoundFile | None:
+        return self._found[path] if path in self._found else self._find_one(path)
+
+    def _look_for(self, named: Sequence[NamedFile]) -> None:
+        """Look for remote files, in several directories at the same time. Where that fails, the error is that of :meth:`_find`."""
+        folders: dict[str, list[str]] = defaultdict(list)
+        for file in named:
+            if not file.is_state and not file.is_upload and _storage(file.path) == _storage(self._metadata_file):
+                for path in filter(None, (file.path, file.committed_path)):
+                    if not files.is_local(path):
+                        folders[files.parent(path)].append(path)
+
+        def look(paths: Sequence[str]) -> None:
+            with contextlib.suppress(StatetoolError):
+                self._found.update((path, self._find_one(path)) for path in paths)
+
+        for _ in in_threads(look, folders.values(), threads=_THREADS):
+            pass
 
     def run(self, named: NamedFiles) -> Iterator[Problem]:
         label = self._operator.label
         for unread in named.unread:
             yield note(label, f"files that this state may name are not checked: {unread.reason}", unread.state)
         yield from self._of_states(named.of_state)
+        self._look_for(named.files)
         unchecked = Counter[str]()
         for file in named.files:
             if not file.is_state:

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import shutil
+import itertools
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import statetool
+from statetool.columns.pieces import Encoded
 from statetool.connectors import named_files as module
-from statetool.connectors.named_files import elements_with_files, named_files
+from statetool.connectors.elements import OperatorBytes
+from statetool.connectors.model import NamedFile
+from statetool.connectors.named_files import NamedFiles, elements_with_files, named_files
 from statetool.connectors.state_handles import handles_in, read_object, rename_files
 from statetool.errors import FormatError, UnsupportedError
+from statetool.formats.metadata import OperatorState, SubtaskState, parse_metadata, write_metadata
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.java_stream import JavaArray, JavaClass, JavaObject
+from statetool.io.listing import FoundFile, stat
+from statetool.saving.compose import write_composition
+from statetool.saving.composition import Composition, OperatorChange
+from statetool.saving.local import LocalRunner
+from statetool.saving.named_files import named_streams
+from statetool.saving.versions import parse_release
+from statetool.types.declared import NOTHING_DECLARED
+from statetool.verification.named_files import check_named_files
 from tests.support.corpora.archives import unpack
 from tests.support.flink.write_ahead_job import ARCHIVE, UIDS
 from tests.support.snapshots.trees import JOB, age, lose_file
@@ -173,9 +190,106 @@ def test_a_failed_copy_of_a_named_file_leaves_nothing(
     assert not (tmp_path / "copy").exists()
 
 
-def element(checkpoint: Path) -> bytes:
-    from statetool.connectors.elements import OperatorBytes
+def finish(checkpoint: Path, uid: str, index: int) -> None:
+    """Replace a subtask by one that has finished."""
+    operator_id = load(checkpoint).inventory.operators[uid].state.operator_id
+    file = checkpoint / "_metadata"
+    metadata = parse_metadata(file.read_bytes())
 
+    def with_finished(operator: OperatorState) -> OperatorState:
+        done = (SubtaskState(index=s.index, finished=True) if s.index == index else s for s in operator.subtasks)
+        return replace(operator, subtasks=tuple(done)) if operator.operator_id == operator_id else operator
+
+    file.write_bytes(write_metadata(replace(metadata, operators=tuple(map(with_finished, metadata.operators)))))
+
+
+@pytest.mark.parametrize("verb", ["copy", "convert", "drop"])
+def test_subtasks_that_have_finished_stay_finished(checkpoint: Path, tmp_path: Path, verb: str) -> None:
+    finish(checkpoint, "ahead", 0)
+    WRITES[verb](str(checkpoint), str(tmp_path / "new"))
+    operator = statetool.load(str(tmp_path / "new"), uids=["ahead"]).inventory.operators["ahead"]
+    named = named_files(operator).files
+    assert named
+    assert {(f.subtask, Path(f.path.removeprefix("file:")).parent) for f in named} == {(1, tmp_path / "new")}
+    assert {s.index: s.finished for s in operator.state.subtasks} == {0: True, 1: False}
+    assert statetool.verify(str(tmp_path / "new"), deep=True).ok
+
+
+class Unchanged:
+    """A conversion of elements to the same bytes."""
+
+    needs_whole_keys, keeps_entries, identity, types = False, True, b"unchanged", NOTHING_DECLARED
+
+    def __init__(self, meta: StateMetaInfo) -> None:
+        self.meta = meta
+
+    def elements(self, data: Any, starts: Any, ends: Any) -> Encoded:
+        return Encoded(data, np.append(starts, ends[-1]))
+
+
+def test_converted_states_name_the_copies(checkpoint: Path, tmp_path: Path) -> None:
+    inventory = load(checkpoint).inventory
+    conversion = Unchanged(inventory.operators["ahead"].operator_states[STATE])
+    change = OperatorChange(conversions={STATE: cast(Any, conversion)})
+    target = tmp_path / "new"
+    composition = Composition(base=inventory, changes={"ahead": change})
+    write_composition(composition, str(target), parse_release(None), LocalRunner())
+    named = named_files(load(target).inventory.operators["ahead"]).files
+    assert {Path(f.path.removeprefix("file:")).parent for f in named} == {target}
+    assert len({f.path for f in named}) == len(task_owned(checkpoint))
+
+
+def test_files_to_copy_are_looked_for_at_the_same_time(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2)
+
+    first = itertools.count()
+
+    def wait(place: str) -> FoundFile | None:
+        if next(first) < 2:
+            together.wait(timeout=60)
+        return stat(place)
+
+    monkeypatch.setattr("statetool.saving.named_files.stat", wait)
+    assert len(named_streams(load(checkpoint).inventory.operators["ahead"])) == len(task_owned(checkpoint))
+
+
+def test_directories_of_sinks_are_looked_into_at_the_same_time(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2)
+
+    def find(place: str) -> FoundFile:
+        together.wait(timeout=60)
+        return FoundFile(place, 1, None)
+
+    named = [NamedFile(path=f"s3://bucket/{hour}/part-0", size_bytes=1, state=STATE) for hour in (10, 11)]
+    monkeypatch.setattr("statetool.verification.named_files.named_files", lambda _: NamedFiles(files=tuple(named)))
+    operator = load(checkpoint).inventory.operators["ahead"]
+    assert check_named_files(operator, "s3://bucket/chk-1/_metadata", find)[1] == []
+
+
+def test_elements_that_cannot_be_decoded_stay(checkpoint: Path) -> None:
+    operator = load(checkpoint).inventory.operators["ahead"]
+    paths = [f.path for f in named_files(operator).of_state]
+    elements = [e.data for e in OperatorBytes(operator).elements(STATE)]
+
+    def some(data: bytes) -> Any:
+        if data == elements[0]:
+            raise FormatError("not a Java stream")
+        return read_object(data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "read_object", some)
+        written = elements_with_files(operator, dict.fromkeys(paths, "file:/new"))[STATE]
+    assert [a == b for a, b in zip(elements, [*written[0], *written[1]], strict=True)] == [
+        True,
+        *(False for _ in elements[1:]),
+    ]
+
+
+def element(checkpoint: Path) -> bytes:
     return next(OperatorBytes(load(checkpoint).inventory.operators["ahead"]).elements(STATE)).data
 
 

@@ -282,7 +282,8 @@ def element_streams(
     header = OperatorHeader(version=version, compressed=compressed, states=tuple(metas), size_bytes=0)
     shrinks = any(p.subtask >= parallelism for p in streams)
     grows = operator is not None and parallelism > operator.state.parallelism
-    subtasks = tuple(range(parallelism) if tables or new_elements or shrinks or grows else (p.subtask for p in streams))
+    given = {subtask for of_state in new_elements.values() for subtask in of_state} - {p.subtask for p in streams}
+    subtasks = tuple(range(parallelism) if tables or given or shrinks or grows else (p.subtask for p in streams))
     kept: dict[int, tuple[CarriedElements, ...]] = {}
     for meta in old:
         state = ids[renames.get(meta.name, meta.name)]
