@@ -5,6 +5,8 @@ No function changes a source snapshot, an existing target raises ``TargetExistsE
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,8 @@ from statetool.api.execution import Execution
 from statetool.api.load import inventory_of
 from statetool.api.rewrite import RewriteOptions
 from statetool.api.savepoint import Savepoint
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, warn
+from statetool.io import files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,6 +66,11 @@ def graft(
     MergePlan
         The operators of the new snapshot.
 
+    Warns
+    -----
+    UserWarning
+        An added operator has a max parallelism that no other operator has.
+
     Raises
     ------
     TargetExistsError
@@ -78,6 +86,7 @@ def graft(
     inventory, others = options.open(src, dst), options.open(other, dst)
     names = operators if isinstance(operators, Mapping) else dict.fromkeys(operators)
     plan = plan_graft(inventory, others, names, max_parallelism=max_parallelism, hashes=hashes)
+    plan.warn()
     options.write(inventory, dst, flink_version=flink_version, changes=plan.changes)
     return plan
 
@@ -116,6 +125,11 @@ def merge(
     MergePlan
         The operators of the new snapshot.
 
+    Warns
+    -----
+    UserWarning
+        An added operator has a max parallelism that no other operator has.
+
     Raises
     ------
     TargetExistsError
@@ -129,6 +143,7 @@ def merge(
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     inventory, other = options.open(first, dst), options.open(second, dst)
     plan = plan_merge(inventory, other, max_parallelism=max_parallelism, hashes=hashes)
+    plan.warn()
     options.write(inventory, dst, flink_version=flink_version, changes=plan.changes)
     return plan
 
@@ -155,7 +170,8 @@ def split(
     src
         As for :func:`statetool.rescale`.
     first, second
-        New directories for the two savepoints. If one cannot be written, neither is published.
+        New directories for the two savepoints. The second one is published when the first one is staged and proved. If the last steps for the
+        first one fail then, the second one stays, and the error or a warning says so.
     operators
         Operators of the second job, by uid or operator id. All others belong to the first.
     both
@@ -197,7 +213,7 @@ def split(
             outcome.append(str(interrupt))
             raise
         if not dry_run:
-            outcome.append(f"{second} is complete: remove it before you run the command again")
+            outcome.append(f"{second} is complete: remove it before you run the command again{_removal(second)}")
 
     if dry_run:
         write_second()
@@ -206,7 +222,17 @@ def split(
         options.write(inventory, first, prove=write_second, removed=plan.removed(plan.first))
     except (StatetoolError, KeyboardInterrupt) as error:
         raise _with_outcome(error, outcome) from error.__cause__
+    except BaseException:
+        for words in outcome:
+            with contextlib.suppress(UserWarning):  # a filter that turns warnings into errors must not hide the error
+                warn(words, stacklevel=2)
+        raise
     return plan
+
+
+def _removal(directory: str) -> str:
+    """Return the command that removes a local directory, for the end of a sentence."""
+    return f", with rm -r {shlex.quote(files.local_path(directory))}" if files.is_local(directory) else ""
 
 
 def _with_outcome(error: StatetoolError | KeyboardInterrupt, outcome: Sequence[str]) -> BaseException:

@@ -158,6 +158,11 @@ def rescale(
     RescalePlan
         The changes of each operator, with the hash formula of its keys, and ``refusals``.
 
+    Warns
+    -----
+    UserWarning
+        Some operators keep the max parallelism that changed ones had.
+
     Raises
     ------
     TargetExistsError
@@ -174,6 +179,7 @@ def rescale(
     plan = plan_rescale(inventory, max_parallelism, parallelism=parallelism, hashes=hashes)
     if on_plan is not None:
         on_plan(plan)
+    plan.warn()
     if not dry_run:
         plan.check()
     if not plan.refusals:

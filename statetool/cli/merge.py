@@ -20,9 +20,7 @@ from statetool.cli.options import (
     operator_option,
     pairs,
 )
-from statetool.cli.output import echo_err
 from statetool.cli.rewrite import report_target, source_and_target
-from statetool.types.operators import describe_operators
 
 if TYPE_CHECKING:
     from statetool.saving.merge import MergePlan
@@ -49,11 +47,6 @@ def _print_operators(plan: MergePlan, options: CommonOptions) -> None:
     """Print the operators of the new snapshot. Text output leaves out those that are kept."""
     output = options.output
     output.rows(plan.operators if output.is_json else [row for row in plan.operators if row.action != "kept"])
-    if plan.parted:
-        echo_err(
-            f"warning: {describe_operators(plan.parted)} {'has' if len(plan.parted) == 1 else 'have'} a max parallelism that no other operator "
-            "has: operators in one chain of the job need the same"
-        )
 
 
 @click.command(cls=Command)

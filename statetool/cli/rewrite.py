@@ -24,7 +24,6 @@ from statetool.cli.options import (
 from statetool.cli.output import echo_err
 from statetool.cli.progress import expect
 from statetool.errors import OptionError, several
-from statetool.types.operators import describe_operators
 
 if TYPE_CHECKING:
     from statetool.saving.rescale import RescaleRow
@@ -121,11 +120,6 @@ def rescale(
         **options.write_arguments,
     )
     echo_err(*(f"refused: {refusal}" for refusal in plan.refusals))
-    if plan.parted:
-        echo_err(
-            f"warning: {describe_operators(plan.parted)} {'keeps' if len(plan.parted) == 1 else 'keep'} the old max parallelism: "
-            "operators in one chain of the job need the same"
-        )
     report_target(target, options, sum(o.size_bytes for o in plan.operators if o.keys_move not in ("no", "refused")))
     if plan.refusals:
         sys.exit(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from statetool.errors import OptionError, UnknownNameError, UnsupportedError, several, suggest
+from statetool.errors import OptionError, UnknownNameError, UnsupportedError, several, suggest, warn
 from statetool.formats.metadata.handles import streams_of
 from statetool.formats.metadata.model import MasterState
 from statetool.hashing.formulas import HashFormula
@@ -15,7 +15,7 @@ from statetool.saving.shared_keys import find_shared_keys
 from statetool.saving.uids import id_and_uid
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.types.operators import OperatorRecord
+from statetool.types.operators import OperatorRecord, describe_operators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,13 @@ class MergePlan:
     def parted(self) -> tuple[str, ...]:
         others = {row.max_parallelism for row in self.operators if row.action != "grafted"}
         return tuple(r.operator for r in self.operators if r.action == "grafted" and r.max_parallelism not in others)
+
+    def warn(self) -> None:
+        """Warn of ``parted`` operators; for functions that users call."""
+        if self.parted:
+            have = "has" if len(self.parted) == 1 else "have"
+            words = f"{describe_operators(self.parted)} {have} a max parallelism that no other operator has"
+            warn(f"{words}: operators in one chain of the job need the same", stacklevel=3)
 
 
 def plan_graft(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from statetool.errors import OptionError, UnsupportedError
+from statetool.errors import OptionError, UnsupportedError, warn
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.metadata.handles import streams_of
 from statetool.hashing.formulas import HashFormula
@@ -15,7 +15,7 @@ from statetool.saving.composition import OperatorChange
 from statetool.saving.plan import check_moves, needs_move, prove_moves
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.types.operators import OperatorRecord
+from statetool.types.operators import OperatorRecord, describe_operators
 from statetool.types.options import whole_number
 
 
@@ -63,6 +63,13 @@ class RescalePlan:
     changes: Mapping[str, OperatorChange]
     refusals: tuple[UnsupportedError, ...] = ()
     parted: tuple[str, ...] = ()
+
+    def warn(self) -> None:
+        """Warn of ``parted`` operators; for functions that users call."""
+        if self.parted:
+            keep = "keeps" if len(self.parted) == 1 else "keep"
+            words = f"{describe_operators(self.parted)} {keep} the old max parallelism"
+            warn(f"{words}: operators in one chain of the job need the same", stacklevel=3)
 
     def check(self) -> None:
         """Raise an error if the keys of an operator cannot move.

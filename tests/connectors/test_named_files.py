@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import itertools
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import warnings
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +17,11 @@ import statetool
 from statetool.api.comparison import Comparison
 from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
-from statetool.errors import OptionError, TargetExistsError, UnknownNameError, UnsupportedError
+from statetool.errors import OptionError, TargetExistsError, UnknownNameError, UnsupportedError, WriteFailedError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.formats.metadata.handles import IncrementalHandle
 from statetool.formats.metadata.model import MasterState
+from statetool.saving.publish import Publication
 from statetool.snapshot.inventory import Inventory
 from tests.support.checks.corpus_check import Case
 from tests.support.snapshots.halves import write_halves
@@ -293,6 +296,44 @@ def test_master_state_of_the_second_snapshot_alone_is_refused(tmp_path: Path) ->
         statetool.merge(first, second, str(tmp_path / "new"))
     statetool.merge(second, first, str(tmp_path / "new"))
     assert parse_metadata((tmp_path / "new" / "_metadata").read_bytes()).master_states == (hook,)
+
+
+@pytest.mark.parametrize("error", [WriteFailedError("no quota"), RuntimeError("no thread"), KeyboardInterrupt()])
+def test_a_split_that_publishes_only_the_second_names_what_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    commit = Publication.commit
+
+    def fail(publication: Publication, *arguments: Any) -> str:
+        if publication.target == str(first):
+            raise error
+        return commit(publication, *arguments)
+
+    monkeypatch.setattr(Publication, "commit", fail)
+    told = f"{second} is complete: remove it before you run the command again, with rm -r {second}"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(type(error)) as raised:
+            statetool.split(SAVEPOINT, str(first), str(second), SECOND)
+    assert [told in str(raised.value), told in [str(w.message) for w in caught]].count(True) == 1
+    assert (first.exists(), statetool.verify(str(second)).ok) == (False, True)
+    shutil.rmtree(second)
+    monkeypatch.undo()
+    statetool.split(SAVEPOINT, str(first), str(second), SECOND)
+
+
+def test_functions_warn_of_max_parallelisms_that_differ(tmp_path: Path) -> None:
+    one = small(tmp_path / "one", "one", [1], max_parallelism=32)
+    two = small(tmp_path / "two", "two", [1], max_parallelism=64)
+    with pytest.warns(UserWarning, match="has a max parallelism that no other operator has"):
+        statetool.merge(one, two, str(tmp_path / "merged"))
+    with pytest.warns(UserWarning, match="has a max parallelism that no other operator has"):
+        statetool.graft(one, statetool.load(two, uids=["two"]), str(tmp_path / "grafted"), ["two"], dry_run=True)
+    three = small(tmp_path / "three", "three", [1], max_parallelism=32)
+    statetool.merge(one, three, str(tmp_path / "both"))
+    with pytest.warns(UserWarning, match="keeps the old max parallelism"):
+        statetool.rescale(str(tmp_path / "both"), str(tmp_path / "rescaled"), {"one": 64})
 
 
 def test_a_split_refuses_what_is_no_split(tmp_path: Path) -> None:
