@@ -26,6 +26,7 @@ from statetool.saving.composition import Composition, OperatorChange
 from statetool.saving.key_choice import Allowed, KeyChoice, check_found
 from statetool.saving.publish import INLINE_BYTES
 from statetool.saving.streams.filters import FilterChain
+from statetool.saving.tally import tally
 from statetool.saving.transform import bootstrap_changes, states_without_namespace
 from statetool.saving.versions import WIDEST, Target, parse_release
 from statetool.snapshot.inventory import Inventory
@@ -229,9 +230,12 @@ class SavepointWriter:
         search = choice.search(operator, self._execution().map)
         if search.is_skipped and search.mismatch is not None:
             raise search.mismatch.at(operator=operator.label)
-        check_found(choice, {operator.label: search}, allowed)
         change = self.changes.get(uid, OperatorChange())
         chain = search.filter if change.filter is None else FilterChain((change.filter, search.filter))
+        if choice.keep and change.filter is not None:
+            # The keys to keep may be among those that an earlier change removes.
+            search = replace(search, removed=tally(operator, chain, self._execution().map))
+        check_found(choice, {operator.label: search}, allowed)
         return self._with_change(uid, replace(change, filter=chain))
 
     def _require_base(self) -> Savepoint:

@@ -192,6 +192,16 @@ def test_missing_keys_of_edits_are_errors(tmp_path: Path) -> None:
     assert operator.keep(["nokey"], allow_missing=True, allow_empty=True).preview()
 
 
+@pytest.mark.parametrize("second", [{"keys": ["timer-4"]}, {"where": "key = 'timer-4'"}])
+def test_edits_that_together_empty_an_operator_are_errors(second: dict[str, Any]) -> None:
+    operator = st.load(SAVEPOINT)["timers"]
+    for first in (operator.keep(["timer-3"]), operator.erase(["timer-4"])):
+        with pytest.raises(MissingKeyError, match=r"without any key.*timers"):
+            first.keep("timers", **second)
+        assert first.keep("timers", **second, allow_empty=True).preview()
+    assert operator.keep(["timer-3", "timer-4"]).keep("timers", **second).preview()
+
+
 def test_an_operator_is_emptied_only_if_allowed(tmp_path: Path) -> None:
     new = str(tmp_path / "new")
     done = run("keep", SAVEPOINT, new, "--keys", "nokey", code=1)
