@@ -147,7 +147,7 @@ def purge(
         The time of the comparison, by default the current time.
     event_timers_before_ms, processing_timers_before_ms
         Remove timers of the domain before this time (epoch milliseconds). They never fire. Timers of windows stay, because their windows
-        would neither fire nor be removed; ``left_timers`` of the result counts them.
+        may never fire, or their state may never be removed; ``left_timers`` of the result counts them.
     empty
         Remove lists without elements, and maps without entries.
     operators

@@ -169,8 +169,10 @@ def purge(
         f"{before:,} bytes before, {before - size:,} after"
     )
     if plan.left_timers:
+        from statetool.snapshot.views import NEEDED_TIMERS
+
         echo_err(
-            f"{several(plan.left_timers, 'timer')} of windows left: without them, their windows would never fire, nor be removed "
+            f"{several(plan.left_timers, 'timer')} of windows left: without its timer, a window {NEEDED_TIMERS} "
             "(to remove windows with their timers, remove their keys: statetool erase)"
         )
     report_target(target, options)

@@ -10,7 +10,7 @@ from statetool.errors import OptionError, UnknownNameError, UnsupportedError, su
 from statetool.saving.composition import OperatorChange
 from statetool.saving.erase import Form, form_of
 from statetool.saving.streams.expired import ExpiredFilter
-from statetool.saving.tally import Count, Map, Tally, tally
+from statetool.saving.tally import Count, Map, tally_each
 from statetool.saving.transform import has_ttl
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
@@ -45,7 +45,7 @@ class PurgeRequest:
 class PurgedRow(OperatorRecord):
     """One state or timer queue before and after. Bytes are those of keys, namespaces and values.
 
-    ``left_timers`` are the timers of windows that were to be removed, but stay: without them, the windows would never fire.
+    ``left_timers`` are the timers of windows that were to be removed, but stay.
     """
 
     state: str
@@ -117,8 +117,7 @@ def _plan_operator(
     for meta in concerned:
         if meta.name in request.ttl_ms:
             _check_ttl(operator, meta.name)
-    total = tally(operator, entry_filter, in_tasks) if concerned else Tally()
-    left = tally(operator, windows, in_tasks) if of_windows else Tally()
+    total, left = tally_each(operator, (entry_filter, windows), in_tasks)
     form: Form = "unchanged"
     changes = {}
     if total.groups:
@@ -128,7 +127,7 @@ def _plan_operator(
     rows = []
     nothing = Count(0, 0)
     for meta in (*concerned, *of_windows):
-        held = (left if meta in of_windows else total).read.get(meta.name, nothing)
+        held = total.read.get(meta.name, nothing)
         removed = total.states.get(meta.name, nothing)
         if held.entries:
             rows.append(

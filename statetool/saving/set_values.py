@@ -45,7 +45,15 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import timer_names
-from statetool.snapshot.views import MERGED, WINDOWS, contents_of, has_window_timers, is_window, window_states
+from statetool.snapshot.views import (
+    MERGED,
+    NEEDED_TIMERS,
+    WINDOWS,
+    contents_of,
+    has_window_timers,
+    is_window,
+    window_states,
+)
 from statetool.tables.key_text import Key
 from statetool.tables.scan import place_keys
 from statetool.types import Scalar, StructType, TtlType
@@ -601,7 +609,7 @@ def _set_timer(operator: OperatorInventory, entries: _KeyEntries, edit: TimerEdi
 
 
 def _check_windows_fire(operator: OperatorInventory, entries: _KeyEntries, edits: Sequence[TimerEdit]) -> None:
-    """Refuse to remove a timer of a window whose state stays, unless another timer is added: the window would neither fire nor be removed.
+    """Refuse to remove a timer of a window whose state stays, unless another timer is added: the window may need it.
 
     Raises
     ------
@@ -616,7 +624,7 @@ def _check_windows_fire(operator: OperatorInventory, entries: _KeyEntries, edits
     left = [name for name in window_states(keyed) if entries.has_window(keyed[name])]
     if left:
         raise OptionError(
-            f"without its {removed[0].domain}-time timer {removed[0].timestamp_ms}, the window would neither fire nor be removed",
+            f"without its {removed[0].domain}-time timer {removed[0].timestamp_ms}, the window {NEEDED_TIMERS}",
             hint="add another one with --add-timer, or remove all of the key with statetool erase"
             if entries.merges
             else f"add another one with --add-timer, or also remove its state: {', '.join(f'--remove {n}' for n in left)}",

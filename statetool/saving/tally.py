@@ -154,41 +154,61 @@ def whole_key_groups(
 
 def tally(operator: OperatorInventory, entry_filter: EntryFilter, in_tasks: Map) -> Tally:
     """Count the entries of an operator that a filter removes, by state. Reads the key groups that may change."""
-    groups = {g for g in range(operator.state.max_parallelism) if entry_filter.may_change(g)}
-    parts = [
-        (entry_filter.for_task(list(readers[0].group_sizes())), readers)
-        for readers in whole_key_groups(operator, groups)
-    ]
-    total = Tally()
-    for part in in_tasks(_tally_part, parts):
-        total = total + part
+    (total,) = tally_each(operator, (entry_filter,), in_tasks)
     return total
 
 
-def _tally_part(part: tuple[EntryFilter, Iterable[KeyGroupReader]]) -> Tally:
-    return tally_removed(*part)
+def tally_each(operator: OperatorInventory, filters: Sequence[EntryFilter], in_tasks: Map) -> tuple[Tally, ...]:
+    """Count the entries of an operator that each of several filters removes. All are counted while the key groups are read once."""
+    groups = {g for g in range(operator.state.max_parallelism) if any(f.may_change(g) for f in filters)}
+    parts = [
+        (tuple(f.for_task(list(readers[0].group_sizes())) for f in filters), readers)
+        for readers in whole_key_groups(operator, groups)
+    ]
+    totals = tuple(Tally() for _ in filters)
+    for part in in_tasks(tally_part, parts):
+        totals = tuple(total + own for total, own in zip(totals, part, strict=True))
+    return totals
 
 
-def tally_removed(entry_filter: EntryFilter, readers: Iterable[KeyGroupReader]) -> Tally:
-    """Count the entries that a filter removes from the key groups of some readers. No other reader has entries of these key groups."""
-    total = Tally()
-    keys, kept = DistinctHashes(), DistinctHashes()
-    keeps = isinstance(entry_filter, KeyFilter) and entry_filter.keep
+def tally_part(part: tuple[tuple[EntryFilter, ...], Iterable[KeyGroupReader]]) -> tuple[Tally, ...]:
+    """Count what filters remove from the key groups of some readers. No other reader has entries of these key groups."""
+    filters, readers = part
+    counts = [_Removals(f) for f in filters]
     for reader in readers:
         with error_context(reader):
             header = reader.header()
-            for batch in _batches(reader, entry_filter):
-                after = entry_filter.apply(header, batch)
-                total = total + _difference(header, batch, after, keys)
-                if keeps and len(after):
-                    kept.add(hash_keys_of(after, *key_bounds(header, after)))
-    named = (kept if keeps else keys).sorted() if isinstance(entry_filter, KeyFilter) else ()
-    return replace(total, keys=len(keys.sorted()), named=frozenset(map(int, named)))
+            for batch in _batches(reader, filters):
+                for count in counts:
+                    count.add(header, batch)
+    return tuple(count.tally() for count in counts)
 
 
-def _batches(reader: KeyGroupReader, entry_filter: EntryFilter) -> Iterator[EntryBatch]:
-    """Return the entries that a filter may remove, and others."""
-    places = entry_filter.places if isinstance(entry_filter, KeyFilter) and not entry_filter.keep else None
+class _Removals:
+    """Count of the entries that a filter removes from the batches of a task."""
+
+    def __init__(self, entry_filter: EntryFilter) -> None:
+        self._filter = entry_filter
+        self._is_list = isinstance(entry_filter, KeyFilter)
+        self._keeps = isinstance(entry_filter, KeyFilter) and entry_filter.keep
+        self._total = Tally()
+        self._removed, self._kept = DistinctHashes(), DistinctHashes()
+
+    def add(self, header: KeyedHeader, batch: EntryBatch) -> None:
+        after = self._filter.apply(header, batch)
+        self._total = self._total + _difference(header, batch, after, self._removed)
+        if self._keeps and len(after):
+            self._kept.add(hash_keys_of(after, *key_bounds(header, after)))
+
+    def tally(self) -> Tally:
+        named = (self._kept if self._keeps else self._removed).sorted() if self._is_list else ()
+        return replace(self._total, keys=len(self._removed.sorted()), named=frozenset(map(int, named)))
+
+
+def _batches(reader: KeyGroupReader, filters: Sequence[EntryFilter]) -> Iterator[EntryBatch]:
+    """Return the entries that the filters may remove, and others."""
+    first = filters[0]
+    places = first.places if len(filters) == 1 and isinstance(first, KeyFilter) and not first.keep else None
     if places is None or not isinstance(reader, DatabaseSource):
         return iter(reader.batches())
     return reader.batches_of_keys(places)

@@ -164,6 +164,10 @@ def contents_of(keyed: Mapping[str, StateMetaInfo]) -> frozenset[str]:
     return next((frozenset(names) for names in _CONTENTS if any(name in keyed for name in names)), frozenset())
 
 
+#: The reason to keep timers of windows, after "without it, the window". A window may have another timer, and a trigger may need either.
+NEEDED_TIMERS: Final = "may never fire, or its state may never be removed"
+
+
 def has_window_timers(meta: StateMetaInfo) -> bool:
     """Return True if a timer queue has the timers of windows: those of window operators, slices included, or with a window as namespace."""
     if meta.kind != "timers":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +12,7 @@ import statetool
 from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, UnknownNameError
+from statetool.saving import tally
 from statetool.snapshot.inventory import Inventory
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
@@ -88,7 +90,7 @@ def test_what_cannot_be_purged_is_refused(tmp_path: Path) -> None:
 
 
 def test_timers_of_windows_stay(tmp_path: Path) -> None:
-    """Their windows would never fire."""
+    """Their windows may never fire."""
     plan = statetool.purge(SAVEPOINT, str(tmp_path / "new"), event_timers_before_ms=1 << 60)
     rows = {(r.operator, r.state.removeprefix("_timer_state/")): r for r in plan.states}
     for uid in ("win-tumble-reduce", "win-session-list"):
@@ -117,4 +119,25 @@ def test_the_command_counts_the_timers_of_windows_that_stay(tmp_path: Path) -> N
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0
     assert "0 entries with 0 bytes removed" in done.stderr
-    assert "timers of windows left: without them, their windows would never fire" in done.stderr
+    assert (
+        "timers of windows left: without its timer, a window may never fire, or its state may never be removed"
+        in done.stderr
+    )
+
+
+def test_state_is_counted_while_it_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+    batches = tally._batches
+
+    def count(reader: Any, *arguments: Any) -> Any:
+        read.append((reader.file, *reader.group_sizes()))
+        return batches(reader, *arguments)
+
+    monkeypatch.setattr(tally, "_batches", count)
+    uids = ["timers", "win-session-list"]
+    plan = statetool.purge(
+        SAVEPOINT, "unused", event_timers_before_ms=1 << 60, empty=True, operators=uids, dry_run=True
+    )
+    assert plan.left_timers
+    assert read
+    assert len(read) == len(set(read))

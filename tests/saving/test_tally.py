@@ -16,7 +16,7 @@ import statetool
 from statetool.demo import SAVEPOINT
 from statetool.saving import sample
 from statetool.saving.streams.filters import KeyGroupFilter
-from statetool.saving.tally import DistinctHashes, tally, tally_removed, whole_key_groups
+from statetool.saving.tally import DistinctHashes, tally, tally_part, whole_key_groups
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from tests.support.checks.corpus_check import Case
@@ -58,7 +58,7 @@ def large(tmp_path: Path, keys: int) -> OperatorInventory:
 def test_results_of_tasks_do_not_grow_with_the_keys(tmp_path: Path) -> None:
     sizes = []
     for keys in (100, 20_000):
-        parts = [tally_removed(ALL, part) for part in whole_key_groups(large(tmp_path, keys))]
+        parts = [tally_part(((ALL,), part))[0] for part in whole_key_groups(large(tmp_path, keys))]
         assert sum(part.keys for part in parts) == keys
         sizes.append(max(len(pickle.dumps(part)) for part in parts))
     assert sizes[1] <= sizes[0] + 64

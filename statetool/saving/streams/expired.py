@@ -41,7 +41,7 @@ class ExpiredFilter:
     empty
         Whether lists without elements are removed.
     of_windows
-        Only timers of windows are removed, instead of everything else: to count them. Without them windows would never fire.
+        Only timers of windows are removed, instead of everything else: to count them.
     groups
         The key groups that change, ``None`` if unknown.
     """
