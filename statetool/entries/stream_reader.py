@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from statetool.entries.doubled import join_doubled
+from statetool.entries.doubled_timers import join_doubled
 from statetool.entries.form import EntryRequest
 from statetool.entries.selection import StateSelection
 from statetool.entries.sizes import STATE_BYTES

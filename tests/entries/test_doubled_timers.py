@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import statetool
+from statetool.entries.doubled_timers import join_doubled
 from statetool.entries.form import EntryRequest
 from statetool.errors import FormatError
+from statetool.formats.keyed.entries import EntryBatch
 from tests.support.snapshots import canonical
 from tests.support.snapshots.build import LONG
 
@@ -94,6 +99,38 @@ def test_a_timer_of_both_ids_is_one(tmp_path: Path, memory_bytes: int, whole_key
     assert sorted(found) == sorted({*FIRST, *SECOND})
     assert sum(len(batch.of_state(1)) for batch in source.batches(request)) == 2
     assert not any(len(batch.of_state(2)) for batch in source.batches(request))
+
+
+def batch_of(timers: list[tuple[int, int, bytes]]) -> EntryBatch:
+    """Return a batch of timers without values: stored id, key group and key."""
+    states, groups, keys = zip(*timers, strict=True)
+    ends = np.cumsum([len(key) for key in keys])
+    starts = ends - np.array([len(key) for key in keys])
+    data = np.frombuffer(b"".join(keys), dtype=np.uint8)
+    columns = {"key": starts, "key_end": ends, "value": ends, "value_end": ends}
+    return EntryBatch(data=data, state=np.array(states), group=np.array(groups), **columns, regions=(), file="memory")
+
+
+def test_random_timers_are_those_of_a_set() -> None:
+    chance, stored_ids = random.Random(3), [0, 1, 2, 0, 2]
+    for _ in range(100):
+        timers = [
+            (chance.randrange(5), chance.randrange(4), bytes(chance.choices(range(3), k=chance.randrange(1, 12))))
+            for _ in range(chance.randrange(1, 200))
+        ]
+        timers.sort(key=lambda timer: timer[1])
+        cuts = sorted(chance.sample(range(1, len(timers)), min(4, len(timers) - 1)))
+        parts = [timers[a:b] for a, b in pairwise([0, *cuts, len(timers)])]
+        expected: list[tuple[int, int, bytes]] = []
+        for timer in ((stored_ids[state], group, key) for state, group, key in timers):
+            if timer[0] == 1 or timer not in expected:
+                expected.append(timer)
+        found = [
+            (int(b.state[i]), int(b.group[i]), b.data[b.key[i] : b.key_end[i]].tobytes())
+            for b in join_doubled(map(batch_of, parts), stored_ids)
+            for i in range(len(b))
+        ]
+        assert found == expected
 
 
 def test_other_states_of_one_name_are_refused(tmp_path: Path) -> None:
