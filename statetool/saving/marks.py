@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from statetool.errors import OptionError, TargetExistsError
-from statetool.io import files, targets
-from statetool.saving import owner
+from statetool.io import files, owner, targets
 
 METADATA_NAME: Final = "_metadata"
 MARKER: Final = ".statetool-"

@@ -17,7 +17,7 @@ The protocol
 Every write has a random id ``W`` and uses these names in the target:
 
 ======================  ====================================================================================
-``.statetool-W``        marker: the write is running; it names the process (:mod:`statetool.saving.owner`)
+``.statetool-W``        marker: the write is running; it names the process (:mod:`statetool.io.owner`)
 ``.statetool-W.over``   tombstone: another write took over; files of ``W`` may remain, and ``W`` must stop
 ``W-label-uuid``        a staged file, of one attempt of one task
 ``_metadata``           the commit; created only if the name is free
@@ -65,9 +65,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from statetool.errors import FormatError, SnapshotNotFoundError, TargetExistsError, WriteFailedError
 from statetool.formats.stream import Stream
-from statetool.io import files, targets
+from statetool.io import files, owner, targets
 from statetool.io.listing import stat
-from statetool.saving import owner
 from statetool.saving.marks import (
     MARKER,
     METADATA_NAME,

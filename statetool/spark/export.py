@@ -18,15 +18,8 @@ from statetool.errors import MissingDependencyError, OptionError, TargetExistsEr
 from statetool.io.files import is_local
 from statetool.spark.file_export import export_files, is_own_target, parquet_codec, spark_parquet_style
 from statetool.spark.targets import spark_target
-from statetool.tables.export_files import (
-    CHECKPOINT,
-    KEY_GROUP,
-    FileStyle,
-    avro_style,
-    csv_style,
-    export_place,
-    new_directory,
-)
+from statetool.tables.export_directories import CHECKPOINT, export_place, new_directory
+from statetool.tables.export_files import KEY_GROUP, FileStyle, avro_style, csv_style
 from statetool.tables.export_files import STYLES as _FILES
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ in the current time, user and database. Only a session with a JVM shows these.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -17,6 +18,8 @@ from statetool.errors import OptionError, UnsupportedError
 from statetool.spark.private import is_remote
 
 _ZONE: Final = "spark.sql.session.timeZone"
+#: Held while a session has another time zone.
+_IN_UTC: Final = threading.Lock()
 _OPTIMIZER: Final = "org.apache.spark.sql.catalyst.optimizer"
 _STAR: Final = "org.apache.spark.sql.catalyst.analysis.Star"
 _PROJECT: Final = "org.apache.spark.sql.catalyst.plans.logical.Project"
@@ -26,6 +29,8 @@ _HINT: Final = "use columns of the same key, and constants such as TIMESTAMP '20
 @contextmanager
 def in_utc(spark: Any) -> Iterator[None]:
     """Analyze expressions in UTC: Spark puts the session's time zone into them when a DataFrame is made.
+
+    One thread at a time: another one would take UTC for the session's time zone, and leave it there.
 
     Raises
     ------
@@ -37,12 +42,13 @@ def in_utc(spark: Any) -> Iterator[None]:
             "SQL expressions in a session of Spark Connect, which does not show how it understands them",
             hint="pass a function of the DataFrame instead, or use a session with a JVM",
         )
-    zone = spark.conf.get(_ZONE)
-    spark.conf.set(_ZONE, "UTC")
-    try:
-        yield
-    finally:
-        spark.conf.set(_ZONE, zone)
+    with _IN_UTC:
+        zone = spark.conf.get(_ZONE)
+        spark.conf.set(_ZONE, "UTC")
+        try:
+            yield
+        finally:
+            spark.conf.set(_ZONE, zone)
 
 
 def check_row_expression(frame: Any, sql: str) -> None:

@@ -1,17 +1,14 @@
-"""Files of an exported table: one or more per split, published together.
+"""Files of an exported table: one or more per split, published together (:mod:`statetool.tables.export_directories`).
 
-A local directory is written beside the target, in a hidden one that is renamed at the end: a killed process leaves no target. In other file
-systems, files are written below ``<target>/_temporary``, by threads of this process or by tasks. Then the files of the successful attempts are
-moved to the target, the rest is removed and ``_SUCCESS`` is added last, so that a failure leaves no partial export that looks complete.
+Files are written below ``<target>/_temporary``, by threads of this process or by tasks. Then the files of the successful attempts are moved
+to the target, ``_SUCCESS`` is added, and the rest is removed.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby, pairwise
@@ -25,10 +22,18 @@ from statetool.columns.python_values import as_python, number_of
 from statetool.columns.storable import is_plain, store_empty_structs
 from statetool.columns.text_schemas import avro_schema
 from statetool.entries.ahead import in_threads_ahead
-from statetool.errors import MissingDependencyError, OptionError, TargetExistsError
-from statetool.io.files import exists, file_system, is_dir, is_local, list_dir, local_path
+from statetool.errors import MissingDependencyError, OptionError
+from statetool.io.files import file_system, is_local
 from statetool.io.targets import writing
 from statetool.io.threads import in_threads
+from statetool.tables.export_directories import (
+    STAGING,
+    export_place,
+    marked,
+    new_directory,
+    remove_folder,
+    target_exists,
+)
 from statetool.tables.read import read_split
 from statetool.tables.result_files import csv_header, csv_rows, json_lines, write_lines
 from statetool.tables.scan import TableScan
@@ -36,9 +41,8 @@ from statetool.tables.splits import Split
 
 #: Formats of files.
 STYLES: Final = ("parquet", "avro", "csv", "jsonl")
-#: Columns that an export adds.
+#: A column that an export adds.
 KEY_GROUP: Final = "key_group"
-CHECKPOINT: Final = "checkpoint_id"
 #: Dates and times are in the calendar of Spark 3 and later. Without this entry, Spark assumes that of older releases.
 _SPARK_CALENDAR: Final = {"org.apache.spark.version": "3.5.0"}
 #: In-memory size at which a row group of a Parquet file is written.
@@ -81,15 +85,17 @@ def export_splits(
     StatetoolError
         Error raised while reading, with its location.
     """
-    with new_directory(target) as place:
+    with new_directory(target) as place, ExitStack() as marks:
         fs, root = file_system(place)
-        staging = f"{root}/_temporary"
+        staging = f"{root}/{STAGING}"
         write = partial(_write_split, fs.unstrip_protocol(staging), style, by, read)
         with writing(target):
             try:
                 fs.makedirs(root, exist_ok=False)
             except FileExistsError:
-                raise _target_exists(target) from None
+                raise target_exists(target) from None
+            if not is_local(target):
+                marks.enter_context(marked(fs, staging))
         written = list(run(write, splits))
         with writing(target):
             names = [name for of_split, _ in written for name in of_split]
@@ -100,56 +106,9 @@ def export_splits(
                 fs.makedirs(f"{root}/{folder}", exist_ok=True)
             for _ in in_threads(lambda name: fs.mv(f"{staging}/{name}", f"{root}/{name}"), names, THREADS):
                 pass
-            _remove(fs, staging)
             fs.pipe_file(f"{root}/_SUCCESS", b"")
+            remove_folder(fs, staging)
     return sum(rows for _, rows in written)
-
-
-@contextmanager
-def new_directory(target: str) -> Iterator[str]:
-    """Yield the directory in which to write a new one: a hidden one beside a local target, which becomes the target at the end.
-
-    An error removes what was written.
-
-    Raises
-    ------
-    TargetExistsError
-        The target was created in the meantime.
-    """
-    fs, root = file_system(target)
-    if not is_local(target):
-        try:
-            yield target
-        except TargetExistsError:
-            raise
-        except BaseException:
-            _remove(fs, root)
-            raise
-        return
-    folder, _, name = root.rpartition("/")
-    place = f"{folder}/.{name}.{uuid.uuid4().hex}.partial"
-    try:
-        yield place
-        with writing(target):
-            try:
-                os.rename(place, root)
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                    raise
-                raise _target_exists(target) from None
-    except BaseException:
-        _remove(fs, place)
-        raise
-
-
-def _target_exists(target: str) -> TargetExistsError:
-    """Return the error for a directory that exists, which says if it is that of an export that did not end."""
-    if not is_local(target) and not exists(f"{target.rstrip('/')}/_SUCCESS"):
-        return TargetExistsError(
-            f"{target} already exists, without _SUCCESS: an export to it runs, or was killed",
-            hint="if none runs, remove the directory, or choose a new one",
-        )
-    return TargetExistsError(f"{target} already exists", hint="choose a new directory")
 
 
 def export_scan(
@@ -202,39 +161,6 @@ def export_scan(
     return export_splits(
         scan.splits, scan.schema, place, own, by, run=lambda write, splits: in_threads_ahead(write, splits, threads)
     )
-
-
-def export_place(schema: pa.Schema, target: str, append_as: int | None) -> str:
-    """Return the directory that an export creates: the target, or a folder below it for a checkpoint.
-
-    Raises
-    ------
-    TargetExistsError
-        The directory exists.
-    OptionError
-        The table already has a column with the name of the folders.
-    """
-    if append_as is not None and CHECKPOINT in schema.names:
-        raise OptionError(f"the table already has a column {CHECKPOINT}", hint="export it without --append")
-    place = target if append_as is None else f"{target.rstrip('/')}/{CHECKPOINT}={append_as}"
-    if exists(place) and not _is_empty(place):
-        raise _target_exists(place)
-    return place
-
-
-def _is_empty(place: str) -> bool:
-    """Return True if a local directory is empty: a write may replace it, unless it is a link or the root of a volume."""
-    if not is_local(place) or not is_dir(place):
-        return False
-    if os.path.islink(local_path(place)) or os.path.ismount(local_path(place)):
-        return False
-    return not list_dir(place)
-
-
-def _remove(fs: Any, folder: str) -> None:
-    """Remove a folder and its contents; in an object store it disappears with its last file."""
-    with suppress(FileNotFoundError):
-        fs.rm(folder, recursive=True)
 
 
 def _write_split(

@@ -20,8 +20,8 @@ import statetool as st
 from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.errors import FormatError, TargetExistsError, WriteFailedError
-from statetool.io import files, targets
-from statetool.saving import marks, owner, publish
+from statetool.io import files, owner, targets
+from statetool.saving import marks, publish
 from statetool.saving.publish import Publication
 from tests.support.cli_output import command_of, commands
 

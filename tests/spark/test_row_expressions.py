@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +14,7 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
+from statetool.spark.row_expressions import in_utc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,3 +82,32 @@ def test_times_are_utc_in_every_session(spark: SparkSession, tmp_path: Path) -> 
         spark.conf.set(ZONE, before)
     assert answers[0] == {hour: hour + 2026 for hour in range(12, 24)}
     assert answers[0] == answers[1] == answers[2]
+
+
+def test_threads_leave_the_time_zone_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second thread waits for the first, instead of taking UTC for the session's time zone."""
+    monkeypatch.setattr("statetool.spark.row_expressions.is_remote", lambda _: False)
+    zones = {"spark.sql.session.timeZone": "Asia/Tokyo"}
+    session = types.SimpleNamespace(conf=types.SimpleNamespace(get=zones.__getitem__, set=zones.__setitem__))
+    inside, leave = threading.Event(), threading.Event()
+    seen: list[str] = []
+
+    def first() -> None:
+        with in_utc(session):
+            inside.set()
+            leave.wait(60)
+
+    def second() -> None:
+        inside.wait(60)
+        threading.Timer(0.2, leave.set).start()
+        with in_utc(session):
+            time.sleep(0.5)  # the first thread would set its time zone again
+            seen.extend(zones.values())
+
+    threads = [threading.Thread(target=run) for run in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == ["UTC"]
+    assert [*zones.values()] == ["Asia/Tokyo"]

@@ -8,6 +8,8 @@ import io
 import json
 import subprocess
 import sys
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,15 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
+from fsspec.implementations.memory import MemoryFileSystem
 
 import statetool
 from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, StatetoolError, TargetExistsError
+from statetool.io import owner
 from statetool.tables import export_files
+from statetool.tables.export_directories import new_directory
 from statetool.tables.result_files import csv_lines
 
 
@@ -114,7 +119,7 @@ def die(*arguments, **more):
     os.kill(os.getpid(), 9)
 match sys.argv.pop(1):
     case "before files": e._write_split = die
-    case "before moves": e._remove = die
+    case "before moves": e.remove_folder = die
     case "before the end": os.rename = die
 main()
 """
@@ -134,6 +139,66 @@ def test_a_killed_export_blocks_nothing(tmp_path: Path, style: str, moment: str)
     assert again.exit_code == 0, again.output
     assert (target / "_SUCCESS").exists()
     assert not (target / "_temporary").exists()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["target"]
+
+
+def test_another_running_export_stays(timers: statetool.Operator[Any], tmp_path: Path) -> None:
+    with pytest.raises(TargetExistsError), new_directory(str(tmp_path / "rows")) as place:  # noqa: PT012 - the end of the block raises
+        Path(place).mkdir()
+        timers.export(str(tmp_path / "rows"), "timers")
+        assert len(list(tmp_path.iterdir())) == 3
+    assert [entry.name for entry in tmp_path.iterdir()] == ["rows"]
+
+
+def ended_owner() -> bytes:
+    """Return the marker of a process of this machine that has ended."""
+    code = "from statetool.io import owner; print(owner.describe_owner().decode())"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+
+
+@pytest.fixture
+def store() -> Iterator[tuple[Any, str]]:
+    """An object store, and a target in it."""
+    fs, folder = MemoryFileSystem(), f"/{uuid.uuid4().hex}"
+    yield fs, folder
+    fs.rm(folder, recursive=True)
+
+
+@pytest.mark.parametrize("moved", [(), ("part-" + "0" * 32 + ".csv", "key_group=7/part-" + "1" * 32 + ".csv")])
+def test_a_killed_export_to_a_store_does_not_block_the_next(
+    timers: statetool.Operator[Any], store: tuple[Any, str], moved: tuple[str, ...]
+) -> None:
+    fs, folder = store
+    for name in (*moved, f"_temporary/part-{'2' * 32}.csv"):
+        fs.pipe_file(f"{folder}/{name}", b"half")
+    fs.pipe_file(f"{folder}/_temporary/owner-{'a' * 32}", ended_owner())
+    assert timers.export(f"memory:/{folder}", "timers", style="csv") == 150
+    names = [Path(name).name for name in fs.find(folder)]
+    assert "_SUCCESS" in names
+    assert not [name for name in names if name.startswith("owner-") or name.strip("part-.csv") in ("0" * 32, "2" * 32)]
+
+
+@pytest.mark.parametrize("case", ["running", "another machine", "a file of the user", "complete"])
+def test_what_is_not_of_a_killed_export_stays(
+    timers: statetool.Operator[Any], store: tuple[Any, str], case: str
+) -> None:
+    fs, folder = store
+    marker = ended_owner()
+    if case == "running":
+        marker = owner.describe_owner()
+        owner.RUNNING["a" * 32] = export = type("Export", (), {})()
+        assert export is not None
+    elif case == "another machine":
+        marker = json.dumps({**json.loads(marker), "host": "another"}).encode()
+    elif case != "complete":
+        fs.pipe_file(f"{folder}/notes.txt", b"mine")
+    else:
+        fs.pipe_file(f"{folder}/_SUCCESS", b"")
+    fs.pipe_file(f"{folder}/_temporary/owner-{'a' * 32}", marker)
+    before = fs.find(folder)
+    with pytest.raises(TargetExistsError, match="already exists"):
+        timers.export(f"memory:/{folder}", "timers", style="csv")
+    assert fs.find(folder) == before
 
 
 @pytest.mark.full

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest
 
-from statetool.io import files, listing, targets
-from statetool.saving import owner, publish
+from statetool.io import files, listing, owner, targets
+from statetool.saving import publish
 
 TARGET: Final = "model://bucket/sp"
 _ROOT: Final = "bucket/sp/"

@@ -1,4 +1,4 @@
-"""The process that writes a target, as the marker of the write records it.
+"""The process that writes a target, as the marker of the write records it: of a savepoint, or of an exported table.
 
 A later write asks whether that process still runs. The answer is certain only on the same machine and in the same PID namespace:
 elsewhere a PID means another process, so the answer is ``None``.
@@ -15,13 +15,13 @@ from typing import Any, Final
 
 #: Ids of the writes running in this process, each for as long as its object exists.
 RUNNING: Final[weakref.WeakValueDictionary[str, Any]] = weakref.WeakValueDictionary()
-_NOTE: Final = "written by statetool; _metadata appears when the write is complete"
+_OF_SAVEPOINT: Final = "written by statetool; _metadata appears when the write is complete"
 
 
-def describe_owner() -> bytes:
-    """Return the content of a marker: this process, its start time and its machine."""
+def describe_owner(note: str = _OF_SAVEPOINT) -> bytes:
+    """Return the content of a marker: a note for people who find it, this process, its start time and its machine."""
     pid = os.getpid()
-    owner = {"note": _NOTE, "host": _host(), "pid": pid, "started": _start_of(pid), "name": socket.gethostname()}
+    owner = {"note": note, "host": _host(), "pid": pid, "started": _start_of(pid), "name": socket.gethostname()}
     return json.dumps(owner).encode() + b"\n"
 
 

@@ -1,0 +1,167 @@
+"""The directory of an exported table, which appears complete, and what a killed export left there.
+
+A local directory is written beside the target, in a hidden one that is renamed at the end: a killed process leaves no target. In other file
+systems, files are written in the target, and ``_SUCCESS`` is added last. In both, a marker names the process that writes
+(:mod:`statetool.io.owner`). The next export to the same target removes the files of a process of this machine that has ended.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import pyarrow as pa
+
+from statetool.errors import OptionError, TargetExistsError
+from statetool.io import owner
+from statetool.io.files import exists, file_system, is_dir, is_local, list_dir, local_path
+from statetool.io.targets import read_if_there, writing
+
+#: Folder of unfinished files below the target.
+STAGING: Final = "_temporary"
+#: Name of the folders to which snapshots are appended, and of their column.
+CHECKPOINT: Final = "checkpoint_id"
+_MARKER: Final = "owner-"
+_NOTE: Final = "an export of statetool is written here"
+_OWN_FILE: Final = re.compile(r"([^/]+=[^/]*/)?part-[0-9a-f]{32}\.[a-z]+")
+
+
+class _Export:
+    """A running export of this process, for as long as it is referred to."""
+
+
+@contextmanager
+def new_directory(target: str) -> Iterator[str]:
+    """Yield the directory in which to write a new one: a hidden one beside a local target, which becomes the target at the end.
+
+    An error removes what was written.
+
+    Raises
+    ------
+    TargetExistsError
+        The target was created in the meantime.
+    """
+    fs, root = file_system(target)
+    if not is_local(target):
+        try:
+            yield target
+        except TargetExistsError:
+            raise
+        except BaseException:
+            remove_folder(fs, root)
+            raise
+        return
+    folder, _, name = root.rpartition("/")
+    _remove_killed_local(fs, folder, name)
+    write_id, export = uuid.uuid4().hex, _Export()
+    place, marker = (f"{folder}/.{name}.{write_id}.{end}" for end in ("partial", "owner"))
+    owner.RUNNING[write_id] = export
+    try:
+        with writing(target):
+            os.makedirs(folder, exist_ok=True)
+            fs.pipe_file(marker, owner.describe_owner(_NOTE))
+        yield place
+        with writing(target):
+            try:
+                os.rename(place, root)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    raise
+                raise target_exists(target) from None
+    except BaseException:
+        remove_folder(fs, place)
+        raise
+    finally:
+        with suppress(OSError):
+            fs.rm(marker)
+        owner.RUNNING.pop(write_id, None)
+
+
+def _remove_killed_local(fs: Any, folder: str, name: str) -> None:
+    """Remove the hidden directories of exports to a target whose processes have ended."""
+    marker = re.compile(rf"\.{re.escape(name)}\.([0-9a-f]{{32}})\.owner")
+    with suppress(OSError):
+        for found in filter(None, map(marker.fullmatch, os.listdir(folder))):
+            path = f"{folder}/{found[0]}"
+            if owner.is_running(read_if_there(path) or b"", found[1]) is False:
+                remove_folder(fs, f"{path.removesuffix('owner')}partial")
+                os.remove(path)
+
+
+@contextmanager
+def marked(fs: Any, staging: str) -> Iterator[None]:
+    """Mark a folder of unfinished files as written by this process. The marker is removed with the folder."""
+    write_id, export = uuid.uuid4().hex, _Export()
+    owner.RUNNING[write_id] = export
+    fs.makedirs(staging, exist_ok=True)
+    fs.pipe_file(f"{staging}/{_MARKER}{write_id}", owner.describe_owner(_NOTE))
+    try:
+        yield
+    finally:
+        owner.RUNNING.pop(write_id, None)
+
+
+def _remove_killed_remote(target: str) -> None:
+    """Remove what exports left in a target without ``_SUCCESS``, if their processes have ended and nothing else is there."""
+    fs, root = file_system(target)
+    fs.invalidate_cache()
+    with suppress(FileNotFoundError):
+        names = [name.removeprefix(root).lstrip("/") for name in fs.find(root)]
+        markers = [name for name in names if name.startswith(f"{STAGING}/{_MARKER}")]
+        own = all(name.startswith(f"{STAGING}/") or _OWN_FILE.fullmatch(name) for name in names)
+        if markers and own and all(_has_ended(f"{target.rstrip('/')}/{marker}") for marker in markers):
+            remove_folder(fs, root)
+
+
+def _has_ended(marker: str) -> bool:
+    return owner.is_running(read_if_there(marker) or b"", marker.rpartition(_MARKER)[2]) is False
+
+
+def target_exists(target: str) -> TargetExistsError:
+    """Return the error for a directory that exists, which says if it is that of an export that did not end."""
+    if not is_local(target) and not exists(f"{target.rstrip('/')}/_SUCCESS"):
+        return TargetExistsError(
+            f"{target} already exists, without _SUCCESS: an export to it runs, or was killed on another machine",
+            hint="if none runs, remove the directory, or choose a new one",
+        )
+    return TargetExistsError(f"{target} already exists", hint="choose a new directory")
+
+
+def export_place(schema: pa.Schema, target: str, append_as: int | None) -> str:
+    """Return the directory that an export creates: the target, or a folder below it for a checkpoint.
+
+    Raises
+    ------
+    TargetExistsError
+        The directory exists.
+    OptionError
+        The table already has a column with the name of the folders.
+    """
+    if append_as is not None and CHECKPOINT in schema.names:
+        raise OptionError(f"the table already has a column {CHECKPOINT}", hint="export it without --append")
+    place = target if append_as is None else f"{target.rstrip('/')}/{CHECKPOINT}={append_as}"
+    if not is_local(place):
+        _remove_killed_remote(place)
+    if exists(place) and not _is_empty(place):
+        raise target_exists(place)
+    return place
+
+
+def _is_empty(place: str) -> bool:
+    """Return True if a local directory is empty: a write may replace it, unless it is a link or the root of a volume."""
+    if not is_local(place) or not is_dir(place):
+        return False
+    if os.path.islink(local_path(place)) or os.path.ismount(local_path(place)):
+        return False
+    return not list_dir(place)
+
+
+def remove_folder(fs: Any, folder: str) -> None:
+    """Remove a folder and its contents; in an object store it disappears with its last file."""
+    with suppress(FileNotFoundError):
+        fs.rm(folder, recursive=True)
