@@ -34,6 +34,8 @@ from statetool.errors import (
 
 #: The shells' exit code for Ctrl-C: 128 plus the number of the signal.
 _INTERRUPTED: Final = 130
+#: Commands that go on until they are stopped.
+_LASTING: Final = frozenset({"browse", "mcp", "metrics", "shell", "sql"})
 #: Commands that write files, or have Flink write them.
 _WRITES: Final = {*COMMANDS["Write"], "report", "savepoint", "checkpoint"}
 
@@ -119,6 +121,10 @@ def cli(context: click.Context, debug: bool, clusters: str | None) -> None:
       statetool check s3://bucket/savepoint-1a2b --flink 2.3
     """
     use_escapes()
+    if context.invoked_subcommand not in _LASTING:
+        from statetool.cluster.deadlines import one_deadline
+
+        context.with_resource(one_deadline())
     if clusters is not None:
         from statetool.cluster.clusters import using_clusters
 

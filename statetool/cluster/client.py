@@ -17,6 +17,7 @@ from typing import Any, Final
 from statetool.cluster.answers import HttpHandler, HttpsHandler, NoRedirect
 from statetool.cluster.clusters import credentials_for
 from statetool.cluster.credentials import Credentials
+from statetool.cluster.deadlines import waiting
 from statetool.errors import ConnectionFailedError, FormatError
 from statetool.io.json_text import parse_json
 
@@ -54,7 +55,7 @@ class RestClient:
 
     Connection errors and answers with status 503 are retried. A request that triggers something is only sent again if the server cannot
     have received it. Redirects are not followed, because they could send credentials elsewhere. Each answer has a timeout, and all
-    answers of a client share a deadline.
+    answers to a command share a deadline (:mod:`statetool.cluster.deadlines`).
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class RestClient:
     def __init__(self, server: str, credentials: Credentials | None = None) -> None:
         self.server = server
         self._credentials = credentials_for(server) if credentials is None else credentials
-        self._left_s = self._credentials.deadline_s
+        self._waiting = waiting()
         handlers: list[urllib.request.BaseHandler] = [NoRedirect(), HttpHandler()]
         if server.startswith("https:"):
             handlers.append(HttpsHandler(self._credentials.tls_context()))
@@ -103,7 +104,7 @@ class RestClient:
 
     def renew_deadline(self) -> None:
         """Give the answers from now on the whole deadline: Flink has said that it is working on a request."""
-        self._left_s = self._credentials.deadline_s
+        self._waiting.seconds = 0.0
 
     def hide(self, text: str) -> str:
         """Return text of the server without secrets, which it may repeat."""
@@ -122,13 +123,11 @@ class RestClient:
         return found
 
     def _attempt(self, path: str, body: dict[str, Any] | None, kind: type) -> Any | _Failure:
-        if self._left_s <= 0:
+        left_s = self._waiting.left(self._credentials.deadline_s)
+        if left_s <= 0:
             return self._no_time()
-        start = time.monotonic()
-        try:
-            data = self._ask(path, body, min(self._credentials.timeout_s, self._left_s))
-        finally:
-            self._left_s -= time.monotonic() - start
+        with self._waiting.counted():
+            data = self._ask(path, body, min(self._credentials.timeout_s, left_s))
         return data if isinstance(data, _Failure) else self._parse(path, data, kind, sends=body is not None)
 
     def _ask(self, path: str, body: dict[str, Any] | None, timeout_s: float) -> bytes | _Failure:
@@ -220,7 +219,7 @@ class RestClient:
             )
             retry = False
         elif isinstance(reason, TimeoutError):
-            if self._left_s < self._credentials.timeout_s:
+            if self._waiting.left(self._credentials.deadline_s) < self._credentials.timeout_s:
                 return self._no_time()
             problem = f"{self.server} does not answer within {self._credentials.timeout_s:g} s"
             hint, retry = self._credentials.say("check host and port, or set {timeout}{place} to more seconds"), False

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from statetool.cluster.client import RestClient
 from statetool.cluster.credentials import Credentials
+from statetool.cluster.deadlines import waiting
 from statetool.errors import ConnectionFailedError, MissingDependencyError, OptionError
 from statetool.io.threads import within
 
@@ -42,6 +43,7 @@ class KubernetesApi:
                 f"k8s:// needs the package kubernetes: {error}", hint="pip install 'statetool[k8s]'"
             ) from error
         self._package: Any = kubernetes
+        self._waiting = waiting()
         self._configuration = kubernetes.client.Configuration()
         kubeconfig = os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
         self._in_pod = not any(map(os.path.exists, kubeconfig.split(os.pathsep)))
@@ -145,7 +147,9 @@ class KubernetesApi:
         host = self._configuration.host
         seconds = Credentials.from_environment()
         try:
-            return within(seconds.deadline_s, lambda: request(_request_timeout=seconds.timeout_s))
+            with self._waiting.counted():
+                left_s = max(0.0, round(self._waiting.left(seconds.deadline_s), 1))
+                return within(left_s, lambda: request(_request_timeout=seconds.timeout_s))
         except self._package.client.ApiException as error:
             if error.status == _NOT_FOUND:
                 return None

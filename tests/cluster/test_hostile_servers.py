@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from statetool.cli.main import cli
 from statetool.cluster import client as client_module
 from statetool.cluster.client import RestClient
+from statetool.cluster.deadlines import one_deadline
 from statetool.cluster.jobs import find_job, list_jobs
 from statetool.cluster.triggers import savepoint_request, trigger
 from statetool.errors import ConnectionFailedError, FormatError, StatetoolError
@@ -100,6 +101,16 @@ def test_all_answers_of_a_command_share_a_deadline(rest: FlinkRest, monkeypatch:
     assert result.exit_code == 3
     assert "STATETOOL_FLINK_DEADLINE" in result.stderr
     assert len(rest.requests) <= 4
+
+
+def test_all_clients_of_a_command_share_a_deadline(rest: FlinkRest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATETOOL_FLINK_DEADLINE", "0.5")
+    rest.first = lambda *_: time.sleep(0.3)
+    with one_deadline():
+        list_jobs(RestClient(rest.url))
+        with pytest.raises(ConnectionFailedError, match=r"longer than 0\.5 s together"):
+            list_jobs(RestClient(rest.url))
+    list_jobs(RestClient(rest.url))
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "soon", "nan"])
