@@ -21,7 +21,7 @@ from statetool.tables.request import OPTIONS
 from statetool.types.operators import display_name
 
 if TYPE_CHECKING:
-    from statetool.saving.erase import ErasePlan
+    from statetool.saving.erase import ErasePlan, GivenKey
     from statetool.saving.remaining_copies import RemainingCopy
 
 
@@ -120,12 +120,15 @@ def _write(
     if report is not None:
         Path(report).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     plan = done.plan
+    if where is not None:
+        _show_condition(plan)
     if options.output.is_json:
         named = [given | {"key": _shown(k.key)} for given, k in zip(record["keys"] or (), plan.keys or (), strict=True)]
         options.output.record(record | {"keys": named or None})
     else:
         options.output.rows(plan.erased)
-    _show_searched(plan)
+    if plan.keys is not None:
+        _show_searched(plan, plan.keys)
     if plan.verb == "erase":
         _show_copies(plan.copies)
     echo_err(f"{several(plan.entries, 'entry', 'entries')} with {several(plan.size_bytes, 'byte')} removed")
@@ -134,22 +137,25 @@ def _write(
     report_target(target, options)
 
 
-def _show_searched(plan: ErasePlan) -> None:
-    """Print what was searched, found and not searched, by operator."""
+def _show_condition(plan: ErasePlan) -> None:
+    """Print to how many operators a condition was applied, and the names of the others."""
+    skipped = [display_name(o.operator) for o in plan.operators if o.skipped]
+    others = f", not to {len(skipped):,} whose columns it does not fit: {', '.join(skipped)}" if skipped else ""
+    echo_err(f"condition applied to {several(len(plan.operators) - len(skipped), 'operator')}{others}")
+
+
+def _show_searched(plan: ErasePlan, keys: Sequence[GivenKey]) -> None:
+    """Print by operator how many keys were searched, found and not searched."""
     from statetool.saving.key_choice import list_keys
 
-    if plan.keys is None:
-        if skipped := [display_name(o.operator) for o in plan.operators if o.skipped]:
-            echo_err(f"not searched, because the condition does not fit their columns: {', '.join(skipped)}")
-        return
     for operator in plan.operators:
         unfit = [f"{len(u.keys):,} not searched: {u.reason}" for u in operator.unfit]
         searched = f"{several(operator.searched_keys or 0, 'key')} searched, {operator.found_keys or 0:,} found"
         words = [f"not searched: {operator.skipped}"] if operator.skipped else [searched, *unfit]
         echo_err(f"{display_name(operator.operator)} ({operator.key_type}): {'; '.join(words)}")
-    found = len(plan.keys) - len(plan.missing_keys)
+    found = len(keys) - len(plan.missing_keys)
     missing = f", missing: {list_keys([k.key for k in plan.missing_keys])}" if plan.missing_keys else ""
-    echo_err(f"{found:,} of {several(len(plan.keys), 'key')} found{missing}")
+    echo_err(f"{found:,} of {several(len(keys), 'key')} found{missing}")
 
 
 def _shown(key: Key) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -200,6 +201,17 @@ def test_edits_that_together_empty_an_operator_are_errors(second: dict[str, Any]
             first.keep("timers", **second)
         assert first.keep("timers", **second, allow_empty=True).preview()
     assert operator.keep(["timer-3", "timer-4"]).keep("timers", **second).preview()
+
+
+def test_the_first_line_says_to_how_many_operators_a_condition_was_applied(tmp_path: Path) -> None:
+    done = run("erase", SAVEPOINT, str(tmp_path / "a"), "--where", "registered = 3", "--allow-missing")
+    first, *others = done.stderr.splitlines()
+    assert re.fullmatch(
+        r"condition applied to 1 operator, not to \d+ whose columns it does not fit: win-count, .*", first
+    )
+    assert not any("whose columns" in line for line in others)
+    done = run("keep", SAVEPOINT, str(tmp_path / "b"), "--where", "key = 'timer-3'", "--uid", "timers", "--dry-run")
+    assert done.stderr.splitlines()[0] == "condition applied to 1 operator"
 
 
 def test_an_operator_is_emptied_only_if_allowed(tmp_path: Path) -> None:
