@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from statetool.io.glibc import keep_freed_memory
 
 T = TypeVar("T")
 R = TypeVar("R")
+#: Calls a function for each item of a list, in threads or tasks, and returns the results in order.
+Map: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 
 def after_fork(reset: Callable[[], object]) -> None:

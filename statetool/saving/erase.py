@@ -19,6 +19,7 @@ from statetool.errors import (
     UnsupportedError,
     several,
 )
+from statetool.io.threads import Map
 from statetool.saving.composition import OperatorChange
 from statetool.saving.key_choice import Allowed, KeyChoice, OperatorSearch, check_found
 from statetool.saving.remaining_copies import RemainingCopy, remaining_copies
@@ -27,7 +28,7 @@ from statetool.saving.streams.filters import EntryFilter, KeyFilter
 from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.predicates import PredicateFilter
 from statetool.saving.streams.row_predicates import RowFilter
-from statetool.saving.tally import Map, Tally, tally
+from statetool.saving.tally import Tally, tally
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.key_parser import kind_of

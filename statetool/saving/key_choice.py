@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from statetool.errors import EncodeError, MissingKeyError, OptionError, UnsupportedError, several
+from statetool.io.threads import Map
 from statetool.saving.streams.condition_rules import check_condition
 from statetool.saving.streams.filters import EntryFilter, KeyFilter, hashes_of_keys
 from statetool.saving.streams.predicates import PredicateFilter, is_key_predicate
 from statetool.saving.streams.row_predicates import row_filter
-from statetool.saving.tally import Map, Tally, tally
+from statetool.saving.tally import Tally, tally
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
+from statetool.tables.equal_keys import KeyPlace
 from statetool.tables.key_parser import KeyTypeError
 from statetool.tables.key_text import Key, show_key
-from statetool.tables.scan import KeyPlace, key_forms, place_keys
+from statetool.tables.scan import key_forms, place_keys
 from statetool.types.operators import display_name
 
 #: Keys that a message lists.
@@ -72,9 +74,9 @@ class KeyChoice:
             entry_filter = self._condition(operator, serializer)
             return OperatorSearch(filter=entry_filter, removed=tally(operator, entry_filter, in_tasks))
         fitting, unfit, mismatch = _fit(operator, serializer, self.keys)
-        places = dict(
-            zip(fitting, place_keys(operator, serializer, [self.keys[n] for n in fitting], exact=True), strict=True)
-        )
+        own_keys = [self.keys[n] for n in fitting]
+        placed = place_keys(operator, serializer, own_keys, exact=True, in_tasks=in_tasks)
+        places = dict(zip(fitting, placed, strict=True))
         every_place = [place for forms in places.values() for place in forms]
         key_filter = KeyFilter.of(every_place, operator.state.max_parallelism, keep=self.keep)
         removed = tally(operator, key_filter, in_tasks) if fitting else Tally()

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from statetool.columns.values import StateLayout
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
+from statetool.io.threads import Map
 from statetool.saving.composition import OperatorChange
 from statetool.saving.erase import Form, form_of
 from statetool.saving.streams.expired import ExpiredFilter
-from statetool.saving.tally import Count, Map, tally_each
+from statetool.saving.tally import Count, tally_each
 from statetool.saving.transform import has_ttl
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from statetool.entries.form import KeyGroupReader, error_context
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.key_groups import MAX_PARALLELISM_LIMIT
+from statetool.io.threads import Map
 from statetool.saving.composition import OperatorChange
 from statetool.saving.erase import Form, form_of
 from statetool.saving.streams.filters import (
@@ -24,7 +25,7 @@ from statetool.saving.streams.filters import (
     key_bounds,
     sample_hashes,
 )
-from statetool.saving.tally import DistinctHashes, Hashes, Map, tally, whole_key_groups
+from statetool.saving.tally import DistinctHashes, Hashes, tally, whole_key_groups
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows

@@ -7,9 +7,9 @@ driver adds numbers: its memory does not depend on the number of keys.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,10 @@ from statetool.entries.database import DatabaseSource
 from statetool.entries.form import KeyGroupReader, error_context
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.io.threads import Map
 from statetool.saving.streams.filters import EntryFilter, KeyFilter, among, hash_keys_of, key_bounds
 from statetool.snapshot.operator import OperatorInventory
 
-#: Calls a function for each item of a list, in threads or tasks, and returns the results in order.
-Map: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 Hashes = npt.NDArray[np.uint64]
 #: Hashes that are collected before duplicates are removed.
 _LEAST_HASHES: Final = 1 << 16

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final
 
 import pyarrow as pa
 
@@ -21,12 +21,13 @@ from statetool.formats.key_groups import key_group_for
 from statetool.formats.naming import check_columns, named_header, named_state
 from statetool.io.open_files import keeping_open
 from statetool.io.output import Output
+from statetool.io.threads import Map, in_threads
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import PYTHON_STATE
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.tables.element_splits import plan_elements, plan_in_flight
-from statetool.tables.equal_keys import equal_keys
+from statetool.tables.equal_keys import KeyPlace, equal_keys
 from statetool.tables.in_flight import in_flight_columns
 from statetool.tables.key_parser import KeyTypeError, parse_key
 from statetool.tables.key_text import Key, exact_key, show_key
@@ -42,8 +43,6 @@ from statetool.types.options import Columns, ReadOptions
 #: of them runs.
 _THREADED_BYTES: Final = 32 << 20
 _MOST_THREADS: Final = 8
-#: The bytes of a key, and its key group, ``None`` if it may be in any.
-KeyPlace: TypeAlias = tuple[bytes, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +320,12 @@ def encode_keys(
 
 
 def place_keys(
-    operator: OperatorInventory, serializer: Serializer, keys: Sequence[Key], *, exact: bool = False
+    operator: OperatorInventory,
+    serializer: Serializer,
+    keys: Sequence[Key],
+    *,
+    exact: bool = False,
+    in_tasks: Map = in_threads,
 ) -> list[tuple[KeyPlace, ...]]:
     """Return the bytes and the key group of each form of each key. Equality is that of :func:`encode_keys`.
 
@@ -331,6 +335,8 @@ def place_keys(
     ----------
     exact
         Whether a number of which the operator has a key of exactly the given scale is no other key.
+    in_tasks
+        Reads the keys of the operator if equal ones may have other bytes.
     """
     groups = operator.state.max_parallelism
     places = [
@@ -341,5 +347,5 @@ def place_keys(
         for key in keys
     ]
     if places and (has_scales(serializer.logical) or has_map(serializer.logical)):
-        return equal_keys(operator, serializer, places, exact=exact)
+        return equal_keys(operator, serializer, places, exact=exact, in_tasks=in_tasks)
     return places

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -17,6 +18,7 @@ import statetool as st
 from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, MissingKeyError, OptionError, UnknownNameError
+from statetool.tables.scan import place_keys
 
 MOMENT = datetime(1970, 1, 1, 0, 0, 0, 1_000, tzinfo=timezone.utc)
 #: Operators whose keys Python or JSON may take for each other.
@@ -246,3 +248,28 @@ def test_reads_take_texts_of_every_type(source: str) -> None:
     ):
         listed = json.dumps([text]) if " " in text else text
         assert len(json.loads(run("head", source, uid, "--keys", listed, "--json").stdout)) == 1
+
+
+def test_equal_keys_of_other_scales_are_found_in_tasks(source: str) -> None:
+    """A task can run elsewhere, and returns only the keys that equal a given one."""
+    operator = st.load(source)["numbers"].inventory
+    returned: list[Any] = []
+
+    def in_tasks(function: Any, items: Any) -> list[Any]:
+        copied = pickle.loads(pickle.dumps(function))
+        returned.extend(pickle.loads(pickle.dumps(copied(pickle.loads(pickle.dumps(item))))) for item in items)
+        return returned
+
+    key = operator.keyed.needed_key()
+    found = place_keys(operator, key, [Decimal("1.5"), Decimal(9)], exact=True, in_tasks=in_tasks)
+    assert found == place_keys(operator, key, [Decimal("1.5"), Decimal(9)], exact=True)
+    assert [len(of_task) for of_task in returned if of_task] == [1]
+
+
+def test_a_search_reads_keys_where_it_counts_them(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("read in threads of this process")
+
+    monkeypatch.setattr("statetool.tables.scan.in_threads", refuse)
+    monkeypatch.setattr("statetool.tables.equal_keys.in_threads", refuse)
+    assert st.erase(source, "unused", [Decimal("1.5")], dry_run=True).plan.entries
