@@ -1,4 +1,4 @@
-"""What an operator needs of :class:`statetool.SavepointWriter`, which imports it."""
+"""The part of :class:`statetool.SavepointWriter` that an operator uses. The writer imports operators."""
 
 from __future__ import annotations
 

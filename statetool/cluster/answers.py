@@ -1,4 +1,7 @@
-"""HTTP with a deadline for the whole answer. The timeout of a socket alone lets a server send a byte at a time without an end."""
+"""HTTP with a timeout for the whole response.
+
+The timeout of a socket is that of one read: a server that sends one byte at a time never exceeds it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from functools import partial
 from typing import Any
 
 
-class _Patience(io.RawIOBase):
-    """The bytes of a socket, until a time."""
+class _TimedReader(io.RawIOBase):
+    """Reader of a socket that raises ``TimeoutError`` after a point in time."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, end: float) -> None:
         super().__init__()
@@ -27,7 +30,7 @@ class _Patience(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         left = self._end - time.monotonic()
         if left <= 0:
-            raise TimeoutError("timed out")
+            raise TimeoutError("the response is not complete")
         self._sock.settimeout(left)
         return self._raw.readinto(buffer)  # type: ignore[attr-defined, no-any-return]
 
@@ -36,53 +39,53 @@ class _Patience(io.RawIOBase):
         super().close()
 
 
-class _Answer(http.client.HTTPResponse):
-    """An answer whose bytes arrive until a time."""
+class _TimedResponse(http.client.HTTPResponse):
+    """A response that must be complete at a point in time."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, end: float, **more: Any) -> None:
         super().__init__(sock, *arguments, **more)
         raw = self.fp.detach()  # type: ignore[attr-defined]
-        self.fp = io.BufferedReader(_Patience(raw, sock, end))
+        self.fp = io.BufferedReader(_TimedReader(raw, sock, end))
 
 
 def _set_deadline(connection: http.client.HTTPConnection) -> None:
-    """Let the timeout of a connection include its answer."""
+    """Apply the timeout of a connection to the response, too."""
     assert connection.timeout is not None
-    connection.response_class = partial(_Answer, end=time.monotonic() + connection.timeout)  # type: ignore[assignment]
+    connection.response_class = partial(_TimedResponse, end=time.monotonic() + connection.timeout)  # type: ignore[assignment]
 
 
-class _Connection(http.client.HTTPConnection):
+class _TimedConnection(http.client.HTTPConnection):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         _set_deadline(self)
 
 
-class _TlsConnection(http.client.HTTPSConnection):
+class _TimedTlsConnection(http.client.HTTPSConnection):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         _set_deadline(self)
 
 
 class HttpHandler(urllib.request.HTTPHandler):
-    """Opens ``http:`` URLs. The timeout of a request is that of its connection and its answer together."""
+    """Opens ``http:`` URLs. The timeout of a request includes the connection and the whole response."""
 
     def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Connection, request)
+        return self.do_open(_TimedConnection, request)
 
 
 class HttpsHandler(urllib.request.HTTPSHandler):
-    """Opens ``https:`` URLs, as :class:`HttpHandler`."""
+    """Opens ``https:`` URLs, with the timeout of :class:`HttpHandler`."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         super().__init__(context=context)
         self._tls = context
 
     def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_TlsConnection, request, context=self._tls)
+        return self.do_open(_TimedTlsConnection, request, context=self._tls)
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect."""
+    """Does not follow redirects."""
 
     def redirect_request(self, *arguments: Any, **more: Any) -> None:
         """Return ``None``, so that the redirect becomes an error."""

@@ -10,7 +10,7 @@ from statetool.cluster.client import RestClient
 from statetool.cluster.credentials import Credentials
 from statetool.cluster.deadlines import waiting
 from statetool.errors import ConnectionFailedError, MissingDependencyError, OptionError
-from statetool.io.threads import within
+from statetool.io.threads import call_with_timeout
 
 #: The context of the kubeconfig to use instead of its current one.
 CONTEXT: Final = "STATETOOL_KUBE_CONTEXT"
@@ -149,7 +149,7 @@ class KubernetesApi:
         try:
             with self._waiting.counted():
                 left_s = max(0.0, round(self._waiting.left(seconds.deadline_s), 1))
-                return within(left_s, lambda: request(_request_timeout=seconds.timeout_s))
+                return call_with_timeout(left_s, lambda: request(_request_timeout=seconds.timeout_s))
         except self._package.client.ApiException as error:
             if error.status == _NOT_FOUND:
                 return None

@@ -293,7 +293,7 @@ class Check:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What goes wrong although the restore succeeds, with operator and state: values that are lost or may change, and later failures."""
+        """Problems after a successful restore, with operator and state: values that are lost or may change, and later failures."""
         texts = [f"snapshot: {w.kind}: {w.text}" for w in self.snapshot_warnings]
         texts += [f"{o.uid}: {w.kind}: {w.text}" for o in self.operators for w in o.warnings]
         texts += [f"{o.uid}.{s.name}: {w.kind}: {w.text}" for o in self.operators for s in o.states for w in s.warnings]

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Final, TypeVar
 
 from statetool.errors import ConnectionFailedError, MissingDependencyError, OptionError
-from statetool.io.threads import within
+from statetool.io.threads import call_with_timeout
 
 TIMEOUT_MS: Final = 30_000
 #: All requests of a command together may take this many times the timeout of one.
@@ -65,7 +65,7 @@ def ask_kafka(
         Kafka did not answer in time, or refused.
     """
     with _asking(bootstrap_servers, wanted, instead):
-        return within(_REQUESTS * timeout_ms / 1000, ask)
+        return call_with_timeout(_REQUESTS * timeout_ms / 1000, ask)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from statetool.connectors.jdbc import Xid
 from statetool.errors import ConnectionFailedError, MissingDependencyError, OptionError
-from statetool.io.threads import within
+from statetool.io.threads import call_with_timeout
 
 Kind: TypeAlias = Literal["postgresql", "mysql"]
 Encryption: TypeAlias = Literal["off", "preferred", "required", "verified", "verified-host"]
@@ -221,7 +221,7 @@ def _ask_postgresql(database: Database, timeout_s: float) -> Iterator[Prepared]:
             return connection.run(_POSTGRES_QUERY)
 
     with _asking(database, errors.Error):
-        rows = within(_PARTS * timeout_s, ask)
+        rows = call_with_timeout(_PARTS * timeout_s, ask)
     for gid, time, other in rows:
         if (xid := _postgres_xid(gid)) is not None:
             yield Prepared(xid=xid, time=time, other_database=other, rollback=f"ROLLBACK PREPARED '{gid}'")
@@ -265,7 +265,7 @@ def _ask_mysql(database: Database, timeout_s: float) -> Iterator[Prepared]:
             return cursor.fetchall()
 
     with _asking(database, driver.err.Error):
-        rows = within(_PARTS * timeout_s, ask)
+        rows = call_with_timeout(_PARTS * timeout_s, ask)
     for format_id, global_length, branch_length, data in rows:
         global_id, branch = data[:global_length], data[global_length : global_length + branch_length]
         yield Prepared(

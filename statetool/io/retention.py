@@ -115,7 +115,7 @@ class BatchTimes:
 
     @property
     def retention(self) -> Retention | None:
-        """What the job keeps, ``None`` as long as too little is known."""
+        """The retention of the job, ``None`` as long as too little is known."""
         numbers = sorted(self.written_ms)
         steps = [(self.written_ms[b] - self.written_ms[a]) / (b - a) for a, b in pairwise(numbers)]
         if self.retained is None or not steps or median(steps) < _LEAST_PERIOD_MS:

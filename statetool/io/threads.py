@@ -19,20 +19,20 @@ Map: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 
 def after_fork(reset: Callable[[], object]) -> None:
-    """Call a function in each process that is forked from this one: what waits for threads of this process would wait forever there."""
+    """Call a function in each process that is forked from this one. The threads of this process do not exist there."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=reset)
 
 
-def within(seconds: float, call: Callable[[], R]) -> R:
-    """Return the result of a call that asks a server, or stop waiting for it.
+def call_with_timeout(seconds: float, call: Callable[[], R]) -> R:
+    """Call a function that sends requests to a server, and return its result.
 
-    Timeouts of clients are those of single requests, or of single parts of an answer, which a server may send without an end.
+    Clients limit the time of one request, or of one read. A server that sends one byte at a time never exceeds such a limit.
 
     Raises
     ------
     TimeoutError
-        There is no result yet. The call goes on in a thread that does not keep the process.
+        The call did not return in time. It continues in a daemon thread, which does not prevent the process from ending.
     """
     result: Future[R] = Future()
 

@@ -122,7 +122,7 @@ class Exporter:
 
 @dataclass(slots=True, kw_only=True)
 class _Known:
-    """What is known about a job: its snapshot, and the samples of it."""
+    """The last known snapshot of a job, and its samples."""
 
     target: Target
     collected: Collected | None = None

@@ -178,7 +178,7 @@ def plan_erase(
     root
         Directory in which to look for other snapshots.
     allowed
-        What is no error.
+        Findings that are not errors.
 
     Raises
     ------

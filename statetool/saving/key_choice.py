@@ -98,7 +98,7 @@ class KeyChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSearch:
-    """What an operator has of the keys, which are numbered from 0 in the order in which they were given.
+    """The keys that were found in an operator. Keys are numbered from 0 in the order in which they were given.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class OperatorSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """What is no error: given keys that no operator has, or a condition that no key fulfills, and operators that :func:`keep` empties."""
+    """Findings that are not errors: given keys that no operator has, or a condition that no key fulfills, and operators that :func:`keep` empties."""
 
     missing: bool = False
     empty: bool = False

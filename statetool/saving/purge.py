@@ -20,7 +20,7 @@ from statetool.types.operators import OperatorRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeRequest:
-    """What to remove; see :class:`statetool.saving.streams.expired.ExpiredFilter`."""
+    """The entries to remove; see :class:`statetool.saving.streams.expired.ExpiredFilter`."""
 
     ttl_ms: Mapping[str, int]
     now_ms: int
@@ -73,7 +73,7 @@ class PurgePlan:
 
 
 def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[str], in_tasks: Map) -> PurgePlan:
-    """Plan what to remove. Reads the keyed state of operators that have such states or timers.
+    """Plan the entries to remove. Reads the keyed state of operators that have such states or timers.
 
     Parameters
     ----------

@@ -370,8 +370,8 @@ class Locator:
 def refuse_path(path: str, source: str) -> FormatError:
     """Return the error for a path that is not opened. ``source`` names it."""
     return FormatError(
-        f"{source} names {path!r}, which statetool does not open: only local files, HDFS and object stores are opened unasked",
-        hint=f"if it is the storage of your job, pass its location: --rebase {path}={path}, rebase={{old: new}}",
+        f"{source} names {path!r}, which statetool does not open: by default, it opens only local files, HDFS and object stores",
+        hint=f"to open it, pass its location: --rebase {path}={path}, rebase={{old: new}}",
     )
 
 

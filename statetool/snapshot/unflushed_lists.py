@@ -59,7 +59,7 @@ def follows_chunks(stream: Stream, offsets: Offsets) -> bool:
     regions = [(start, end, len(offsets[name])) for name, start, end in _regions(offsets, stream.size_bytes)]
     with stream.open() as f:
         for start, _, _ in regions[1:]:
-            if f.read_at(start - len(STREAM_START), len(STREAM_START)) != STREAM_START:
+            if bytes(f.read_at(start - len(STREAM_START), len(STREAM_START))) != STREAM_START:
                 return False
         try:
             return all(_fills_chunks(f, start, end) for start, end, n in regions if n > 1)
@@ -121,7 +121,7 @@ def rewrite_stream(
 def _unpack(f: OpenStream, name: str, start: int, end: int, out: BytesIO, most_bytes: int) -> dict[int, int]:
     """Append the uncompressed bytes of a state, and return the offset of each of its chunks in them by that in the stream."""
     last = end - len(STREAM_START)
-    if end < f.stream.size_bytes and last >= start and f.read_at(last, len(STREAM_START)) == STREAM_START:
+    if end < f.stream.size_bytes and last >= start and bytes(f.read_at(last, len(STREAM_START))) == STREAM_START:
         end = last
     plain: dict[int, int] = {}
     with _naming_state(f.stream, name):

@@ -1,4 +1,4 @@
-"""What Flink's type extraction makes of a Java type, as a tree: the serializer of a field, and those of its parts."""
+"""The result of Flink's type extraction for a Java type, as a tree: the serializer of a field, and those of its parts."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class DatabaseFiles:
 
     @property
     def first_parts(self) -> list[Part]:
-        """What must be read before the table files are known. If all files are small, the table files, too."""
+        """The parts to read before the table files are known. If all files are small, the table files, too."""
         first = [s for name, s in self.files if name == "CURRENT" or name.startswith("MANIFEST-")]
         tables = [s for name, s in self.files if name.endswith(".sst")] if self.are_small else []
         return [*((stream, 0, stream.size_bytes) for stream in first), *whole(tables)]
