@@ -24,8 +24,14 @@ from typing import Any, ClassVar, Final, TypeVar
 from statetool.connectors.connector import SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes
 from statetool.connectors.model import NamedFile, PendingCommit, SinkState
-from statetool.connectors.wire import known_version, read_inner, read_version, read_versioned, whole_versioned
-from statetool.errors import FormatError
+from statetool.connectors.wire import (
+    decode_text,
+    known_version,
+    read_inner,
+    read_version,
+    read_versioned,
+    whole_versioned,
+)
 from statetool.io.cursor import Cursor
 
 T = TypeVar("T")
@@ -292,8 +298,4 @@ def expect_magic(c: Cursor, magic: int, what: str) -> None:
 
 
 def _text(c: Cursor, length: int) -> str:
-    raw = c.take(length, "text")
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise FormatError(f"not UTF-8: {error.reason}").at(offset=c.offset - length) from None
+    return decode_text(c, c.take(length, "text"))

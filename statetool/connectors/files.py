@@ -19,8 +19,8 @@ from typing import ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.model import Enumerator, KnownSplit, Split, SplitPosition
-from statetool.connectors.wire import known_version, read_all
-from statetool.errors import FormatError, OptionError
+from statetool.connectors.wire import decode_text, known_version, read_all
+from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.basic import read_string, write_string
@@ -154,7 +154,7 @@ class FileSource(SplitConnector):
             read_all(_read_little(c), lambda inner: self.read_split(1, inner), "a split") for _ in range(split_count)
         )
         splits = tuple(KnownSplit(split=s, status="unassigned") for s in waiting)
-        return Enumerator(splits=splits, facts={PATHS: [_decode_path(c, _read_little(c)) for _ in range(path_count)]})
+        return Enumerator(splits=splits, facts={PATHS: [decode_text(c, _read_little(c)) for _ in range(path_count)]})
 
     def write_enumerator(self, version: int, enumerator: Enumerator) -> bytes:
         paths = enumerator.facts[PATHS]
@@ -173,13 +173,6 @@ def _text(at: FilePosition) -> str:
 def _read_little(c: Cursor) -> bytes:
     (length,) = _LENGTH.unpack(c.take(_LENGTH.size))
     return c.take(length)
-
-
-def _decode_path(c: Cursor, raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise FormatError(f"not UTF-8: {error.reason}").at(offset=c.offset - len(raw)) from None
 
 
 def _read_nullable(c: Cursor) -> str | None:

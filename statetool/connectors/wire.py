@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from statetool.errors import UnsupportedError
+from statetool.errors import FormatError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 
@@ -96,3 +96,17 @@ def known_version(version: int, versions: Iterable[int], what: str) -> int:
     if version not in versions:
         raise UnsupportedError(f"{what} of version {version} is not known, only {', '.join(map(str, versions))}")
     return version
+
+
+def decode_text(c: Cursor, raw: bytes) -> str:
+    """Return the text of bytes that were just read.
+
+    Raises
+    ------
+    FormatError
+        They are not UTF-8.
+    """
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"not UTF-8: {error.reason}").at(offset=c.offset - len(raw)) from None

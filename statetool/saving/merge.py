@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from statetool.errors import OptionError, UnknownNameError, UnsupportedError, several, suggest, warn
+from statetool.connectors.elements import OperatorBytes
+from statetool.errors import OptionError, UnknownNameError, UnsupportedError, several, suggest
 from statetool.formats.metadata.handles import streams_of
 from statetool.formats.metadata.model import MasterState
 from statetool.hashing.formulas import HashFormula
 from statetool.saving.composition import AddedState, OperatorChange, SourceOperator
 from statetool.saving.grafts import check_in_flight
+from statetool.saving.rescale import warn_of_chains
 from statetool.saving.shared_keys import find_shared_keys
 from statetool.saving.uids import id_and_uid
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.types.operators import OperatorRecord, describe_operators
+from statetool.types.operators import OperatorRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +57,7 @@ class MergePlan:
 
     def warn(self) -> None:
         """Warn of ``parted`` operators; for functions that users call."""
-        if self.parted:
-            have = "has" if len(self.parted) == 1 else "have"
-            words = f"{describe_operators(self.parted)} {have} a max parallelism that no other operator has"
-            warn(f"{words}: operators in one chain of the job need the same", stacklevel=3)
+        warn_of_chains(self.parted, "has", "have", "a max parallelism that no other operator has")
 
 
 def plan_graft(
@@ -240,7 +239,7 @@ def _merge_coordinators(first: OperatorInventory, second: OperatorInventory) -> 
     UnsupportedError
         Both have coordinator state, and it differs.
     """
-    mine, theirs = _coordinator(first), _coordinator(second)
+    mine, theirs = (OperatorBytes(first).coordinator or b""), (OperatorBytes(second).coordinator or b"")
     if not theirs or mine == theirs:
         return None
     if mine:
@@ -249,14 +248,6 @@ def _merge_coordinators(first: OperatorInventory, second: OperatorInventory) -> 
             hint="give the source another uid in one snapshot (statetool uid), or drop it there",
         )
     return theirs
-
-
-def _coordinator(operator: OperatorInventory) -> bytes:
-    stream = operator.resolve(operator.state.coordinator)
-    if stream is None:
-        return b""
-    with stream.open() as f:
-        return bytes(f.read_at(0, stream.size_bytes))
 
 
 @dataclass(frozen=True, slots=True)

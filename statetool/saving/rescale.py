@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,19 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord, describe_operators
 from statetool.types.options import whole_number
+
+
+def warn_of_chains(operators: Sequence[str], one: str, many: str, what: str) -> None:
+    """Warn of operators with another max parallelism, if there are some; called by a method of a plan, for functions that users call.
+
+    Parameters
+    ----------
+    one, many
+        The verb for one operator, and for several.
+    """
+    if operators:
+        words = f"{describe_operators(operators)} {one if len(operators) == 1 else many} {what}"
+        warn(f"{words}: operators in one chain of the job need the same", stacklevel=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +79,7 @@ class RescalePlan:
 
     def warn(self) -> None:
         """Warn of ``parted`` operators; for functions that users call."""
-        if self.parted:
-            keep = "keeps" if len(self.parted) == 1 else "keep"
-            words = f"{describe_operators(self.parted)} {keep} the old max parallelism"
-            warn(f"{words}: operators in one chain of the job need the same", stacklevel=3)
+        warn_of_chains(self.parted, "keeps", "keep", "the old max parallelism")
 
     def check(self) -> None:
         """Raise an error if the keys of an operator cannot move.

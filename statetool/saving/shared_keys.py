@@ -21,7 +21,7 @@ from statetool.entries.keys import split_keys
 from statetool.entries.selection import TIMESTAMP_BYTES
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.kernels.distinct import hash_ranges
+from statetool.saving.streams.filters import hash_bytes
 from statetool.saving.streams.keyed import key_to_text
 from statetool.serializers.value_ends import find_ends
 from statetool.snapshot.operator import OperatorInventory
@@ -33,7 +33,7 @@ _REQUEST: Final = EntryRequest(batch_bytes=4 << 20)
 _CANDIDATES: Final = 1000
 _NAMED: Final = 5
 
-Hashes = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +94,10 @@ def _narrow(sources: list[KeyGroupReader], divisor: int, remainders: Collection[
 
 
 def _distinct_hashes(sources: list[KeyGroupReader]) -> Hashes:
-    found = np.empty(0, dtype=np.int64)
+    found = np.empty(0, dtype=np.uint64)
     for batch, start, end in _keys(sources):
-        found = np.union1d(found, _hashes(batch, start, end))
+        found = np.union1d(found, hash_bytes(batch.data, start, end))
     return found
-
-
-def _hashes(batch: EntryBatch, start: Int64s, end: Int64s) -> Hashes:
-    hashes = np.empty(len(start), dtype=np.int64)
-    # Without the key group, which differs between the operators if their max parallelism does.
-    hash_ranges(batch.data, start, end, np.zeros(len(start), dtype=np.int64), hashes)
-    return hashes
 
 
 def _keys_with(sources: list[KeyGroupReader], hashes: Hashes) -> set[bytes]:
@@ -112,7 +105,7 @@ def _keys_with(sources: list[KeyGroupReader], hashes: Hashes) -> set[bytes]:
     return {
         batch.data[start[i] : end[i]].tobytes()
         for batch, start, end in _keys(sources)
-        for i in np.flatnonzero(np.isin(_hashes(batch, start, end), hashes)).tolist()
+        for i in np.flatnonzero(np.isin(hash_bytes(batch.data, start, end), hashes)).tolist()
     }
 
 

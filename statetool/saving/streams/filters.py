@@ -256,7 +256,7 @@ def key_bounds(header: KeyedHeader, batch: EntryBatch) -> tuple[Int64s, Int64s]:
 
 def hash_keys_of(batch: EntryBatch, start: Int64s, end: Int64s) -> npt.NDArray[np.uint64]:
     """Return a hash of the bytes of each key, independent of its key group."""
-    return _hash_bytes(batch.data, start, end)
+    return hash_bytes(batch.data, start, end)
 
 
 def sample_hashes(hashes: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
@@ -272,7 +272,7 @@ def sample_hashes(hashes: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.u
 def _equal_any(batch: EntryBatch, start: Int64s, end: Int64s, wanted: frozenset[bytes]) -> Bools:
     """Return a mask of the byte ranges that equal one of the wanted ones."""
     equal = np.zeros(len(batch), dtype=np.bool_)
-    candidates = np.flatnonzero(among(_hash_bytes(batch.data, start, end), _hashes_of(wanted)))
+    candidates = np.flatnonzero(among(hash_bytes(batch.data, start, end), _hashes_of(wanted)))
     matches = [bytes(batch.data[start[i] : end[i]]) in wanted for i in candidates.tolist()]
     equal[candidates[np.array(matches, dtype=np.bool_)]] = True
     return equal
@@ -286,7 +286,8 @@ def among(values: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> Bools:
     return found
 
 
-def _hash_bytes(data: Any, start: Int64s, end: Int64s) -> npt.NDArray[np.uint64]:
+def hash_bytes(data: Any, start: Int64s, end: Int64s) -> npt.NDArray[np.uint64]:
+    """Return the hashes of keys by their bytes, without the key group: that of a key differs between operators if their max parallelism does."""
     hashes = np.empty(len(start), dtype=np.int64)
     hash_ranges(data, start, end, np.zeros(len(start), dtype=np.int64), hashes)
     return hashes.view(np.uint64)
@@ -296,7 +297,7 @@ def hashes_of_keys(keys: Collection[bytes]) -> npt.NDArray[np.uint64]:
     """Return the hashes of encoded keys, as :func:`hash_keys_of`."""
     edges = np.cumsum([0, *map(len, keys)])
     data = np.frombuffer(b"".join(keys), dtype=np.uint8)
-    return _hash_bytes(data, edges[:-1], edges[1:])
+    return hash_bytes(data, edges[:-1], edges[1:])
 
 
 @lru_cache(maxsize=16)
