@@ -71,7 +71,9 @@ def _heap_instead_of_database(restore: Restore) -> Iterator[Result]:
     if on_heap is False:
         config = restore.options.config
         if config is not None and config.text(TIMERS) is None and _shown_on_heap(restore) is None:
-            text = f"the code of the new job does not keep timers on the heap, and the configuration does not set {TIMERS}"
+            text = (
+                f"the code of the new job does not keep timers on the heap, and the configuration does not set {TIMERS}"
+            )
             yield Assumption(rule="T1", text=text, option="a native savepoint of the new job")
         return
     for pair in pairs:
