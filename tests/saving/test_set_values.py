@@ -408,13 +408,19 @@ def test_what_cannot_be_set_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("a=1", ("a", "1")), ('a["x=y"]=b=c', ('a["x=y"]', "b=c")), ("a[x=]=1", ("a[x=]", "1")), ("a=", ("a", ""))],
+    [
+        ("a=1", ("a", "1")),
+        ('a["x=y"]=b=c', ('a["x=y"]', "b=c")),
+        ("a[x=]=1", ("a[x=]", "1")),
+        ("a=", ("a", "")),
+        ("=1", ("", "1")),
+    ],
 )
 def test_assignments_end_their_paths_outside_of_brackets(text: str, expected: tuple[str, str]) -> None:
     assert split_assignment(text) == expected
 
 
-@pytest.mark.parametrize("text", ["a", "=1", "a[1", "a[=1"])
+@pytest.mark.parametrize("text", ["a", "", "a[1", "a[=1"])
 def test_texts_that_are_not_assignments(text: str) -> None:
     with pytest.raises(OptionError):
         split_assignment(text)
