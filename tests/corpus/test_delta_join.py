@@ -72,7 +72,7 @@ def test_rows_wait_by_name(savepoints: Path, release: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_queue_is_written_back_as_it_was(savepoints: Path, release: str) -> None:
     assert check_bytes(savepoints / release) > 0
-    assert statetool.verify(str(savepoints / release), deep=True).problems == ()
+    assert all(p.severity == "note" for p in statetool.verify(str(savepoints / release), deep=True).problems)
 
 
 def test_a_row_of_a_third_input(savepoints: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_directory_that_appears_meanwhile_stays_as_it_is(
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "of-others").touch()
     operator = statetool.load(SAVEPOINT, spark=spark)["timers"]
-    monkeypatch.setattr("statetool.tables.export_files.exists", lambda _: False)
+    monkeypatch.setattr("statetool.tables.export_directories.exists", lambda _: False)
     with pytest.raises(TargetExistsError, match="already exists"):
         export_table(operator, ScanRequest(), str(tmp_path / "out"))
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["of-others"]

@@ -81,7 +81,7 @@ def test_the_driver_raises_the_error_of_a_worker_alone(corpus: Path, spark: Any)
     frame = operator.keyed_state(states=["pet"])
     for action in (frame.collect, frame.count, lambda: frame.write.format("noop").mode("overwrite").save()):
         with pytest.raises(
-            UndescribedClassError, match=r"Cat.*state pet, key group \d+\]\. declare the class"
+            UndescribedClassError, match=r"Cat.*state pet, key group \d+\]\. pass the job's jar.* declare the class"
         ) as caught:
             action()
         assert isinstance(caught.value, StatetoolError)
