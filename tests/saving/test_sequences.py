@@ -329,7 +329,7 @@ class Walk:
         uid = self.keyed()
         key = self.load(self.path)[uid].inventory.keyed.needed_key()
         column, first = "key", key.logical
-        if isinstance(first, StructType):
+        if isinstance(first, StructType) and first.fields:  # the key of all rows has none
             column, first = f'key."{first.fields[0].name}"', first.fields[0].type
         if not isinstance(first, Scalar) or first.name not in ("int32", "int64", "string"):
             raise Refused

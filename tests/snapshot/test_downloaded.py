@@ -24,7 +24,7 @@ from statetool.snapshot.locate import Locator
 from tests.support.snapshots.trees import link, metadata_of, replace_file
 
 #: A store without credentials, and one whose package is not installed.
-STORES = ("oss://prod/checkpoints", "tos://prod/checkpoints")
+STORES = ("oss://prod/checkpoints", "abfs://prod/checkpoints")
 CASES = (
     ("v2_3_0-rocksdb-incremental", STORES[0]),
     ("v2_3_0-file-merging-rocksdb", STORES[1]),
@@ -121,7 +121,7 @@ def test_the_error_names_the_option_for_files_that_are_not_there(store: str, cor
         assert f"--rebase {store}/job/shared=" in text
         assert "next to" in text
         assert text.index("--rebase") < (text.find("credentials that") if "credentials that" in text else len(text))
-        assert ("pip install" in text) == store.startswith("tos")
+        assert ("pip install" in text) == store.startswith("abfs")
     options = ("--rebase", f"{store}/job/shared={tmp_path / 'elsewhere'}")
     code, text = run("verify", snapshot, *options)
     assert code == 0, text
