@@ -23,7 +23,7 @@ EXPECTED = {
     ],
     "sources-and-sinks": ["orders-0 reader 1042 -> 900", "orders-out-1-2  received", "958.0"],
     "what-is-large": ["29589", "'order-17'", "subtask 0 of 4 would hold 1.77 of the mean", "332 values have an age"],
-    "who-is-this-key": ["('timers', 'timers'): 12", "key group 68 of 128, subtask 1 of 3", "declare the class"],
+    "who-is-this-key": ["('timers', 'timers'): 12", "key group 68 of 128, subtask 1 of 3", "pass the job's jar"],
 }
 PLOTS = {"open-a-savepoint": 1, "what-is-large": 1}
 
