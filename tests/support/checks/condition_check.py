@@ -194,7 +194,13 @@ def tables_of(path: str, uid: str) -> dict[str, Rows]:
     operator = statetool.load(path)[uid]
     found: dict[str, Rows] = {}
     for table in operator.tables:
-        rows = operator.to_arrow(table, ttl="raw", decimals="plain", key_group=True).to_pylist()
+        read = operator.to_arrow(table, ttl="raw", decimals="plain", key_group=True)
+        rows = read.to_pylist()
+        for name in (f.name for f in read.schema if pa.types.is_map(f.type)):
+            for row in rows:
+                row[name] = row[name] and sorted(
+                    row[name], key=repr
+                )  # the heap keeps no order, a change log that of changes
         found[table] = sorted((repr(row["key"]), repr(row)) for row in rows)
     return found
 
