@@ -104,7 +104,7 @@ class RestClient:
 
     def renew_deadline(self) -> None:
         """Give the answers from now on the whole deadline: Flink has said that it is working on a request."""
-        self._waiting.seconds = 0.0
+        self._waiting.renew()
 
     def hide(self, text: str) -> str:
         """Return text of the server without secrets, which it may repeat."""

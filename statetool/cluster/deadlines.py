@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class Waiting:
-    """The seconds that were spent waiting for answers."""
+    """The time in which at least one answer was waited for. Requests that threads send at the same time are not added up."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self._seconds = self._since = 0.0
+        self._requests = 0
+        self._lock = threading.Lock()
 
     def left(self, deadline_s: float) -> float:
         """Return the seconds that remain of a deadline."""
-        return deadline_s - self.seconds
+        with self._lock:
+            return deadline_s - self._seconds - (time.monotonic() - self._since if self._requests else 0.0)
+
+    def renew(self) -> None:
+        """Start from zero."""
+        with self._lock:
+            self._seconds, self._since = 0.0, time.monotonic()
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Add the time of this block."""
-        start = time.monotonic()
+        """Wait for an answer in this block."""
+        with self._lock:
+            if not self._requests:
+                self._since = time.monotonic()
+            self._requests += 1
         try:
             yield
         finally:
-            self.seconds += time.monotonic() - start
+            with self._lock:
+                self._requests -= 1
+                if not self._requests:
+                    self._seconds += time.monotonic() - self._since
 
 
 _of_command: Waiting | None = None

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 from statetool.cli.main import cli
 from statetool.cluster import client as client_module
 from statetool.cluster.client import RestClient
-from statetool.cluster.deadlines import one_deadline
+from statetool.cluster.deadlines import Waiting, one_deadline
 from statetool.cluster.jobs import find_job, list_jobs
 from statetool.cluster.triggers import savepoint_request, trigger
 from statetool.errors import ConnectionFailedError, FormatError, StatetoolError
@@ -284,3 +285,18 @@ def test_a_database_that_sends_other_messages_is_an_error_of_ours() -> None:
 
     with dripping(b"N  \0\0\0\4") as url, pytest.raises(ConnectionFailedError):
         prepared_transactions(url.replace("http:", "postgresql:") + "/x", timeout_s=0.25)
+
+
+def test_answers_that_threads_wait_for_together_count_once() -> None:
+    waiting = Waiting()
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(_wait, waiting) for _ in range(4)]:
+            done.result()
+    assert 9 < waiting.left(10) < 10 - 0.2  # not 4 times 0.3
+    waiting.renew()
+    assert waiting.left(10) == 10
+
+
+def _wait(waiting: Waiting) -> None:
+    with waiting.counted():
+        time.sleep(0.3)
