@@ -29,8 +29,6 @@ _KEPT: Final = frozenset({
     "operator", "name", "state", "table", "key", "path", "complete", "newest", "failed", "verdict", "outcome", "problems",
     "size_bytes", "state_bytes", "own_bytes", "entries",
 })  # fmt: skip
-#: Ends of the names of columns whose numbers are not counted.
-_IDS: Final = ("_id", "version", "partition", "position", "start", "key", "value")
 _SHORT_ID_DIGITS: Final = 8
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _TIME: Final = re.compile(r"(\d{4})-(\d\d-\d\d)T(\d\d:\d\d:\d\d)Z")
@@ -117,11 +115,10 @@ def _column(name: str, values: Sequence[Any], has_units: bool) -> _Column:
     present = [v for v in values if v is not None]
     cells = tuple(map(shown_text, values))
     if present and all(isinstance(v, int | float) and not isinstance(v, bool) for v in present):
-        from statetool.html.numbers import size_text  # only needed at terminals
+        if has_units and name.endswith("bytes") and all(isinstance(v, int) for v in present):
+            from statetool.html.numbers import size_text  # only needed at terminals
 
-        if has_units and all(isinstance(v, int) for v in present) and not name.endswith(_IDS):
-            shown = size_text if name.endswith("bytes") else "{:,}".format
-            cells = tuple("-" if v is None else shown(v) for v in values)
+            cells = tuple("-" if v is None else size_text(v) for v in values)
         return _Column(name, cells, is_number=True, is_rigid=True)
     if not has_units:
         return _Column(name, cells)

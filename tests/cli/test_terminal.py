@@ -88,9 +88,9 @@ def test_numbers_are_for_people_at_a_terminal_and_for_programs_elsewhere(capsys:
         {"name": "b", "state_bytes": None, "keys": 5, "checkpoint_id": 2, "ratio": None},
     ]
     assert fit_table(list(rows[0]), rows, 80).lines == (
-        "name  state_bytes       keys  checkpoint_id  ratio",
-        "a         3.0 MiB  1,234,567        1234567   0.25",
-        "b               -          5              2      -",
+        "name  state_bytes     keys  checkpoint_id  ratio",
+        "a         3.0 MiB  1234567        1234567   0.25",
+        "b               -        5              2      -",
     )
     assert (
         fit_table(["state_bytes"], rows, 80, has_units=False).lines[1].strip() == "3145728"
