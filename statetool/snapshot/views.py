@@ -169,11 +169,15 @@ NEEDED_TIMERS: Final = "may never fire, or its state may never be removed"
 
 
 def has_window_timers(meta: StateMetaInfo) -> bool:
-    """Return True if a timer queue has the timers of windows: those of window operators, slices included, or with a window as namespace."""
+    """Return True if a timer queue has the timers of windows: those of window operators, slices included, or with a namespace that holds state,
+    such as a window, or what an operator of the user's own has instead.
+    """
     if meta.kind != "timers":
         return False
     namespace = dict(meta.value.children()).get("namespace")
-    return timer_names(meta.name)[1] == WINDOW_TIMERS or (namespace is not None and is_window(namespace))
+    return timer_names(meta.name)[1] == WINDOW_TIMERS or (
+        namespace is not None and namespace.type_name != "VoidNamespace"
+    )
 
 
 def is_window(namespace: Serializer) -> bool:

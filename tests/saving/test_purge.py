@@ -16,6 +16,8 @@ from statetool.saving import tally
 from statetool.snapshot.inventory import Inventory
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
+from tests.support.snapshots import canonical
+from tests.support.snapshots.build import LONG
 from tests.support.snapshots.entries import damage, entries_of
 
 KINDS = (
@@ -104,6 +106,25 @@ def test_timers_of_windows_stay(tmp_path: Path) -> None:
     times = sorted(statetool.load(SAVEPOINT)[uid].to_arrow("timers")["timestamp"].to_pylist())
     some = statetool.purge(SAVEPOINT, "unused", event_timers_before_ms=times[-1], operators=[uid], dry_run=True)
     assert some.left_timers == sum(time < times[-1] for time in times)
+
+
+def test_timers_of_other_namespaces_stay(tmp_path: Path) -> None:
+    """An operator of the user's own may keep state by number, and remove it by a timer, as a window does."""
+    own, plain = "_timer_state/event_own", "_timer_state/event_plain"
+    states = [
+        canonical.timers(own, LONG, LONG),
+        canonical.timers(plain, LONG),
+        canonical.keyed("sums", "value", LONG, LONG),
+    ]
+    number = (5).to_bytes(8, "big")
+    time = (1 << 63 | 1).to_bytes(8, "big")
+    entries = [(own, 0, time + number + number, b""), (plain, 0, time + number + b"\0", b"")]
+    entries.append(("sums", 0, canonical.composite_key(number, number), number))
+    subtask = canonical.Subtask(key=LONG, states=states, entries=entries)
+    (tmp_path / "old").mkdir()
+    canonical.savepoint(tmp_path / "old", [subtask], max_parallelism=1)
+    plan = statetool.purge(str(tmp_path / "old"), str(tmp_path / "new"), event_timers_before_ms=1 << 60)
+    assert {r.state: (r.removed_entries, r.left_timers) for r in plan.states} == {own: (0, 1), plain: (1, 0)}
 
 
 def test_the_command_counts_the_timers_of_windows_that_stay(tmp_path: Path) -> None:
