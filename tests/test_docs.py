@@ -18,8 +18,8 @@ from statetool.tables.request import OPTIONS
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.facts import gather
 from tools import cli_reference, support_tables
-from tools.examples import ROOT, pages
-from tools.mkdocs_hooks import TABLES
+from tools.examples import GENERATED, ROOT, pages
+from tools.generated import PARTS, stale_parts
 
 DOCS: Final = ROOT / "docs"
 PAGES: Final = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in pages()}
@@ -35,6 +35,7 @@ FOREIGN: Final = {
     "docs/operations/clusters.md",
     "docs/operations/object-stores.md",
     "docs/reference/spark.md",
+    "docs/reference/restore-rules.md",
     "docs/recipes/follow-checkpoints.md",
 }
 
@@ -143,9 +144,14 @@ def test_files_exist(name: str) -> None:
     assert [f for f in wrong if f.partition("/")[0] not in ("DIR", "shared")] == []
 
 
-def test_generated_tables_exist() -> None:
-    named = {n for text in PAGES.values() for n in re.findall(r"^<!-- generated: ([\w-]+) -->$", text, re.MULTILINE)}
-    assert named == set(TABLES)
+def test_generated_parts_exist() -> None:
+    assert {part["name"] for text in PAGES.values() for part in GENERATED.finditer(text)} == set(PARTS)
+
+
+def test_generated_parts_without_examples_are_those_of_the_code() -> None:
+    """The build of the site compares them all."""
+    cheap = [text for text in PAGES.values() if GENERATED.search(text) and "generated: commands" not in text]
+    assert [name for text in cheap for name in stale_parts(text)] == [], "run python -m tools.generated"
 
 
 def test_messages_that_troubleshooting_explains_are_those_of_the_code() -> None:
@@ -245,3 +251,24 @@ def test_a_strangers_ten_minutes_are_on_the_page() -> None:
     order += ["statetool verify", "statetool check"]
     places = [commands.index(words) for words in order]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("restore fails", "docs/recipes/job-does-not-restore.md"),
+        ("GDPR", "docs/recipes/delete-a-key.md"),
+        ("spark-submit", "docs/operations/clusters.md"),
+    ],
+)
+def test_the_words_that_people_search_for_are_in_the_first_lines(words: str, page: str) -> None:
+    assert words in PAGES[page][:600]
+
+
+def test_the_picture_of_the_first_page_follows_the_dark_mode() -> None:
+    """It is an image, so the browser's setting counts, and a switch of the site does not: it has a background of its own."""
+    picture = (DOCS / "images" / "job-savepoint-tables.svg").read_text("utf-8")
+    assert "prefers-color-scheme: dark" in picture
+    assert 'class="page"' in picture
+    assert "images/job-savepoint-tables.svg" in PAGES["README.md"]
+    assert "images/job-savepoint-tables.svg" in PAGES["docs/index.md"]

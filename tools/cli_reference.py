@@ -22,7 +22,7 @@ from tools.examples import run_bash
 _DEMO: Final = "statetool/demo/savepoint"
 _SOURCE: Final = "statetool/demo/kafka-source"
 _SINK: Final = "statetool/demo/kafka-sink"
-#: Commands by purpose, with an example of each. All of them run in the sandbox when the page is built.
+#: Commands by purpose, with an example of each. All of them run in the sandbox when the page is written.
 EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Inspect": {
         "info": f"statetool info {_DEMO} | head -n 12",
@@ -98,12 +98,11 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Setup": {
         "demo": "statetool demo | head -n 18",
-        "doctor": "statetool doctor | head -n 7",
         "completion": "statetool completion bash --show | head -n 5",
         "kernels": "statetool kernels --json | cut -c 1-60",
     },
 }
-#: Commands that wait for a person or another program, or read the user's jar, with an example that is only shown.
+#: Commands that wait for a person or another program, read the user's jar or describe the machine, with an example that is only shown.
 INTERACTIVE: Final[Mapping[str, Mapping[str, str]]] = {
     "Inspect": {
         "declare": "statetool declare --jar job.jar 'com.acme.*' > classes.json",
@@ -118,7 +117,7 @@ INTERACTIVE: Final[Mapping[str, Mapping[str, str]]] = {
         "savepoint": "statetool savepoint flink://jobmanager:8081/orders --to s3://bucket/savepoints",
         "checkpoint": "statetool checkpoint flink://jobmanager:8081/orders",
     },
-    "Setup": {"mcp": "statetool mcp /checkpoints"},
+    "Setup": {"doctor": "statetool doctor", "mcp": "statetool mcp /checkpoints"},
 }
 #: An option that so many commands have is described once.
 _COMMON: Final = 8
@@ -164,7 +163,7 @@ def page() -> str:
     outputs = _run_examples()
     lines = ["## Common options\n", "Many commands take these options:\n", *_table(shared)]
     for purpose, examples in EXAMPLES.items():
-        lines.append(f"\n## {purpose}\n")
+        lines.append(f"\n## {purpose}")
         for name, example in {**examples, **INTERACTIVE.get(purpose, {})}.items():
             lines += _section(commands[name], shared, example, outputs.get(name))
     return "\n".join(lines) + "\n"
@@ -178,11 +177,12 @@ def _shared_options(commands: list[Command]) -> dict[str, str]:
 def _section(command: Command, shared: Mapping[str, str], example: str, output: str | None) -> Iterator[str]:
     yield f"\n### {command.name}\n"
     yield f"{prose(command.command.help or '')}\n"
-    yield f"```text\n{_usage(command)}\n```\n"
+    yield f"```text\n{_usage(command)}\n```"
     own = {option: text for option, text in command.options().items() if shared.get(option) != text}
     if own:
+        yield ""
         yield from _table(own)
-    if common := [f"`{_spelling(o)}`{{ .option }}" for o, text in command.options().items() if shared.get(o) == text]:
+    if common := [f"`{_spelling(o)}`" for o, text in command.options().items() if shared.get(o) == text]:
         yield f"\n[Common options](#common-options): {', '.join(common)}"
     yield f"\nExample:\n\n```bash\n{example}\n```"
     if output is not None:

@@ -32,6 +32,10 @@ _BLOCK: Final = re.compile(
     r"(?:\n?(?P=indent)```(?P<format>text|json)\n(?P<output>.*?)^(?P=indent)```\n)?",
     re.DOTALL | re.MULTILINE,
 )
+#: A part that :mod:`tools.generated` writes, and whose examples it runs.
+GENERATED: Final = re.compile(
+    r"(?P<begin>^<!-- generated: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(?P<end>^<!-- end -->$)", re.DOTALL | re.MULTILINE
+)
 _OMITTED: Final = "..."
 _COLUMNS: Final = "120"
 
@@ -47,14 +51,17 @@ def pages() -> list[Path]:
 
 def has_examples(text: str) -> bool:
     """Return True if a page has a block that is executed."""
-    return _BLOCK.search(text) is not None
+    return _BLOCK.search(GENERATED.sub("", text)) is not None
 
 
 def run_page(text: str, folder: Path) -> str:
     """Run a page's examples in a sandbox and return the page with their outputs."""
     names: dict[str, Any] = {}
     parts, end = [], 0
+    generated = [part.span() for part in GENERATED.finditer(text)]
     for block in _BLOCK.finditer(text):
+        if any(start <= block.start() < stop for start, stop in generated):
+            continue
         code = _unindent(block["code"], block["indent"])
         try:
             with _working_in(folder):

@@ -1,4 +1,4 @@
-"""Hooks of ``mkdocs build``: generated tables, the reference of the command line, and the notebooks as guides."""
+"""Hooks of ``mkdocs build``: the check of generated parts, and the notebooks as guides."""
 
 from __future__ import annotations
 
@@ -7,43 +7,19 @@ import logging
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
-from tools import cli_reference, support_tables
+from tools import generated
 
 ROOT: Final = Path(__file__).parents[1]
-#: A line that the build replaces.
-_GENERATED: Final = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
 #: Sphinx's roles, with which docstrings mark names.
 _ROLE: Final = re.compile(r":(?:class|mod|func|meth|data|attr|exc):(<code>)~?")
-
-
-@cache
-def _snapshot_table() -> str:
-    with tempfile.TemporaryDirectory() as work:
-        return support_tables.snapshot_table(support_tables.unpack_cases(Path(work)))
-
-
-@cache
-def _connector_table() -> str:
-    with tempfile.TemporaryDirectory() as work:
-        return support_tables.connector_table(Path(work))
-
-
-TABLES: Final[Mapping[str, Callable[[], str]]] = {
-    "commands": cli_reference.page,
-    "serializers": cache(support_tables.support_table),
-    "snapshots": _snapshot_table,
-    "connectors": _connector_table,
-    "restore-rules": cache(support_tables.rule_table),
-    "columns": cache(support_tables.column_table),
-}
 
 
 @event_priority(100)  # type: ignore[untyped-decorator]  # before mkdocs-jupyter looks for notebooks
@@ -64,8 +40,12 @@ def _guides() -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Replace the lines that name a generated table."""
-    return _GENERATED.sub(lambda line: TABLES[line[1]](), markdown)
+    """Fail if a generated part is not that of the code."""
+    for name in generated.stale_parts(markdown):
+        raise PluginError(
+            f"{page.file.src_uri}: {name} is not that of the code: run python -m tools.generated docs/{page.file.src_uri}"
+        )
+    return markdown
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:

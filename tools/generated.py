@@ -1,0 +1,69 @@
+"""The generated parts of the documentation: tables of what is supported, and the reference of the command line.
+
+``python -m tools.generated [PAGE ...]`` writes them into the pages again, between ``<!-- generated: NAME -->`` and ``<!-- end -->``, so that
+they are there for whoever reads the pages without the site. The build of the site fails if they are not those of the code.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tools import cli_reference, support_tables
+from tools.examples import GENERATED, pages
+
+
+@cache
+def _snapshot_table() -> str:
+    with tempfile.TemporaryDirectory() as work:
+        return support_tables.snapshot_table(support_tables.unpack_cases(Path(work)))
+
+
+@cache
+def _connector_table() -> str:
+    with tempfile.TemporaryDirectory() as work:
+        return support_tables.connector_table(Path(work))
+
+
+PARTS: Final[Mapping[str, Callable[[], str]]] = {
+    "commands": cli_reference.page,
+    "serializers": cache(support_tables.support_table),
+    "snapshots": _snapshot_table,
+    "connectors": _connector_table,
+    "restore-rules": cache(support_tables.rule_table),
+    "columns": cache(support_tables.column_table),
+}
+
+
+def stale_parts(text: str) -> Iterator[str]:
+    """Yield the names of a page's parts that are not those of the code."""
+    for part in GENERATED.finditer(text):
+        if part["text"] != _text(part):
+            yield part["name"]
+
+
+def write_again(text: str) -> str:
+    """Return a page with the parts of the code."""
+    return GENERATED.sub(lambda part: f"{part['begin']}{_text(part)}{part['end']}", text)
+
+
+def _text(part: re.Match[str]) -> str:
+    return f"\n{PARTS[part['name']]().strip()}\n\n"
+
+
+def main() -> None:
+    """Run the command line."""
+    for page in [Path(name).resolve() for name in sys.argv[1:]] or pages():
+        text = page.read_text("utf-8")
+        if (new := write_again(text)) != text:
+            page.write_text(new, "utf-8")
+            print(page, "changed")
+
+
+if __name__ == "__main__":
+    main()
