@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from statetool.directories.survey import FoundSnapshot, Ranges, Survey, bytes_of_ranges, join_ranges, survey
+from statetool.errors import several
+from statetool.html.fragment import fragment
+from statetool.html.markup import element
+from statetool.html.records import record_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,11 @@ class Chain:
     checkpoints: tuple[ChainCheckpoint, ...]
     files: tuple[ChainFile, ...]
     unreadable: tuple[tuple[str, str], ...]
+
+    def _repr_html_(self) -> str:
+        unread = (element("p", f"{path}: {reason}", class_="warn") for path, reason in self.unreadable)
+        files = element("details", element("summary", several(len(self.files), "file")), record_table(self.files))
+        return fragment(record_table(self.checkpoints), *unread, files)
 
 
 def chain(root: str, *, rebase: Mapping[str, str] | None = None) -> Chain:

@@ -69,9 +69,11 @@ def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> lis
     SnapshotNotFoundError
         The directory does not exist or cannot be listed.
     """
+    from statetool.html.records import RecordList
+
     tree = survey([root], rebase=tuple((rebase or {}).items()))
     rows = [_row(s) for s in tree.snapshots]
-    return sorted(_mark_newest(rows), key=_place)
+    return RecordList(sorted(_mark_newest(rows), key=_place))
 
 
 def newest_snapshot(root: str, *, rebase: Mapping[str, str] | None = None) -> ParsedMetadata | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from statetool.directories.snapshots import chain_of, list_snapshots
 from statetool.errors import CheckpointDeletedError, SnapshotNotFoundError
+from statetool.html.records import RecordList
 from statetool.io import files
 from statetool.io.deletion import noticing_deletion
 from statetool.snapshot.inventory import Inventory
@@ -37,7 +38,7 @@ def growth_rows(root: str, rebase: tuple[tuple[str, str], ...], each: Each) -> l
             before[state] = row
     if deleted is not None and not before:
         raise deleted
-    return rows
+    return RecordList(rows)
 
 
 def _since(last: GrowthRow | None, row: GrowthRow) -> GrowthRow:

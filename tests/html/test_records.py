@@ -1,0 +1,54 @@
+"""Lists of snapshots, growth and chains are tables in notebooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import statetool
+from statetool.html.records import RecordList, record_table
+from tools import sandbox
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(sandbox.create(tmp_path_factory.mktemp("sandbox")) / "checkpoints")
+
+
+def test_snapshots_are_a_table_and_still_a_list(checkpoints: str) -> None:
+    rows: Any = statetool.list_snapshots(checkpoints)
+    page = rows._repr_html_()
+    assert rows == list(rows)
+    assert "<caption>3 rows</caption>" in page
+    assert "2023-11-14 22:54:20 UTC" in page
+    assert f'title="{rows[0].own_bytes:,} bytes"' in page
+    assert "<th" in page
+    assert ">problem<" not in page  # empty columns go
+
+
+def test_growth_is_a_table(checkpoints: str) -> None:
+    rows: Any = statetool.growth(checkpoints)
+    assert len(rows) > 3
+    assert rows._repr_html_().count("<tr>") == len(rows) + 1
+
+
+def test_a_chain_is_its_checkpoints_with_its_files_folded(corpus: Path) -> None:
+    chain: Any = statetool.chain(str(corpus / "v2_3_0-rocksdb-native"))
+    page = chain._repr_html_()
+    assert page.count("<table>") == 2
+    assert f"<summary>{len(chain.files)} files</summary>" in page
+
+
+def test_names_in_tables_are_text_and_long_lists_are_cut(checkpoints: str, tmp_path: Path) -> None:
+    (first, *_) = statetool.list_snapshots(checkpoints)
+    many = RecordList([first] * 501)
+    assert "1 row more" in many._repr_html_()
+    odd = tmp_path / "<b>" / "chk-7"
+    odd.mkdir(parents=True)
+    (odd / "_metadata").write_bytes(b"")
+    page = record_table(statetool.list_snapshots(str(tmp_path)))
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert record_table([], "none") == '<p class="soft">none</p>'
