@@ -765,7 +765,7 @@ def run_many(walk: Walk, steps: int, verbs: set[str]) -> None:
 @pytest.mark.parametrize("seed", [2, 3])
 def test_many_steps(corpus: Path, jars: Sequence[Path], tmp_path: Path, seed: int) -> None:
     verbs = {verb.__name__ for verb in Walk.VERBS} - VERBS_OF_CONNECTORS
-    run_many(Walk(starts_of_jobs(corpus), jars, tmp_path, seed), 250, verbs)
+    run_many(Walk(starts_of_jobs(corpus), jars, tmp_path, seed), 150, verbs)
 
 
 @pytest.mark.full
