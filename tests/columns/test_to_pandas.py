@@ -69,7 +69,7 @@ def test_no_timer_no_time() -> None:
 def test_notebooks_show_operators_states_and_types() -> None:
     savepoint = statetool.load(SAVEPOINT)
     assert ">parallelism</th>" in savepoint.operators._repr_html_()
-    assert "<th>namespace</th>" in savepoint["orders"].states._repr_html_()
+    assert ">namespace</th>" in savepoint["orders"].states._repr_html_()
     assert "pet" in savepoint["orders"].states._ipython_key_completions_()
     assert "declare the class" in savepoint["orders"]._repr_html_()
     assert parse_type("MAP<STRING, BIGINT>")._repr_html_().startswith("Map&lt;String, Long&gt;<ul><li>key: String")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import statetool
+from statetool.html.fragment import fragment
+from statetool.html.markup import table
+from statetool.html.numbers import count
 from statetool.html.records import RecordList, record_table
 from tools import sandbox
 
@@ -21,7 +25,7 @@ def test_snapshots_are_a_table_and_still_a_list(checkpoints: str) -> None:
     rows: Any = statetool.list_snapshots(checkpoints)
     page = rows._repr_html_()
     assert rows == list(rows)
-    assert "<caption>3 rows</caption>" in page
+    assert ">3 rows</caption>" in page
     assert "2023-11-14 22:54:20 UTC" in page
     assert f'title="{rows[0].own_bytes:,} bytes"' in page
     assert "<th" in page
@@ -52,3 +56,16 @@ def test_names_in_tables_are_text_and_long_lists_are_cut(checkpoints: str, tmp_p
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
     assert record_table([], "none") == '<p class="soft">none</p>'
+
+
+def test_notebooks_that_are_not_trusted_keep_alignment_and_dollars() -> None:
+    """JupyterLab removes style sheets from them, aligns cells to the right, and takes texts between two dollars for formulas."""
+    page = fragment(table(("name", "rows"), [("a$B, c$D", count(3)), ("x" * 60, count(4))], "t"))
+    assert 'class="statetool tex2jax_ignore mathjax_ignore"' in page
+    assert (
+        re.findall(r'<td class="(\w+)" style="text-align:(\w+);[^"]*">', page)
+        == [("long", "left"), ("number", "right")] * 2
+    )
+    assert page.count("overflow-wrap:anywhere;min-width") == 3  # the heading and both cells
+    assert '<caption style="text-align:left;' in page
+    assert "a$B, c$D" in page
