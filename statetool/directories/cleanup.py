@@ -33,7 +33,14 @@ from statetool.directories.orphans import (
     check_state_known,
     find_orphans,
 )
-from statetool.directories.roots import SHARED, check_is_whole, check_links, directories_to_read, real_directory
+from statetool.directories.roots import (
+    SHARED,
+    check_is_whole,
+    check_links,
+    directories_to_read,
+    real_directory,
+    survey_with_other_paths,
+)
 from statetool.directories.state_files import with_state_files
 from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT, FoundSnapshot, Survey, names_of, survey
 from statetool.directories.trash import Trash, TrashedFile
@@ -124,7 +131,7 @@ def move_orphans(
                 moved.append(trash.describe(tree.files[row.path], row.reason))
         return moved, kept
 
-    return _clean_up(trash, choose, min_age, retained, rebase)
+    return _clean_up(trash, choose, root, min_age, retained, rebase)
 
 
 def delete_checkpoint(
@@ -171,7 +178,7 @@ def delete_checkpoint(
         # Metadata first, as Flink does: a snapshot without some of its files must not look complete.
         return [trash.describe(chosen.metadata_file, "deleted"), *moved], kept
 
-    return _clean_up(trash, choose, min_age, retained, rebase)
+    return _clean_up(trash, choose, root, min_age, retained, rebase)
 
 
 def restore_trash(root: str, trash_id: str) -> list[TrashedFile]:
@@ -203,7 +210,12 @@ def is_state_file(uri: str, root: str) -> bool:
 
 
 def _clean_up(
-    trash: Trash, choose: Choose, min_age: str | float, retained: Iterable[str], rebase: Mapping[str, str] | None
+    trash: Trash,
+    choose: Choose,
+    root: str,
+    min_age: str | float,
+    retained: Iterable[str],
+    rebase: Mapping[str, str] | None,
 ) -> CleanUp:
     seconds = age_seconds(min_age)
     if seconds < LEAST_AGE_SECONDS:
@@ -212,7 +224,7 @@ def _clean_up(
             hint="pass a threshold of at least 1h (--older-than 1h)",
         )
     check_is_whole(trash.root)
-    roots = directories_to_read(trash.root, retained)
+    roots = directories_to_read(root, retained)
     rules = tuple((rebase or {}).items())
     moving, kept = _choose_twice(trash, roots, rules, choose, int(seconds * 1000))
     if not moving:
@@ -233,6 +245,8 @@ def _choose_twice(
 ) -> tuple[list[TrashedFile], list[OrphanFile]]:
     """Return the files to move that two surveys in a row choose, if both find the same metadata.
 
+    Adds directories to ``roots`` that only metadata leads to.
+
     Raises
     ------
     DirectoryInUseError
@@ -240,7 +254,7 @@ def _choose_twice(
     """
     before: tuple[frozenset[FoundFile], frozenset[str]] | None = None
     for _ in range(_MOST_SURVEYS):
-        tree = survey(roots, rebase=rules)
+        tree = survey_with_other_paths(roots, rules)
         check_known(tree, trash.root)
         check_links(roots)
         _check_quiet(tree, trash, age_ms)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from statetool.cluster.paths import resolve_directory
-from statetool.directories.roots import directories_to_read, real_directory
+from statetool.directories.roots import directories_to_read, survey_with_other_paths
 from statetool.directories.state_files import with_state_files
-from statetool.directories.survey import Survey, names_of, survey
+from statetool.directories.survey import Survey, names_of
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, several
 from statetool.io import files
 from statetool.io.listing import FoundFile
@@ -91,9 +91,9 @@ def orphans(
     """
     seconds = age_seconds(min_age)
     rules = tuple((rebase or {}).items())
-    root = real_directory(resolve_directory(root, rules))
-    tree = survey(directories_to_read(root, retained), rebase=rules)
-    check_known(tree, root, ignore_unreadable=ignore_unreadable)
+    roots = directories_to_read(resolve_directory(root, rules), retained)
+    tree = survey_with_other_paths(roots, rules)
+    check_known(tree, roots[0], ignore_unreadable=ignore_unreadable)
     if any(find_orphans(tree)):
         tree = with_state_files(tree, rules)
         check_state_known(tree, ignore_unreadable=ignore_unreadable)

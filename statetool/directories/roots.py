@@ -6,6 +6,9 @@ on Flink's configuration:
 * ``DIR/<job id>``, by default: the jobs beside it are below ``DIR``.
 * ``DIR`` (``execution.checkpointing.create-subdir: false``): other jobs have directories beside ``DIR``, of any name. Those with the files of
   snapshots are read.
+
+``DIR`` may be a symbolic link to a volume. Other jobs are then beside the link, so the directories beside each path of the root are read: the
+given one, those that links lead to, and those by which its own snapshots name their files.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT
+from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT, Survey, survey
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
 from statetool.io import files
 from statetool.io.listing import find_links
@@ -31,24 +34,68 @@ def real_directory(path: str) -> str:
 
 
 def directories_to_read(root: str, retained: Iterable[str]) -> list[str]:
-    """Return a directory, those of the jobs beside it, and other directories.
-
-    Parameters
-    ----------
-    root
-        The directory, as :func:`real_directory` returns it.
+    """Return a directory without symbolic links, those of the jobs beside it, and other directories.
 
     Raises
     ------
     OptionError
         Something beside the directory cannot be seen.
     """
-    above, _, name = root.rstrip("/").rpartition("/")
+    real = real_directory(root)
+    beside = (directory for path in _paths_to(files.canonical(root)) for directory in _beside(real, path))
+    return list(dict.fromkeys([real, *beside, *map(real_directory, retained)]))
+
+
+def survey_with_other_paths(roots: list[str], rebase: tuple[tuple[str, str], ...]) -> Survey:
+    """Survey directories, and those beside other paths by which the snapshots in the first one name its files. Adds these to ``roots``.
+
+    Raises
+    ------
+    OptionError
+        Something beside such a path cannot be seen.
+    """
+    tree = survey(roots, rebase=rebase)
+    beside = dict.fromkeys(d for path in _other_paths(roots[0], tree) for d in _beside(roots[0], path))
+    more = [directory for directory in beside if directory not in roots]
+    if not more:
+        return tree
+    roots += more
+    return survey(roots, rebase=rebase)
+
+
+def _beside(root: str, path: str) -> Iterator[str]:
+    """Yield the directories of other jobs beside a path of a directory, and the one that has those of all jobs."""
+    above, _, name = path.rstrip("/").rpartition("/")
     if JOB.fullmatch(name) and above:
-        beside = [above]
-    else:
-        beside = list(_jobs_beside(root, above)) if _is_of_job(_names_in(root)) else []
-    return list(dict.fromkeys([root, *beside, *map(real_directory, retained)]))
+        yield above
+    elif _is_of_job(_names_in(root)):
+        yield from _jobs_beside(root, above)
+
+
+def _paths_to(path: str) -> Iterator[str]:
+    """Yield the absolute path of a directory, and those of the links and of the directory that it leads to."""
+    seen: set[str] = set()
+    while path not in seen:
+        if files.is_local(path):
+            above, name = os.path.split(path)
+            path = os.path.join(os.path.realpath(above), name)
+        seen.add(path)
+        yield path
+        if files.is_local(path) and os.path.islink(path):
+            path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+
+
+def _other_paths(root: str, tree: Survey) -> Iterator[str]:
+    """Yield other local paths of a directory by which its snapshots name files in it."""
+    inside = f"{root.rstrip('/')}/"
+    if not files.is_local(root):
+        return
+    own = (s for s in tree.snapshots if files.canonical(s.directory).startswith(inside))
+    outside = {files.parent(uri) for s in own for uri in s.needed if not tree.is_listed(uri)}
+    for folder in filter(files.is_local, outside):
+        below = os.path.realpath(folder).removeprefix(root.rstrip("/"))
+        if below != os.path.realpath(folder) and below.startswith("/") and folder.endswith(below):
+            yield from _paths_to(folder.removesuffix(below))
 
 
 def check_is_whole(root: str) -> None:
@@ -66,18 +113,24 @@ def check_is_whole(root: str) -> None:
 
 
 def check_links(directories: Iterable[str]) -> None:
-    """Refuse symbolic links in directories: listings do not follow them, so metadata may be hidden behind them.
+    """Refuse symbolic links in directories to others: listings do not follow them, so metadata may be hidden behind them.
 
     Raises
     ------
     OptionError
     """
-    for directory in directories:
-        for link in find_links(directory) if files.is_local(directory) else ():
-            raise OptionError(
-                f"{link} is a symbolic link to {os.readlink(link)}, so not all snapshots are known",
-                hint="clean up the directory that it points to, or remove the link",
-            )
+    local = [directory for directory in directories if files.is_local(directory)]
+    for link in (link for directory in local for link in find_links(directory)):
+        target = os.path.realpath(link)
+        if not os.path.exists(target):
+            hint = "mount the volume, or remove the link"
+        elif any(f"{target}/".startswith(f"{directory.rstrip('/')}/") for directory in local):
+            continue  # the directory that it leads to is read
+        else:
+            hint = f"add --retained {target}, clean up that directory, or remove the link"
+        raise OptionError(
+            f"{link} is a symbolic link to {os.readlink(link)}, so not all snapshots are known", hint=hint
+        )
 
 
 def _jobs_beside(root: str, above: str) -> Iterator[str]:

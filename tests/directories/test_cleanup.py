@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 
 import statetool
 from statetool.cli.main import cli
-from statetool.directories import cleanup
+from statetool.directories import cleanup, roots
 from statetool.directories.cleanup import is_state_file
 from statetool.directories.survey import Survey, survey
 from statetool.directories.trash import Trash
@@ -36,7 +36,7 @@ from statetool.errors import (
 )
 from statetool.io import targets
 from tests.support.servers.flink_rest import flink_rest
-from tests.support.snapshots.trees import JOB, absolute_names, checkpoint_root, link, replace_file
+from tests.support.snapshots.trees import INCREMENTAL, JOB, absolute_names, checkpoint_root, link, replace_file
 
 OTHER_JOB = "0" * 31 + "b"
 DAY = 86_400
@@ -288,20 +288,30 @@ def test_jobs_beside_the_root_are_read_without_job_ids_in_paths(root: Path) -> N
     assert not listed & names
 
 
-@pytest.mark.parametrize("kind", ["link", "elsewhere"])
+@pytest.mark.parametrize("kind", ["link", "elsewhere", "root-elsewhere", "only-root-elsewhere"])
 def test_jobs_beside_the_root_are_read_through_links(root: Path, kind: str) -> None:
-    """The root is named through a link, or the job beside it is in another volume."""
+    """The root is named through a link, or the job beside it is in another volume, or the root is, by whichever path it is named."""
     own = of_own(root)
     names = absolute_names(own / "payments" / "chk-5")
     named = own / "orders"
+    rebase = {}
     if kind == "link":
         named = root.parent / "link"
         named.symlink_to(own / "orders")
     else:
-        shutil.move(str(own / "payments"), str(root.parent / "volume"))
-        (own / "payments").symlink_to(root.parent / "volume")
+        job = "payments" if kind == "elsewhere" else "orders"
+        volume = root.parent / "volumes" / "volume"
+        volume.parent.mkdir()
+        shutil.move(str(own / job), str(volume))
+        (own / job).symlink_to(volume)
+        if kind == "only-root-elsewhere":
+            # Its metadata has the path through the link.
+            shutil.copytree(root / JOB / "chk-3", volume / "chk-3")
+            rebase = {f"/checkpoints/public/{INCREMENTAL}/{JOB}": str(named)}
+            named = volume
+            age(volume)
     lost = orphan(own / "orders" / "shared")
-    done = statetool.delete_orphans(str(named))
+    done = statetool.delete_orphans(str(named), rebase=rebase)
     assert lost.name in {Path(row.path).name for row in done.moved}
     assert not {Path(row.path).name for row in done.moved} & names
     assert len(statetool.restore_deleted(str(named), done.trash_id)) == len(done.moved)
@@ -316,6 +326,22 @@ def test_a_link_to_the_root_does_not_hide_the_jobs_beside_it(root: Path) -> None
     assert lost.name in {Path(row.path).name for row in done.moved}
     assert not {Path(row.path).name for row in done.moved} & names
     assert done.directories == (str(root / JOB), str(root))
+
+
+def test_the_directory_of_a_job_in_another_volume_has_jobs_beside_its_link(root: Path) -> None:
+    """The link to the directory hides nothing. That of another job does, until its directory is named."""
+    names = claimed(root)
+    for job in (JOB, OTHER_JOB):
+        volume = root.parent / "volumes" / job[:4] / "data"
+        volume.parent.mkdir(parents=True)
+        shutil.move(str(root / job), str(volume))
+        (root / job).symlink_to(volume)
+    lost = orphan(root / JOB / "shared")
+    with pytest.raises(OptionError, match=f"{OTHER_JOB} is a symbolic link"):
+        statetool.delete_orphans(str(root / JOB))
+    done = statetool.delete_orphans(str(root / JOB), retained=[str(root / OTHER_JOB)])
+    assert lost.name in {Path(row.path).name for row in done.moved}
+    assert not {Path(row.path).name for row in done.moved} & names
 
 
 @pytest.mark.parametrize("place", ["root", "beside", "beside-own", "retained"])
@@ -356,7 +382,8 @@ def surveys(monkeypatch: pytest.MonkeyPatch, change: Callable[[int], None]) -> l
         change(numbers[-1])
         return survey(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(cleanup, "survey", changed)
+    for module in (cleanup, roots):
+        monkeypatch.setattr(module, "survey", changed)
     return numbers
 
 

@@ -129,7 +129,7 @@ public final class WriteAheadJob {
         return job.toString();
     }
 
-    private static FileSink<Long> files(String folder, boolean rolled) throws IOException {
+    static FileSink<Long> files(String folder, boolean rolled) throws IOException {
         FileSink.DefaultRowFormatBuilder<Long> sink = FileSink.<Long>forRowFormat(
                         new org.apache.flink.core.fs.Path("file://" + folder), new SimpleStringEncoder<Long>())
                 .withBucketAssigner(new BasePathBucketAssigner<>());

@@ -1,0 +1,1 @@
+"""Jobs whose files clean-up must leave, and directories around them."""
