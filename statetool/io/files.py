@@ -105,7 +105,7 @@ def file_system(uri: str) -> tuple[Any, str]:
     Raises
     ------
     MissingDependencyError
-        No package for this kind of file system is installed.
+        No package for this kind of file system is installed, or none is known.
     SnapshotNotFoundError
         The URI names nothing that can be opened.
     StorageError
@@ -122,6 +122,11 @@ def file_system(uri: str) -> tuple[Any, str]:
             f"no package for {scheme}:// is installed: {e}", hint=f"run: pip install {_package_for(known)}"
         ) from e
     except ValueError as e:
+        if known not in fsspec.available_protocols():
+            raise MissingDependencyError(
+                f"no file system for {scheme}:// is installed",
+                hint=f"install a package with its fsspec implementation, or use one of {', '.join(sorted(_PACKAGES))}",
+            ) from e
         raise SnapshotNotFoundError(f"{uri!r} is not a path or URI that can be opened: {e}") from e
     except Exception as e:
         raise storage_error(e, uri) from e

@@ -142,6 +142,8 @@ def _local_entries(root: str) -> list[FoundFile | str]:
             if entry.is_dir(follow_symlinks=False):
                 if name != TRASH_NAME:
                     found.append(path)
+            elif entry.is_symlink() and entry.is_dir():
+                continue  # its time is that of the directory: it is not a file
             elif name != TRASH_NAME and (file := _local_stat(path, name, folder)) is not None:
                 found.append(file)
     return found

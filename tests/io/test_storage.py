@@ -144,6 +144,17 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, uri: str, p
     assert CliRunner().invoke(cli, ["info", uri]).exit_code == 3
 
 
+@pytest.mark.parametrize("uri", ["swift://b/x", "S3X://b/x"])
+def test_a_scheme_that_no_package_has_does_not_mean_that_the_file_does_not_exist(uri: str) -> None:
+    with pytest.raises(MissingDependencyError, match=f"no file system for {uri[:3]}") as error:
+        files.exists(uri)
+    result = CliRunner().invoke(cli, ["verify", uri])
+    assert result.exit_code == 3
+    assert "does not exist" not in result.output
+    assert "s3" in error.value.hint
+    assert "hdfs" in error.value.hint
+
+
 def test_hdfs_without_hadoop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("HADOOP_HOME", "CLASSPATH", "ARROW_LIBHDFS_DIR"):
         monkeypatch.delenv(name, raising=False)

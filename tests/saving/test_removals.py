@@ -10,10 +10,12 @@ import pytest
 
 from statetool.saving.streams.expired import ExpiredFilter
 from statetool.saving.streams.filters import KeyFilter
+from statetool.types import Scalar
 from tests.support.checks.removal_check import RemovalCheck, main
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.removal import edits
 from tests.support.removal.derived import derive
+from tests.support.removal.key_lists import fit, fit_json
 
 QUICK = "v2_3_0-hashmap-checkpoint"
 
@@ -36,6 +38,12 @@ def test_random_removals_leave_what_was_asked(corpus: Path) -> None:
     check = checked(corpus, 1, 3, only=f"{QUICK}/")
     assert faults(check) == []
     assert check.figures.removed_rows > 0
+
+
+def test_the_oracle_knows_that_json_of_objects_is_the_same_with_other_spaces() -> None:
+    text = Scalar("string")
+    assert fit_json('{"a":1} ', '{"a":1}', text) == "may"
+    assert fit_json('{"a":2} ', '{"a":1}', text) == fit('{"a":1} ', '{"a":1}', text) == "no"
 
 
 @pytest.mark.full

@@ -134,14 +134,13 @@ class Job:
             **(more or {}),
         }
         self.flink.call("class", **{"class": "WriteAheadJob"}, action="hold", held=hold)
-        self.job = self.call(
-            "start",
-            sinks=self.kind.sinks,
-            folder=str(self.out),
-            backend="rocksdb",
-            config=config,
-            snapshot=snapshot,
-        )["job"]
+        request = {"sinks": self.kind.sinks, "folder": str(self.out), "backend": "rocksdb", "config": config}
+        try:
+            self.job = self.call("start", **request, snapshot=snapshot)["job"]
+        except FlinkRefusedError as error:
+            if not _COMMITTED_FIRST.search(str(error)):
+                raise
+            self.job = self.call("start", **request, snapshot=snapshot)["job"]
 
     def checkpoint(self) -> str:
         """Take a checkpoint after all keys have changed."""
@@ -175,12 +174,6 @@ class Job:
             No job has written after the snapshot was taken, so no number is written twice.
         """
         try:
-            try:
-                return self._restore(root, snapshot, newest=newest, patience_s=patience_s)
-            except FlinkRefusedError as error:
-                if not _COMMITTED_FIRST.search(str(error)):
-                    raise
-            self.stop()
             return self._restore(root, snapshot, newest=newest, patience_s=patience_s)
         except FlinkRefusedError as error:
             return str(error)

@@ -18,7 +18,7 @@ from statetool.snapshot.state_tables import timer_names
 from statetool.types import MapType, Scalar, TtlType
 from tests.support.removal.compare import Expected
 from tests.support.removal.conditions import strip_ttl
-from tests.support.removal.key_lists import fit, given_form, lookalikes
+from tests.support.removal.key_lists import given_form, lookalikes
 from tests.support.removal.rows import OperatorRows, Row
 from tests.support.removal.trials import Contents, Refusal, Snapshot, Trial, only, without
 
@@ -98,7 +98,7 @@ def removal_of_value(r: random.Random, snapshot: Snapshot, operator_id: str) -> 
     key = given_form(operator.plain_key(row.key), operator.key.logical)
     if r.random() < 0.25:
         key = r.choice(lookalikes(key))
-        fits = [fit(key, operator.plain_key(k), operator.key.logical) for k in operator.keys]
+        fits = [operator.fit(key, k) for k in operator.keys]
         if set(fits) == {"no"}:
             refusal = "always"
         else:

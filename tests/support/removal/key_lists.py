@@ -160,6 +160,27 @@ def _fit_all(given: Any, key: Any, types: Sequence[LogicalType]) -> Fit:
     return "no" if "no" in parts else "may" if "may" in parts else "yes"
 
 
+def fit_json(given: Any, key: Any, type: LogicalType) -> Fit:
+    """Return whether a given value names a key with parts that are objects of Kryo: their JSON is the same with other spaces."""
+    exact = fit(given, key, type)
+    if exact == "no" and fit(_compact(given), _compact(key), type) != "no":
+        return "may"
+    return exact
+
+
+def _compact(value: Any) -> Any:
+    """Return a value whose JSON texts of objects and lists have no spaces."""
+    match value:
+        case str() if value.strip()[:1] in ("{", "["):
+            try:
+                return json.dumps(json.loads(value), separators=(",", ":"))
+            except ValueError:
+                return value
+        case list() | tuple():
+            return value.__class__(_compact(v) for v in value)
+    return value
+
+
 def lookalikes(key: Any) -> list[Any]:
     """Return values of other types that look like a key, or that differ from it a little."""
     match key:

@@ -21,9 +21,11 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types import LogicalType, Scalar
+from tests.support.removal.key_lists import Fit, fit, fit_json
 
 _SIGN: Final = 1 << 63
 
@@ -92,6 +94,12 @@ class OperatorRows:
             assert self.key is not None
             self._plain[raw] = decoded(self.key, raw)
         return self._plain[raw]
+
+    def fit(self, given: Any, raw: bytes) -> Fit:
+        """Return whether a given value names a key."""
+        assert self.key is not None
+        has_objects = any(isinstance(part, KryoSerializer) for part in all_parts(self.key))
+        return (fit_json if has_objects else fit)(given, self.plain_key(raw), self.key.logical)
 
     @cached_property
     def keys(self) -> list[bytes]:

@@ -21,7 +21,7 @@ from statetool.types import LogicalType, Scalar, TimestampType
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.removal.compare import Expected
 from tests.support.removal.conditions import REFUSED, ConditionDraw, quote
-from tests.support.removal.key_lists import draw_keys, fit, from_json, given_form, to_line, to_text
+from tests.support.removal.key_lists import draw_keys, from_json, given_form, to_line, to_text
 from tests.support.removal.rows import OperatorRows, Row, read_rows
 
 Contents: TypeAlias = Mapping[str, OperatorRows]
@@ -286,24 +286,21 @@ class KeyTrials:
 
     @staticmethod
     def _plain_fits(given: Sequence[Any], operator: OperatorRows, key: bytes) -> str:
-        assert operator.key is not None
-        return _best(fit(g, operator.plain_key(key), operator.key.logical) for g in given)
+        return _best(operator.fit(g, key) for g in given)
 
     @staticmethod
     def _line_fits(lines: Sequence[str], operator: OperatorRows, key: bytes) -> str:
         """A line is the text of a string, or JSON."""
-        assert operator.key is not None
-        logical, plain = operator.key.logical, operator.plain_key(key)
         found = []
         for line in lines:
             # A line that begins like JSON is JSON: its quotes do not belong to the text.
-            as_text = fit(line, plain, logical)
+            as_text = operator.fit(line, key)
             found.append("may" if as_text == "yes" and line.startswith(('"', "[", "{")) else as_text)
             try:
                 value = from_json(json.loads(line))
             except ValueError:
                 continue
-            found.append(fit(value, plain, logical))
+            found.append(operator.fit(value, key))
         return _best(found)
 
 
