@@ -18,10 +18,18 @@ RUNNING: Final[weakref.WeakValueDictionary[str, Any]] = weakref.WeakValueDiction
 _OF_SAVEPOINT: Final = "written by statetool; _metadata appears when the write is complete"
 
 
-def describe_owner(note: str = _OF_SAVEPOINT) -> bytes:
-    """Return the content of a marker: a note for people who find it, this process, its start time and its machine."""
+def describe_owner(note: str = _OF_SAVEPOINT, beat_s: float | None = None) -> bytes:
+    """Return the content of a marker: a note for people who find it, this process, its start time and its machine.
+
+    Parameters
+    ----------
+    beat_s
+        Seconds after which the marker is written again while the process runs, ``None`` if it is not.
+    """
     pid = os.getpid()
     owner = {"note": note, "host": _host(), "pid": pid, "started": _start_of(pid), "name": socket.gethostname()}
+    if beat_s is not None:
+        owner["beat_s"] = beat_s
     return json.dumps(owner).encode() + b"\n"
 
 
@@ -40,6 +48,11 @@ def is_running(marker: bytes, write_id: str) -> bool | None:
     except OSError:  # a process of another user
         pass
     return started == _start_of(pid)
+
+
+def has_beats(marker: bytes) -> bool:
+    """Return True if the process of a marker writes it again and again."""
+    return isinstance(_parse(marker).get("beat_s"), int | float)
 
 
 def name_owner(marker: bytes) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import errno
 import io
 import json
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +26,7 @@ from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, StatetoolError, TargetExistsError
 from statetool.io import owner
-from statetool.tables import export_files
+from statetool.tables import export_directories, export_files
 from statetool.tables.export_directories import new_directory
 from statetool.tables.result_files import csv_lines
 
@@ -199,6 +201,63 @@ def test_what_is_not_of_a_killed_export_stays(
     with pytest.raises(TargetExistsError, match="already exists"):
         timers.export(f"memory:/{folder}", "timers", style="csv")
     assert fs.find(folder) == before
+
+
+def elsewhere(*, beats: bool = True) -> bytes:
+    """Return the marker of a process of another machine."""
+    marker = {**json.loads(ended_owner()), "host": "another"}
+    return json.dumps(marker | ({"beat_s": 60} if beats else {})).encode()
+
+
+@pytest.mark.parametrize("beats", [True, False])
+def test_a_killed_export_of_another_machine_blocks_the_next_for_a_while(
+    timers: statetool.Operator[Any], store: tuple[Any, str], beats: bool
+) -> None:
+    """A running export writes its marker again and again. Those of earlier releases do not, and count as running for a day."""
+    fs, folder = store
+    fs.pipe_file(f"{folder}/_temporary/part-{'2' * 32}.csv", b"half")
+    marker = f"{folder}/_temporary/owner-{'a' * 32}"
+    fs.pipe_file(marker, elsewhere(beats=beats))
+    limit = dt.timedelta(minutes=15) if beats else dt.timedelta(days=1)
+    before = fs.find(folder)
+    for age in (dt.timedelta(), limit - dt.timedelta(seconds=30)):
+        fs.store[marker].created = fs.store[marker].modified = dt.datetime.now(dt.timezone.utc) - age
+        with pytest.raises(TargetExistsError, match=r"another machine|process [0-9]+ on") as error:
+            timers.export(f"memory:/{folder}", "timers", style="csv")
+        assert "try again in" in error.value.hint
+        assert fs.find(folder) == before
+    fs.store[marker].created = fs.store[marker].modified = (
+        dt.datetime.now(dt.timezone.utc) - limit - dt.timedelta(seconds=30)
+    )
+    assert timers.export(f"memory:/{folder}", "timers", style="csv") == 150
+    assert not [name for name in fs.find(folder) if "_temporary" in name]
+
+
+def test_a_running_export_shows_that_it_runs(store: tuple[Any, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    fs, folder = store
+    monkeypatch.setattr(export_directories, "_BEAT_S", 0.01)
+    with export_directories.marked(fs, f"{folder}/_temporary", folder) as stop:
+        (marker,) = fs.find(folder)
+        first = fs.modified(marker)
+        end = time.monotonic() + 60
+        while fs.modified(marker) == first:
+            assert time.monotonic() < end
+        stop()
+        last = fs.modified(marker)
+        time.sleep(0.1)
+        assert fs.modified(marker) == last
+
+
+def test_an_export_whose_target_was_taken_over_leaves_it(store: tuple[Any, str]) -> None:
+    """Its process stood still for so long that another machine called it dead."""
+    fs, folder = store
+    target = f"memory:/{folder}"
+    writes = export_directories.marked(fs, f"{folder}/_temporary", target)
+    with pytest.raises(TargetExistsError, match="taken over"), new_directory(target), writes:  # noqa: PT012 - the end of the block raises
+        fs.rm(folder, recursive=True)
+        fs.pipe_file(f"{folder}/part-{'1' * 32}.csv", b"of the other one")
+        raise OSError("a file is gone")
+    assert len(fs.find(folder)) == 1
 
 
 @pytest.mark.full
