@@ -8,7 +8,10 @@ files (i4 length, bytes); in 1 files of both kinds are bare recoverables.
 Part in progress 2: i4 0xB3A4073D, boolean has path [utf], recoverable (versioned); 1: without the path. Pending file 2: i4 0x2C853C89,
 boolean has path [utf], i8 size, recoverable (versioned); 1: without both. Recoverable of a local file, 1: **little-endian** i4 0x1E744B57,
 i8 offset, i4 and i4 lengths, UTF-8 target, UTF-8 temporary file. Of Hadoop's file systems, 1: the same after
-**little-endian** i4 0xD7436C5E, with URIs. Recoverables of other file systems stay bytes.
+**little-endian** i4 0xD7436C5E, with URIs. Of S3 (``S3RecoverableSerializer``), 1, all **little-endian**: i4 0x98761432, key of the object and id of
+the upload (i4 length, UTF-8), i4 count of parts, each i4 number, i4 length and ETag, i8 bytes in parts, key of the object with the bytes after
+them (i4 length, 0: none, UTF-8), i8 their number. That object, ``_NAME_tmp_UUID`` beside the target, is only named here. Recoverables of other
+file systems (Google's, Azure's, OSS) stay bytes.
 
 Committable 2 (``FileSinkCommittableSerializer``): i4 0x1E765C80, utf bucket id, boolean has pending file [versioned], boolean has part to
 clean up [versioned], boolean has compacted file to remove [utf]; 1: without bucket id and the last one.
@@ -20,6 +23,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, TypeVar
+from urllib.parse import urlsplit
 
 from statetool.connectors.connector import SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes
@@ -42,9 +46,30 @@ COMMITTABLE: Final = 0x1E765C80
 _LOCAL: Final = struct.Struct("<Iqii")
 _LOCAL_MAGIC: Final = 0x1E744B57
 _HADOOP_MAGIC: Final = 0xD7436C5E
+_S3_MAGIC: Final = struct.pack("<I", 0x98761432)
 _LITTLE: Final = struct.Struct("<i")
+_LITTLE_LONG: Final = struct.Struct("<q")
 _BUCKET_STATES: Final = "bucket-states"
 _PART_COUNTER: Final = "max-part-counter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A multipart upload to S3.
+
+    Attributes
+    ----------
+    key, upload_id, parts
+        Key of the object, and what S3 has of it: number and ETag of each part.
+    rest_key, rest_bytes
+        Key and size of the object with the bytes after the last part. A restored writer reads it.
+    """
+
+    key: str
+    upload_id: str
+    parts: tuple[tuple[int, str], ...]
+    rest_key: str | None
+    rest_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +82,8 @@ class File:
         Final name, current name, and number of bytes written; ``None`` on other file systems than local ones and Hadoop's.
     path, size
         Stored by newer versions only.
+    upload
+        The upload to S3.
     recoverable
         Version and bytes of the recoverable of another file system.
     """
@@ -66,6 +93,7 @@ class File:
     offset: int | None = None
     path: str | None = None
     size: int | None = None
+    upload: Upload | None = None
     recoverable: tuple[int, bytes] | None = None
 
 
@@ -178,6 +206,10 @@ def part_files(state: SinkState) -> Iterator[NamedFile]:
 
 def hidden_part(file: File, subtask: int, folder: str = "") -> NamedFile:
     """Return a part that is not visible yet: a hidden file, or an upload to an object store."""
+    if file.upload is not None and file.upload.rest_key is not None and folder:
+        bucket = urlsplit(folder)
+        path = f"{bucket.scheme}://{bucket.netloc}/{file.upload.rest_key}"
+        return NamedFile(path=path, size_bytes=file.upload.rest_bytes, subtask=subtask)
     path = file.temp_file or file.path or folder
     return NamedFile(path=path, size_bytes=file.offset, is_upload=file.temp_file is None, subtask=subtask)
 
@@ -268,6 +300,8 @@ def _read_recoverable(c: Cursor, *, size_before: bool = False) -> File:
 
 def _recoverable(version: int, c: Cursor) -> File:
     data = c.data[c.pos : c.end]
+    if version == 1 and data[:4] == _S3_MAGIC:
+        return _read_upload(c)
     if version != 1 or len(data) < _LOCAL.size or _LOCAL.unpack_from(data)[0] not in (_LOCAL_MAGIC, _HADOOP_MAGIC):
         return File(recoverable=(version, c.take(c.left)))
     _, offset, target, temporary = _LOCAL.unpack(c.take(_LOCAL.size))
@@ -276,9 +310,35 @@ def _recoverable(version: int, c: Cursor) -> File:
     return file
 
 
+def _read_upload(c: Cursor) -> File:
+    c.take(len(_S3_MAGIC))
+    key, upload_id = _little_text(c), _little_text(c)
+    parts = tuple((_little(c, _LITTLE), _little_text(c)) for _ in range(_little(c, _LITTLE)))
+    in_parts = _little(c, _LITTLE_LONG)
+    rest_key, rest = _little_text(c) or None, _little(c, _LITTLE_LONG)
+    c.expect_end("where an upload can go on")
+    upload = Upload(key=key, upload_id=upload_id, parts=parts, rest_key=rest_key, rest_bytes=max(0, rest))
+    return File(offset=in_parts + upload.rest_bytes, upload=upload)
+
+
+def _little(c: Cursor, number: struct.Struct) -> int:
+    value: int = number.unpack(c.take(number.size))[0]
+    return value
+
+
+def _little_text(c: Cursor) -> str:
+    return _text(c, _little(c, _LITTLE))
+
+
 def pending_file(file: File) -> PendingCommit:
     """Describe a file that a commit makes visible."""
-    name = file.path or file.target_file or (file.recoverable and file.recoverable[1].hex()) or "(unnamed)"
+    name = (
+        file.path
+        or file.target_file
+        or (file.upload and file.upload.key)
+        or (file.recoverable and file.recoverable[1].hex())
+        or "(unnamed)"
+    )
     return PendingCommit(
         name=name,
         status="",

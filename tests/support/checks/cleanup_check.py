@@ -172,7 +172,9 @@ class CleanupCheck:
         before = self._restore(scene, path, "before", newest=newest, patience_s=_PATIENCE_S[0])
         if before:
             self.figures.counts["did not restore before either"] += 1
-            if verification is not None and not [p for p in verification.problems if p.severity != "note"]:
+            # Parts that an earlier job continued on another way have other numbers, which only their reader can see.
+            refused = before.startswith("Flink ")
+            if refused and verification is not None and all(p.severity == "note" for p in verification.problems):
                 self._fault(scene, seed, f"{path} does not restore, verify says that it is sound: {before[-600:]}")
             return
         if again := self._restore(scene, path, "cleaned", newest=newest, patience_s=_PATIENCE_S[1]):
