@@ -15,6 +15,9 @@ file systems (Google's, Azure's, OSS) stay bytes.
 
 Committable 2 (``FileSinkCommittableSerializer``): i4 0x1E765C80, utf bucket id, boolean has pending file [versioned], boolean has part to
 clean up [versioned], boolean has compacted file to remove [utf]; 1: without bucket id and the last one.
+
+Requests of a compactor (``CompactorOperator.RemainingRequestsSerializer`` 1, versioned): i4 0xA946BE83, i4 count, each i8 checkpoint id, i4 version
+and i4 count of requests, each i4 length and bytes. They name parts too, and are only counted.
 """
 
 from __future__ import annotations
@@ -43,6 +46,9 @@ BUCKET: Final = 0x1E764B79
 _IN_PROGRESS: Final = 0xB3A4073D
 _PENDING: Final = 0x2C853C89
 COMMITTABLE: Final = 0x1E765C80
+#: State of the operator that compacts files.
+REQUESTS_STATE: Final = "remaining_requests_raw_state"
+_REQUESTS: Final = 0xA946BE83
 _LOCAL: Final = struct.Struct("<Iqii")
 _LOCAL_MAGIC: Final = 0x1E744B57
 _HADOOP_MAGIC: Final = 0xD7436C5E
@@ -212,6 +218,22 @@ def hidden_part(file: File, subtask: int, folder: str = "") -> NamedFile:
         return NamedFile(path=path, size_bytes=file.upload.rest_bytes, subtask=subtask)
     path = file.temp_file or file.path or folder
     return NamedFile(path=path, size_bytes=file.offset, is_upload=file.temp_file is None, subtask=subtask)
+
+
+def count_requests(data: bytes) -> int:
+    """Return the number of requests in an element of the state of a compactor."""
+    version, raw = whole_versioned(data, "requests of a compactor")
+    known_version(version, (1,), "requests of a compactor")
+    c = Cursor(raw)
+    expect_magic(c, _REQUESTS, "requests of a compactor")
+    found = 0
+    for _ in range(c.count("checkpoints", at_least=16)):
+        c.skip(8 + 4)
+        for _ in range(c.count("requests of a compactor", at_least=4)):
+            c.skip(c.i4())
+            found += 1
+    c.expect_end("requests of a compactor")
+    return found
 
 
 def read_bucket(version: int, c: Cursor) -> Bucket:

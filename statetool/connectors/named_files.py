@@ -15,8 +15,9 @@ from typing import Final
 from statetool.connectors import registry
 from statetool.connectors.connector import StateSink
 from statetool.connectors.elements import OperatorBytes
+from statetool.connectors.file_sink import REQUESTS_STATE, count_requests
 from statetool.connectors.model import NamedFile
-from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE, Sink, sinks_in
+from statetool.connectors.sinks import COMMITTER_STATE, COMPACT_STATE, WRITER_STATE, Sink, sinks_in
 from statetool.connectors.state_handles import handles_in, has_java_values, read_object, rename_files
 from statetool.errors import NO_FINDING, SnapshotNotFoundError, StatetoolError, several
 from statetool.formats.metadata import OperatorState
@@ -24,7 +25,7 @@ from statetool.formats.metadata.handles import FileHandle
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.snapshot.operator import OperatorInventory
 
-_SINK_V2: Final = frozenset({WRITER_STATE, COMMITTER_STATE})
+_SINK_V2: Final = frozenset({WRITER_STATE, COMMITTER_STATE, COMPACT_STATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ def named_files(operator: OperatorInventory) -> NamedFiles:
         found += _files_of(sink)
         unread += _unread_states(sink)
     data = OperatorBytes(operator)
+    unread += _requests_in(names, data)
     for state in sorted(java.keys() - _declared(sinks)):
         try:
             found += (
@@ -140,6 +142,22 @@ def state_names(state: OperatorState) -> frozenset[str]:
     """Return the names of the states of an operator's subtasks by the metadata."""
     handles = (s.managed_operator for s in state.subtasks if s.managed_operator is not None)
     return frozenset(partitions.name for handle in handles for partitions in handle.states)
+
+
+def _requests_in(names: frozenset[str], data: OperatorBytes) -> Iterator[UnreadState]:
+    """Yield the state of an operator that compacts files, if it has requests: they name parts of a file sink."""
+    if REQUESTS_STATE not in names:
+        return
+    try:
+        listed = data.values(REQUESTS_STATE) if REQUESTS_STATE in data.states else ()
+        requests = sum(count_requests(element) for _, element in listed)
+        reason = f"{several(requests, 'request')} of a compaction not decoded" if requests else ""
+    except NO_FINDING:
+        raise
+    except StatetoolError as error:
+        reason = str(error)
+    if reason:
+        yield UnreadState(REQUESTS_STATE, reason, may_name_state=False)
 
 
 def _java_states(operator: OperatorInventory) -> Mapping[str, StateMetaInfo]:

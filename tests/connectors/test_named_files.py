@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import struct
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,8 +18,10 @@ import statetool
 from statetool.columns.pieces import Encoded
 from statetool.connectors import named_files as module
 from statetool.connectors.elements import OperatorBytes
+from statetool.connectors.file_sink import count_requests
 from statetool.connectors.model import NamedFile
-from statetool.connectors.named_files import NamedFiles, elements_with_files, named_files
+from statetool.connectors.named_files import NamedFiles, elements_with_files, named_files, state_names
+from statetool.connectors.sinks import COMPACT_STATE
 from statetool.connectors.state_handles import handles_in, read_object, rename_files
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.metadata import OperatorState, SubtaskState, parse_metadata, write_metadata
@@ -325,3 +328,23 @@ def test_handles_in_other_states_of_java_serialization_are_found(
     assert {handle.path for of in elements[STATE].values() for e in of for handle in handles_in(read_object(e))} == {
         "file:/new"
     }
+
+
+def test_files_that_wait_for_compaction_are_named(connector_cases: Path) -> None:
+    """The coordinator of the compaction keeps them. Requests of the compactor itself are not decoded, and said to be unknown."""
+    savepoint = statetool.load(str(connector_cases / "v2_3_0-file-sink-compact" / "snapshot"))
+    named = {
+        name: named_files(o)
+        for o in savepoint.inventory.operators.values()
+        for name in state_names(o.state) & {COMPACT_STATE, "remaining_requests_raw_state"}
+    }
+    assert len(named[COMPACT_STATE].files) > 0
+    assert {file.fails_restore for file in named[COMPACT_STATE].files} == {False}
+    assert named["remaining_requests_raw_state"].unread == ()
+
+
+@pytest.mark.parametrize("requests", [0, 2])
+def test_requests_of_a_compactor_are_counted(requests: int) -> None:
+    listed = struct.pack(">qii", 7, 1, requests) + requests * (struct.pack(">i", 3) + b"abc")
+    inner = struct.pack(">Ii", 0xA946BE83, 1) + listed
+    assert count_requests(struct.pack(">ii", 1, len(inner)) + inner) == requests

@@ -17,6 +17,8 @@ import pytest
 
 import statetool
 from statetool.errors import OptionError
+from tests.support.checks.cleanup_check import run
+from tests.support.cleanup.jobs import KINDS as KINDS_OF_JOBS
 from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
 from tests.support.flink.write_ahead_job import SOURCE, Job
 from tests.support.snapshots.trees import age, lose_file
@@ -155,6 +157,15 @@ def test_no_file_that_a_restore_needs_is_moved(ahead: FlinkMachine, tmp_path: Pa
     assert not [p for p in statetool.verify(path).problems if p.severity != "note"]
     print(f"{kind}: {ROUNDS} rounds, {moved} files moved, {refused} clean-ups refused")
     job.restore(path)
+
+
+@pytest.mark.in_turn(0)
+@pytest.mark.parametrize("kind", ["write-ahead"])
+def test_random_cleanups_leave_what_restores_need(flink: FlinkMachine, kind: str) -> None:
+    """A sample of ``python -m tests.cleanup_check``."""
+    figures = run(kind, KINDS_OF_JOBS[kind], flink.version, 2, 3)
+    assert figures.faults == []
+    assert figures.counts["restores"] > 1
 
 
 def directories(root: Path, kind: str, work: Path) -> list[Path]:

@@ -12,7 +12,13 @@ from typing import Any, Final
 import pytest
 
 import statetool
-from statetool.errors import CheckpointDeletedError, FormatError, SnapshotNotFoundError, StatetoolError
+from statetool.errors import (
+    CheckpointDeletedError,
+    FormatError,
+    MissingDependencyError,
+    SnapshotNotFoundError,
+    StatetoolError,
+)
 from statetool.formats import stream as streams
 from statetool.formats.keyed import database_files
 from statetool.formats.keyed.manifest import Manifest
@@ -269,5 +275,5 @@ def test_a_store_without_a_package(world: World, incremental: Path) -> None:
     shutil.rmtree(incremental)
     path, rebase = "sim://bucket/checkpoints/chk-1", {str(incremental): "gone://bucket/checkpoints"}
     assert any("gone://" in str(problem) for problem in statetool.verify(path, rebase=rebase).problems)
-    with pytest.raises(SnapshotNotFoundError, match="gone://"):
+    with pytest.raises(MissingDependencyError, match="gone://"):
         statetool.load(path, uids=["op"], rebase=rebase)["op"].to_arrow()
