@@ -108,7 +108,7 @@ def _remove_killed_local(fs: Any, folder: str, name: str) -> None:
 def marked(fs: Any, staging: str, target: str) -> Iterator[Callable[[], None]]:
     """Mark a folder of unfinished files as written by this process, and show again and again that it runs.
 
-    Yields the function that ends this. The marker is removed with the folder.
+    Yields the function that ends this, which fails if another export has taken over the target. The marker is removed with the folder.
 
     Raises
     ------
@@ -135,19 +135,28 @@ def marked(fs: Any, staging: str, target: str) -> Iterator[Callable[[], None]]:
         ended.set()
         thread.join()
 
+    def finish() -> None:
+        stop()
+        if _is_lost(fs, marker):
+            raise _taken_over(target)
+
     thread.start()
     try:
-        yield stop
+        yield finish
     except BaseException as error:
         if not ended.is_set() and _is_lost(fs, marker):
-            raise TargetExistsError(
-                f"{target} was taken over by another export, as this one showed no sign of life",
-                hint="look at what the other one wrote, or choose a new directory",
-            ) from error
+            raise _taken_over(target) from error
         raise
     finally:
         stop()
         owner.RUNNING.pop(write_id, None)
+
+
+def _taken_over(target: str) -> TargetExistsError:
+    return TargetExistsError(
+        f"{target} was taken over by another export, as this one showed no sign of life",
+        hint="look at what the other one wrote, or choose a new directory",
+    )
 
 
 def _is_lost(fs: Any, marker: str) -> bool:

@@ -94,7 +94,7 @@ def export_splits(
                 fs.makedirs(root, exist_ok=False)
             except FileExistsError:
                 raise target_exists(target) from None
-            stop = None if is_local(target) else marks.enter_context(marked(fs, staging, target))
+            finish = None if is_local(target) else marks.enter_context(marked(fs, staging, target))
         written = list(run(write, splits))
         with writing(target):
             names = [name for of_split, _ in written for name in of_split]
@@ -105,8 +105,8 @@ def export_splits(
                 fs.makedirs(f"{root}/{folder}", exist_ok=True)
             for _ in in_threads(lambda name: fs.mv(f"{staging}/{name}", f"{root}/{name}"), names, THREADS):
                 pass
-            if stop is not None:
-                stop()  # otherwise the marker may come back
+            if finish is not None:
+                finish()  # otherwise the marker may come back
             fs.pipe_file(f"{root}/_SUCCESS", b"")
             remove_folder(fs, staging)
     return sum(rows for _, rows in written)

@@ -163,7 +163,8 @@ def store() -> Iterator[tuple[Any, str]]:
     """An object store, and a target in it."""
     fs, folder = MemoryFileSystem(), f"/{uuid.uuid4().hex}"
     yield fs, folder
-    fs.rm(folder, recursive=True)
+    if fs.exists(folder):
+        fs.rm(folder, recursive=True)
 
 
 @pytest.mark.parametrize("moved", [(), ("part-" + "0" * 32 + ".csv", "key_group=7/part-" + "1" * 32 + ".csv")])
@@ -258,6 +259,10 @@ def test_an_export_whose_target_was_taken_over_leaves_it(store: tuple[Any, str])
         fs.pipe_file(f"{folder}/part-{'1' * 32}.csv", b"of the other one")
         raise OSError("a file is gone")
     assert len(fs.find(folder)) == 1
+    writes = export_directories.marked(fs, f"{folder}/_temporary", target)
+    with pytest.raises(TargetExistsError, match="taken over"), writes as finish:  # noqa: PT012 - the same
+        fs.rm(folder, recursive=True)
+        finish()
 
 
 @pytest.mark.full
