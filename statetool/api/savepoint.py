@@ -241,7 +241,8 @@ class Savepoint(Generic[Writer]):
     ) -> DataFrame | pa.Table:
         """Compare uncommitted transactions with a table, Kafka or a database: :class:`statetool.connectors.table_commits.TableCommitRow`.
 
-        Give one of ``paimon``, ``iceberg``, ``delta``, ``kafka`` and ``jdbc``.
+        Give one of ``paimon``, ``iceberg``, ``delta``, ``kafka`` and ``jdbc``. Without them, files of sinks are looked for where they were
+        written.
 
         Parameters
         ----------
@@ -258,7 +259,7 @@ class Savepoint(Generic[Writer]):
         Raises
         ------
         OptionError
-            Several or none are given, the folder is not such a table, the URL is not valid, or the snapshot has no such committer.
+            Several are given, or none and no sink writes files; the folder is not such a table, the URL is not valid, or the snapshot has no such committer.
         FormatError
             Metadata of the table is damaged.
         ConnectionFailedError
