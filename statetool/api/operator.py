@@ -689,6 +689,10 @@ class Operator(Generic[Writer]):
         """
         return self.scan(table, **options).reader()
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the first of :attr:`tables` as an Arrow C stream, for libraries such as pyarrow, Polars and DataFusion."""
+        return self.scan(next(iter(self.tables), KEYED_STATE)).__arrow_c_stream__(requested_schema)
+
     @list_options(KeyedOptions)
     def keyed_state_batches(
         self, states: Sequence[str] | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]

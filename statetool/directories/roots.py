@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT, check_is_no_file
+from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT, check_root
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
 from statetool.io import files
 from statetool.io.listing import find_links
@@ -43,7 +43,7 @@ def directories_to_read(root: str, retained: Iterable[str]) -> list[str]:
     OptionError
         Something beside the directory cannot be seen.
     """
-    check_is_no_file(root)
+    check_root(root)
     above, _, name = root.rstrip("/").rpartition("/")
     if JOB.fullmatch(name) and above:
         beside = [above]

@@ -228,7 +228,7 @@ def list_tree(roots: Iterable[str]) -> Survey:
     """List directories without reading their snapshots; errors as for :func:`survey`."""
     roots = [r.rstrip("/") or "/" for r in roots]
     for root in roots:
-        check_is_no_file(root)
+        check_root(root)
     for _ in range(MOST_EMPTY_LISTINGS):
         with collector_paused():
             listed = {f.uri: f for root in roots for f in list_files(root)}
@@ -238,17 +238,20 @@ def list_tree(roots: Iterable[str]) -> Survey:
     return tree
 
 
-def check_is_no_file(root: str) -> None:
-    """Raise an error for a file in place of a directory that holds snapshots.
+def check_root(root: str) -> None:
+    """Raise an error for a file in place of a directory that holds snapshots, and for a bucket that does not exist.
 
     Raises
     ------
     SnapshotNotFoundError
     """
-    if not files.is_dir(root) and files.exists(root):
+    if files.is_dir(root):
+        return
+    if files.exists(root):
         raise SnapshotNotFoundError(
             f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
         )
+    files.check_bucket(root)
 
 
 def job_of(directory: str) -> str:
