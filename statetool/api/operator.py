@@ -630,7 +630,9 @@ class Operator(Generic[Writer]):
         table
             One of :attr:`tables`.
         style
-            ``parquet``, ``avro``, ``csv`` (nested values are JSON) or ``jsonl``. With a session that has them, ``delta`` or ``iceberg``.
+            ``parquet``, ``avro``, ``csv`` (nested values are JSON) or ``jsonl``, ``delta`` or ``iceberg``. A session needs the last two in
+            it; without a session they need the extras ``delta`` and ``iceberg``, and Iceberg a table ``catalog.namespace.table`` of a catalog in
+            pyiceberg's configuration.
         by_key_group
             Partition by the column ``key_group``.
         append_as

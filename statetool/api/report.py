@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import os
+import time
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
@@ -21,10 +21,10 @@ from statetool.report.facts import Answer, Connections, Differences, Facts
 from statetool.report.page import inline, page
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
-from statetool.types.options import name_list
 from statetool.statistics.growth import growth_rows
 from statetool.statistics.records import GrowthRow
 from statetool.statistics.statistics import MOST_LARGEST, StatisticsRequest, statistics_of
+from statetool.types.options import name_list
 from statetool.verification.verify import verify_inventory
 
 T = TypeVar("T")

@@ -577,7 +577,12 @@ def pending(options: CommonOptions, path: str, only: str | None, timeout: str | 
 @source_and_target
 @operator_option("Sink to change, by uid, name or operator id.", required=True)
 @click.option(
-    "--lose", "names", multiple=True, required=True, metavar="NAME", help="Transaction or file to drop, by its name in `sinks pending`."
+    "--lose",
+    "names",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="Transaction or file to drop, by its name in `sinks pending`.",
 )
 @common_options(*WRITE)
 def forget(options: CommonOptions, source: str, target: str, uid: str, names: tuple[str, ...]) -> None:

@@ -241,9 +241,7 @@ def part_files(state: SinkState) -> Iterator[NamedFile]:
         fields = pending.fields
         file = fields.pending_file if isinstance(fields, FileCommittable) else fields
         if isinstance(file, File):
-            yield replace(
-                hidden_part(file, pending), committed_path=file.target_file or file.path, fails_restore=False
-            )
+            yield replace(hidden_part(file, pending), committed_path=file.target_file or file.path, fails_restore=False)
 
 
 def hidden_part(file: File, pending: PendingCommit, folder: str = "") -> NamedFile:

@@ -33,7 +33,9 @@ from statetool.io.origins import may_open, origin_of
 
 METADATA_NAME = "_metadata"
 _TAIL_PARTS = 4
-_DELETED: Final = "Flink may have deleted it, as it does with a shared file that no retained checkpoint of the job needs; "
+_DELETED: Final = (
+    "Flink may have deleted it, as it does with a shared file that no retained checkpoint of the job needs; "
+)
 #: Number of files in an object store up to which each is looked for by a request; for more, directories are listed.
 _FEW: Final = 64
 

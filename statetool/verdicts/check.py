@@ -65,7 +65,9 @@ def check_findings(check: Check, commands: CommandLine | None = None, plan: Migr
     remedies = _Remedies(CommandLine() if commands is None else commands, plan, droppable=not _is_refused(check))
     findings = list(_findings(check, remedies))
     findings.sort(key=lambda f: _ORDER.index(f.severity))
-    return Findings(findings=tuple(_with_remedies_once(findings)), summary=_summary(check), conditions=_conditions(check))
+    return Findings(
+        findings=tuple(_with_remedies_once(findings)), summary=_summary(check), conditions=_conditions(check)
+    )
 
 
 def _with_remedies_once(findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -296,7 +298,9 @@ def _summary(check: Check) -> str:
     unchanged = share(fine, states, "state", f"{within} restores unchanged.", f"{within} restore unchanged.")
     new = [display_name(o.uid) for o in check.operators if o.is_new]
     names = ", ".join((*new[:_MOST_NAMES], *(["..."] if len(new) > _MOST_NAMES else [])))
-    empty = f" {several(len(new), 'new operator')} {'starts' if len(new) == 1 else 'start'} empty: {names}." if new else ""
+    empty = (
+        f" {several(len(new), 'new operator')} {'starts' if len(new) == 1 else 'start'} empty: {names}." if new else ""
+    )
     apart = "Apart from that, " if _is_refused(check) else ""
     return f"{_headline(check)} {apart}{unchanged}{empty}"
 

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.advice import suggestions
 from statetool.advice.history import Advice
 from statetool.cli.main import cli
+from statetool.demo import SAVEPOINT
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
 from tests.support.snapshots.trees import JOB, checkpoint_root, replace_file
 

@@ -125,7 +125,9 @@ def _rename_or_drop(restore: Restore, old: OperatorInventory, otherwise: str) ->
             " migrate or upgrade (--rename FIELD=OLD, --fill FIELD=JSON).",
             command,
         )
-    rename = f"If the operator is {shown} in the new job, rename it{'' if verdict != 'unknown' else ' and check again'}."
+    rename = (
+        f"If the operator is {shown} in the new job, rename it{'' if verdict != 'unknown' else ' and check again'}."
+    )
     return Remedy(f"{rename} {otherwise}", command)
 
 
