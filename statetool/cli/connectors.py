@@ -586,9 +586,9 @@ def pending(options: CommonOptions, path: str, only: str | None, timeout: str | 
 )
 @common_options(*WRITE)
 def forget(options: CommonOptions, source: str, target: str, uid: str, names: tuple[str, ...]) -> None:
-    """Drop uncommitted transactions, or uncommitted or open files of a sink.
+    """Drop uncommitted transactions or files of a sink.
 
-    Writes a copy of SRC without them to DST. Their records are lost.
+    Writes a copy of SRC without them to DST. Their records are lost. Part files that a file sink has open can be dropped too.
 
     Examples:
       statetool sinks forget savepoint-1a2b cleaned --uid sink --lose tx-7-1

@@ -123,8 +123,8 @@ def rescale(
     echo_err(*(f"refused: {refusal}" for refusal in plan.refusals))
     report_target(target, options, sum(o.size_bytes for o in plan.operators if o.keys_move not in ("no", "refused")))
     if not plan.refusals:
-        kept = {o.name: o.max_parallelism for o in savepoint.operators.values()}
-        numbers = kept | {p.operator: p.new_max_parallelism for p in plan.operators}
+        before = {o.name: o.max_parallelism for o in savepoint.operators.values()}
+        numbers = before | {p.operator: p.new_max_parallelism for p in plan.operators}
         echo_err(_configuration(numbers, max_parallelism, [p.operator for p in plan.operators]))
     if plan.refusals:
         sys.exit(1)
