@@ -30,7 +30,7 @@ NUMBERS: Final = pa.array([1, 2], pa.int32())
 TEXTS: Final = pa.array(["a", "b"])
 
 
-def keyed(values: Any, kind: str, *, key: Any = None, name: str = "s") -> Any:
+def keyed(values: Any, kind: Any, *, key: Any = None, name: str = "s") -> Any:
     table = pa.table({"id": pa.array([1, 2]) if key is None else key, name: values})
     return st.bootstrap_keyed_state(table, key="id", states={name: st.value(kind)})
 

@@ -29,7 +29,7 @@ def recoverable(target: Path, temporary: Path, offset: int) -> bytes:
 
 def bucket(version: int, folder: Path, *, is_open: bool = True, pending: str = "") -> bytes:
     """Return the state of a bucket with an open part of 10 bytes, and in versions 1 and 2 with a pending file."""
-    parts = [BUCKET, write_versioned(1, struct.pack("<i", 3) + b"day"), str(folder)]
+    parts: list[Any] = [BUCKET, write_versioned(1, struct.pack("<i", 3) + b"day"), str(folder)]
     if is_open:
         place = write_versioned(1, recoverable(folder / "part-0", folder / ".part-0.inprogress", 10))
         if version > 1:
