@@ -9,7 +9,6 @@ from typing import Literal, TypeVar
 
 from statetool.api.comparison import Comparison
 from statetool.api.execution import Execution
-from statetool.api.load import classes_of
 from statetool.comparison.plan import ComparisonRequest, plan_comparison
 from statetool.compatibility.check import check_inventories
 from statetool.connectors.tables import connector_rows
@@ -102,7 +101,12 @@ def collect_report(
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     request = StatisticsRequest.of(largest=largest, parallelism=parallelism, ttl_ms=ttl_ms, now_ms=now_ms)
     operators = list(inventory.operators.values())
-    new_classes = classes_of(name_list("other_jars", other_jars))
+    new_jars = name_list("other_jars", other_jars)
+    new_classes = None
+    if new_jars:
+        from statetool.classes.jar_classes import JarClasses  # most reports need no class files
+
+        new_classes = JarClasses(new_jars).open()
     facts = Facts(
         path=inventory.path,
         checkpoint_id=inventory.metadata.checkpoint_id,
