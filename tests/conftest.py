@@ -53,6 +53,7 @@ GIVEN: Final = {
     "connectors_by_maven": "--maven",
     "message_flink": "--maven",
     "lakes": "--lakes",
+    "lake_libraries": "--lakes",
 }
 #: The order of files in the full run, the longest first: examples, restores in Flink, clusters and an image of Spark, notebooks.
 LONGEST: Final = (
@@ -257,6 +258,11 @@ def migration_cases(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPa
 def unpack_shared(config: pytest.Config, name: str, folders: pytest.TempPathFactory) -> Path:
     """Unpack an archive of the folder that ``--shared`` names."""
     return unpack(Path(config.getoption("--shared")) / name, folders.mktemp("shared"))
+
+
+@pytest.fixture(scope="session")
+def lake_libraries() -> None:
+    """Require ``deltalake`` and ``pyiceberg``, which write tables of Delta and Iceberg without Spark (``--lakes``)."""
 
 
 @pytest.fixture(scope="session")

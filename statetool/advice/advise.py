@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from statetool.advice.configuration import parse_duration, parse_size, read_configuration
 from statetool.advice.history import Advice, Aims, History
@@ -10,11 +11,16 @@ from statetool.advice.live_job import LiveJob
 from statetool.advice.statistics import CheckpointStatistics, SubtaskTimes, read_json, statistics_of, subtasks_of
 from statetool.advice.suggestions import SUGGESTIONS
 from statetool.cluster.paths import is_job
+from statetool.connectors.tables import sinks_and_unknown
 from statetool.directories.chain import chain
-from statetool.errors import OptionError, SnapshotNotFoundError
+from statetool.errors import NO_FINDING, OptionError, SnapshotNotFoundError, StatetoolError
 from statetool.formats.metadata import parse_metadata
 from statetool.io import files
+from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.locate import find_metadata
+
+#: Connectors whose sinks have a ``transaction.timeout.ms``.
+_KAFKA_SINKS: Final = frozenset(("kafka-sink", "flink-kafka-producer", "two-phase-commit-sink"))
 
 
 def advise(
@@ -80,6 +86,7 @@ def advise(
         configuration=configuration,
         aims=aims,
         parallelism=parallelism or _parallelism(checkpoint_chain.checkpoints[-1].path),
+        writes_to_kafka=_writes_to_kafka(checkpoint_chain.checkpoints[-1].path),
     )
     return [advice for suggest in SUGGESTIONS for advice in suggest(history)]
 
@@ -98,6 +105,17 @@ def _read_rest(paths: Sequence[str]) -> tuple[CheckpointStatistics | None, list[
                 f"{path} is a second response of /jobs/<id>/checkpoints", hint="pass one response of one job"
             )
     return statistics, subtasks
+
+
+def _writes_to_kafka(path: str) -> bool:
+    """Return True if a snapshot has a sink with transactions of Kafka, or of which this is unknown."""
+    try:
+        sinks = sinks_and_unknown(Inventory(path).operators.values())
+        return any(s.name in _KAFKA_SINKS or _KAFKA_SINKS & {*s.candidates} or not s.is_read for s in sinks)
+    except NO_FINDING:
+        raise
+    except StatetoolError:
+        return True
 
 
 def _parallelism(path: str) -> int:

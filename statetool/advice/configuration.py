@@ -234,7 +234,7 @@ def _yaml_values(text: str, path: str) -> Iterator[tuple[str, str]]:
             raise FormatError(f"aliases expand this YAML to more than {_MOST_NODES:,} values").at(file=path)
         tree = loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise FormatError(f"not valid YAML: {error}").at(file=path) from error
+        raise FormatError(f"not valid YAML: {' '.join(str(error).split())}").at(file=path) from error
     except RecursionError as error:
         raise FormatError(f"this YAML is nested more than {_MOST_LEVELS} levels deep").at(file=path) from error
     finally:

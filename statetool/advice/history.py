@@ -89,6 +89,7 @@ class History:
     configuration: Configuration | None
     aims: Aims
     parallelism: int
+    writes_to_kafka: bool
 
     @property
     def interval_ms(self) -> float | None:

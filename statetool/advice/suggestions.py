@@ -163,6 +163,8 @@ def _timeouts(history: History) -> Iterator[Advice]:
         arithmetic=f"{_TIMEOUT_FACTOR} * d = {_TIMEOUT_FACTOR} * {_s(d)} = {advised} s",
         page=CHECKPOINTING,
     )
+    if not history.writes_to_kafka:
+        return
     period = max(history.interval_ms or 0.0, d + (history.option_ms("min-pause") or 0.0))
     yield Advice(
         topic="transactions",

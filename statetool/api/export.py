@@ -39,9 +39,13 @@ def export_request(
 
         return export_table(operator, request, target, style=style, by_key_group=by_key_group, append_as=append_as)
     from statetool.tables.export_files import export_scan
+    from statetool.tables.export_lakes import LAKES, export_to_lake
 
+    scan = operator.plan(replace(request, key_group=request.key_group or by_key_group))
+    if style in LAKES:
+        return export_to_lake(scan, target, style=style, by_key_group=by_key_group, append_as=append_as)
     return export_scan(
-        operator.plan(replace(request, key_group=request.key_group or by_key_group)),
+        scan,
         request.table,
         target,
         style=style,

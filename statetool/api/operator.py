@@ -630,7 +630,9 @@ class Operator(Generic[Writer]):
         table
             One of :attr:`tables`.
         style
-            ``parquet``, ``avro``, ``csv`` (nested values are JSON) or ``jsonl``. With a session that has them, ``delta`` or ``iceberg``.
+            ``parquet``, ``avro``, ``csv`` (nested values are JSON) or ``jsonl``, ``delta`` or ``iceberg``. A session needs the last two in
+            it; without a session they need the extras ``delta`` and ``iceberg``, and Iceberg a table ``catalog.namespace.table`` of a catalog in
+            pyiceberg's configuration.
         by_key_group
             Partition by the column ``key_group``.
         append_as
@@ -688,6 +690,10 @@ class Operator(Generic[Writer]):
             As for :meth:`table`, as are the errors.
         """
         return self.scan(table, **options).reader()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the first of :attr:`tables` as an Arrow C stream, for libraries such as pyarrow, Polars and DataFusion."""
+        return self.scan(next(iter(self.tables), KEYED_STATE)).__arrow_c_stream__(requested_schema)
 
     @list_options(KeyedOptions)
     def keyed_state_batches(

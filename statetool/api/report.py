@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
 from statetool.api.comparison import Comparison
@@ -22,6 +23,7 @@ from statetool.snapshot.metadata_tables import metadata_rows
 from statetool.statistics.growth import growth_rows
 from statetool.statistics.records import GrowthRow
 from statetool.statistics.statistics import MOST_LARGEST, StatisticsRequest, statistics_of
+from statetool.types.options import name_list
 from statetool.verification.verify import verify_inventory
 
 T = TypeVar("T")
@@ -85,6 +87,7 @@ def collect_report(
     allow_unread: bool = False,
     flink: str | None = None,
     backend: Literal["heap", "rocksdb"] | None = None,
+    other_jars: Iterable[str | os.PathLike[str]] = (),
     largest: int = MOST_LARGEST,
     parallelism: int | None = None,
     ttl_ms: int | None = None,
@@ -98,6 +101,12 @@ def collect_report(
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     request = StatisticsRequest.of(largest=largest, parallelism=parallelism, ttl_ms=ttl_ms, now_ms=now_ms)
     operators = list(inventory.operators.values())
+    new_jars = name_list("other_jars", other_jars)
+    new_classes = None
+    if new_jars:
+        from statetool.classes.jar_classes import JarClasses  # most reports need no class files
+
+        new_classes = JarClasses(new_jars).open()
     facts = Facts(
         path=inventory.path,
         checkpoint_id=inventory.metadata.checkpoint_id,
@@ -110,11 +119,19 @@ def collect_report(
         verification=_attempt(lambda: verify_inventory(inventory, execution.map, deep=deep, allow_unread=True)),
         connections=_attempt(lambda: _connections(inventory)),
         growth=None if history is None else _attempt(lambda: _growth(history, inventory, execution)),
-        against=" and ".join(t for t in (other.path if other else "", f"Flink {flink}" if flink else "") if t),
+        against=" and ".join(
+            text
+            for text in (
+                other.path if other else "",
+                "the classes of its jar" if new_classes is not None else "",
+                f"Flink {flink}" if flink else "",
+            )
+            if text
+        ),
         other="" if other is None else other.path,
         check=None
-        if other is None and flink is None
-        else _attempt(lambda: check_inventories(inventory, other, flink, backend)),
+        if other is None and flink is None and new_classes is None
+        else _attempt(lambda: check_inventories(inventory, other, flink, backend, new_classes)),
         differences=None if other is None else _attempt(lambda: _differences(inventory, other, execution)),
         allow_unread=allow_unread,
     )

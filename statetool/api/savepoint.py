@@ -6,6 +6,7 @@ process, without a JVM.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal
@@ -241,7 +242,8 @@ class Savepoint(Generic[Writer]):
     ) -> DataFrame | pa.Table:
         """Compare uncommitted transactions with a table, Kafka or a database: :class:`statetool.connectors.table_commits.TableCommitRow`.
 
-        Give one of ``paimon``, ``iceberg``, ``delta``, ``kafka`` and ``jdbc``.
+        Give one of ``paimon``, ``iceberg``, ``delta``, ``kafka`` and ``jdbc``. Without them, files of sinks are looked for where they were
+        written.
 
         Parameters
         ----------
@@ -258,7 +260,7 @@ class Savepoint(Generic[Writer]):
         Raises
         ------
         OptionError
-            Several or none are given, the folder is not such a table, the URL is not valid, or the snapshot has no such committer.
+            Several are given, or none and no sink writes files; the folder is not such a table, the URL is not valid, or the snapshot has no such committer.
         FormatError
             Metadata of the table is damaged.
         ConnectionFailedError
@@ -470,6 +472,7 @@ class Savepoint(Generic[Writer]):
         allow_unread: bool = False,
         flink: str | None = None,
         backend: Literal["heap", "rocksdb"] | None = None,
+        other_jars: Iterable[str | os.PathLike[str]] = (),
         largest: int = 10,
         parallelism: int | None = None,
         ttl_ms: int | None = None,
@@ -493,8 +496,8 @@ class Savepoint(Generic[Writer]):
             As for :func:`statetool.verify`.
         allow_unread
             Do not count unreadable state as a failure.
-        flink, backend
-            Release and backend of the new job, as for :func:`statetool.check`.
+        flink, backend, other_jars
+            Release, backend and jars of the new job, as for :func:`statetool.check`.
         largest, parallelism, ttl_ms, now_ms, spark, threads
             As for :meth:`stats`.
 
@@ -521,6 +524,7 @@ class Savepoint(Generic[Writer]):
             allow_unread=allow_unread,
             flink=flink,
             backend=backend,
+            other_jars=other_jars,
             largest=largest,
             parallelism=parallelism,
             ttl_ms=ttl_ms,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from statetool.compatibility.verdicts import Check
+    from statetool.compatibility.verdicts import Cause, Check
     from statetool.migration.plan import MigrationPlan
     from statetool.verification.verify import Verification
 
@@ -212,6 +212,17 @@ def _check_proof(verification: Verification, after: Check) -> None:
         )
 
 
+def _way_on(cause: Cause) -> str:
+    """Return what to do about a cause. State that is refused is never left out unasked, so only another name is suggested."""
+    from statetool.compatibility.verdicts import Level
+
+    if cause.remedy is None:
+        return ""
+    if cause.remedy.command[:1] == ("uid",):
+        return str(cause.remedy)
+    return cause.remedy.text if cause.level is Level.UNKNOWN else ""
+
+
 def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
     """Yield the reasons of the check that no step of the plan mends."""
     from statetool.compatibility.verdicts import Level
@@ -230,9 +241,9 @@ def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
         causes = [c for c in operator.causes if c.level >= Level.UNKNOWN and c.reason not in of_start]
         lost = [w for w in operator.warnings if w.kind == "loses" and w.message not in of_start]
         if causes or lost:
-            remedies = (c.remedy.text for c in causes if c.level is Level.UNKNOWN and c.remedy is not None)
+            remedies = [_way_on(c) for c in causes if c.remedy is not None]
             reason = " ".join(dict.fromkeys(c.text for c in causes)) or " ".join(w.message for w in lost)
-            yield " ".join((f"{name}: {reason}", *remedies))
+            yield " ".join((f"{name}: {reason}", *dict.fromkeys(filter(None, remedies))))
         for state in operator.states:
             if state.verdict in ("not", "unknown") and (operator.uid, state.name) not in planned:
                 yield f"{name}.{state.name}: {state.reason}"

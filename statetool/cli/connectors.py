@@ -478,14 +478,15 @@ def check_sinks(
     """Compare uncommitted transactions with their target.
 
     The target is a table, Kafka or a database. Shows which transactions are already committed, which a restore commits,
-    and which it drops.
+    and which it drops. Without an option, shows whether the open and uncommitted files of file sinks still exist.
 
     Exits 1 if a restore drops a transaction, may commit it twice or leaves it prepared in a database,
-    or if this is unknown.
+    if it fails because a file is gone, or if this is unknown.
 
     A password in --jdbc is visible to other users of the machine. PGPASSWORD and MYSQL_PWD are read too.
 
     Examples:
+      statetool sinks check savepoint-1a2b
       statetool sinks check savepoint-1a2b --paimon s3://warehouse/shop.db/orders
       statetool sinks check savepoint-1a2b --iceberg s3://warehouse/shop/orders
       statetool sinks check savepoint-1a2b --delta s3://lake/orders
@@ -576,13 +577,18 @@ def pending(options: CommonOptions, path: str, only: str | None, timeout: str | 
 @source_and_target
 @operator_option("Sink to change, by uid, name or operator id.", required=True)
 @click.option(
-    "--lose", "names", multiple=True, required=True, metavar="NAME", help="Transaction or file to drop, by name."
+    "--lose",
+    "names",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="Transaction or file to drop, by its name in `sinks pending`.",
 )
 @common_options(*WRITE)
 def forget(options: CommonOptions, source: str, target: str, uid: str, names: tuple[str, ...]) -> None:
     """Drop uncommitted transactions or files of a sink.
 
-    Writes a copy of SRC without them to DST. Their records are lost.
+    Writes a copy of SRC without them to DST. Their records are lost. Part files that a file sink has open can be dropped too.
 
     Examples:
       statetool sinks forget savepoint-1a2b cleaned --uid sink --lose tx-7-1

@@ -11,7 +11,7 @@ from statetool.api.execution import Execution
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.inspect import largest_options, new_job_options
-from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshots
+from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, jar_options, open_snapshots
 from statetool.cli.output import echo_err
 from statetool.cli.resolve_path import is_snapshot, newest_snapshot
 from statetool.cli.verify import verification_options
@@ -32,13 +32,22 @@ _MOST_REASONS: Final = 5
 )
 @verification_options
 @new_job_options
+@jar_options
 @largest_options
 @common_options(*SNAPSHOT, "on_spark", "threads")
-def report(options: CommonOptions, path: str, other: str | None, target: str, **analyses: Any) -> None:
+def report(
+    options: CommonOptions,
+    path: str,
+    other: str | None,
+    target: str,
+    jar_a: tuple[str, ...],
+    jar_b: tuple[str, ...],
+    **analyses: Any,
+) -> None:
     """Write an HTML report about a snapshot.
 
     The report has the results of verify, stats and states. If you pass B, a savepoint of the new job, it also has those
-    of check and diff. For a directory of checkpoints, it describes the newest one and shows how state grew. The file
+    of check and diff. The jar of the new job (--jar-b) or its release (--flink) are enough for check. For a directory of checkpoints, it describes the newest one and shows how state grew. The file
     loads nothing from the network.
 
     Exits 1 if there are errors, if state would be lost, or if state could not be read (unless --allow-unread).
@@ -46,14 +55,16 @@ def report(options: CommonOptions, path: str, other: str | None, target: str, **
     Examples:
       statetool report s3://bucket/savepoint-1a2b
       statetool report savepoint-1a2b savepoint-of-new-job --target new.html
+      statetool report savepoint-1a2b --jar-a old.jar --jar-b new.jar
     """
     if not is_snapshot(path):
         analyses["history"], path = path, newest_snapshot(path, options.rebase)
     from statetool.api.report import collect_report
 
     execution = Execution(options.spark, options.threads)
-    first, *others = open_snapshots([path] if other is None else [path, other], options)
-    facts = collect_report(first.inventory, others[0].inventory if others else None, target, execution, **analyses)
+    first, *others = open_snapshots([path] if other is None else [path, other], options, jars=[jar_a, jar_b])
+    new_job = others[0].inventory if others else None
+    facts = collect_report(first.inventory, new_job, target, execution, other_jars=jar_b, **analyses)
     echo_err(*(f"not read: {reason}" for reason in facts.unread[:_MOST_REASONS]))
     if len(facts.unread) > _MOST_REASONS:
         echo_err(f"... and {len(facts.unread) - _MOST_REASONS:,} more, listed in {target}")

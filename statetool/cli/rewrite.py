@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -24,6 +24,7 @@ from statetool.cli.options import (
 from statetool.cli.output import echo_err
 from statetool.cli.progress import expect
 from statetool.errors import OptionError, several
+from statetool.types.operators import display_name
 
 if TYPE_CHECKING:
     from statetool.saving.rescale import RescaleRow
@@ -116,13 +117,33 @@ def rescale(
         parallelism=parallelism,
         hashes=pairs(hashes, "--hash CLASS=FORMULA", "for example --hash 'com.acme.Key=record(a, b)'"),
         spark=options.spark,
-        on_plan=lambda plan: output.rows(plan.operators if output.is_json else list(map(_row, plan.operators))),
+        on_plan=lambda plan: output.rows(plan.operators if output.is_json else _rows(plan.operators)),
         **options.write_arguments,
     )
     echo_err(*(f"refused: {refusal}" for refusal in plan.refusals))
     report_target(target, options, sum(o.size_bytes for o in plan.operators if o.keys_move not in ("no", "refused")))
+    if not plan.refusals:
+        before = {o.name: o.max_parallelism for o in savepoint.operators.values()}
+        numbers = before | {p.operator: p.new_max_parallelism for p in plan.operators}
+        echo_err(_configuration(numbers, max_parallelism, [p.operator for p in plan.operators]))
     if plan.refusals:
         sys.exit(1)
+
+
+def _configuration(numbers: Mapping[str, int], everywhere: int | None, changed: Sequence[str]) -> str:
+    """Return what a job that sets max parallelism must set. A job that does not set it keeps that of the snapshot."""
+    own = {name: n for name, n in numbers.items() if n != everywhere and (everywhere is not None or name in changed)}
+    settings = [f"setMaxParallelism({n}) for {display_name(name)}" for name, n in own.items()]
+    if everywhere is not None:
+        settings.insert(0, f"pipeline.max-parallelism: {everywhere}")
+    return f"if the job sets max parallelism, it needs {', '.join(settings)}"
+
+
+def _rows(plans: Sequence[RescaleRow]) -> list[dict[str, Any]]:
+    """Return the rows for text output. Columns that only some key types fill are left out if no operator has one."""
+    rows = [_row(plan) for plan in plans]
+    empty = {name for name in ("formula", "proof") if not any(row[name] for row in rows)}
+    return [{name: value for name, value in row.items() if name not in empty} for row in rows]
 
 
 def _row(plan: RescaleRow) -> dict[str, Any]:

@@ -167,17 +167,17 @@ def export(
 ) -> None:
     """Export a table to files, Delta or Iceberg.
 
-    TARGET is a new directory or, with --format iceberg, a table name. Existing data is never overwritten. A failure leaves nothing, and a killed
-    process no local TARGET, only a hidden directory beside it. Files are written in this process, or with --spark on Spark. Delta and Iceberg always run on Spark.
+    TARGET is a new directory or, with --format iceberg, the name of a table: CATALOG.NAMESPACE.TABLE. Existing data is never overwritten. A failure
+    leaves nothing, and a killed process no local TARGET, only a hidden directory beside it. Everything is written in this process, or with --spark on Spark.
+    Without Spark, Delta needs the extra statetool[delta] and Iceberg statetool[iceberg], with a catalog in pyiceberg's configuration.
 
     Examples:
       statetool export savepoint-1a2b orders keyed_state s3://bucket/orders
       statetool export savepoint-1a2b orders timers timers --format csv
+      statetool export savepoint-1a2b orders keyed_state lake --format delta
     """
     from statetool.api.export import export_request
 
-    if style in ("delta", "iceberg"):
-        options = replace(options, on_spark=True)
     savepoint = open_snapshot(path, options, operators=[operator], spark=options.spark)
     if options.threads is not None:
         savepoint = savepoint.with_execution(replace(savepoint.execution, threads=options.threads))

@@ -50,8 +50,13 @@ def rows_to_python(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
     Their years are written as Spark does: ``+12345-01-31``, ``0000-01-31``, ``-0044-03-15 12:00:00``.
     """
-    columns = [as_python(column, _to_python_or_text) for column in batch.columns]
+    columns = [column_to_python(column) for column in batch.columns]
     return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def column_to_python(column: pa.Array) -> list[Any]:
+    """Return the values of a column as :func:`rows_to_python` does."""
+    return as_python(column, _to_python_or_text)
 
 
 def _to_python_or_text(number: int, kind: pa.DataType) -> dt.date | dt.timedelta | str:

@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SinkConnector
 from statetool.connectors.model import PendingCommit
+from statetool.connectors.wire import read_version
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.basic import to_decimal
@@ -89,7 +90,8 @@ class AsyncSink(SinkConnector):
             for r in writer
         )
 
-    def without_buffered(self, writer: Sequence[BufferedRequest], dropped: frozenset[int]) -> bytes:
+    def without_buffered(self, version: int, data: bytes, dropped: frozenset[int]) -> bytes:
+        writer: Sequence[BufferedRequest] = read_version(data, version, self.read_writer, "the state of a writer")
         remaining = [r.data for n, r in enumerate(writer) if n not in dropped]
         out = Output()
         out.i8(_IDENTIFIER)

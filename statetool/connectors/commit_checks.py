@@ -1,5 +1,5 @@
-"""Uncommitted transactions of sinks compared with the system that they commit to: a table of Paimon, Iceberg or Delta, Kafka, or a
-database.
+"""Uncommitted transactions of sinks compared with the system that they commit to: a table of Paimon, Iceberg or Delta, Kafka, a
+database, or the file system.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from statetool.connectors.delta_commits import delta_commit_rows
+from statetool.connectors.file_checks import file_commit_rows
 from statetool.connectors.jdbc_transactions import jdbc_commit_rows
 from statetool.connectors.kafka_transactions import kafka_commit_rows
 from statetool.connectors.table_commits import TableCommitRow, table_commit_rows
@@ -25,17 +26,23 @@ def commit_check_rows(
     kafka_settings: Mapping[str, Any] | None = None,
     jdbc: str | None = None,
 ) -> list[TableCommitRow]:
-    """Compare the uncommitted transactions of all sinks of a kind with the one system that is given.
+    """Compare the uncommitted transactions of all sinks of a kind with the one system that is given, or those of files with the file system.
 
     Raises
     ------
     OptionError
-        Several systems or none are given, or the snapshot has no sink of this kind.
+        Several systems are given, or the snapshot has no sink of this kind.
     """
     given = [name for name in (paimon, iceberg, delta, kafka, jdbc) if name is not None]
+    if not given and not kafka_settings:
+        rows = file_commit_rows(operators)
+        if rows is not None:
+            return rows
     if len(given) != 1:
         raise OptionError(
-            "sinks are compared with one table, with Kafka or with a database",
+            "sinks are compared with one table, with Kafka or with a database; the snapshot has no sink that writes files"
+            if not given
+            else "sinks are compared with one table, with Kafka or with a database",
             hint="pass one of --paimon, --iceberg, --delta, --kafka, --jdbc (in Python: paimon=, iceberg=, delta=, kafka=, jdbc=)",
         )
     if kafka_settings and kafka is None:

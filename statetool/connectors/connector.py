@@ -226,11 +226,11 @@ class SinkConnector(NamesFiles, ABC):
         return writer
 
     def buffered(self, writer: Any) -> tuple[PendingCommit, ...]:
-        """Describe the records that a writer has accepted and not sent. The caller adds subtask and name."""
+        """Describe the records that a writer has accepted and not sent, and its open files. The caller adds the subtask, and missing names."""
         return ()
 
-    def without_buffered(self, writer: Any, dropped: frozenset[int]) -> bytes:
-        """Return the bytes of a writer's state without some of its buffered records, by their index."""
+    def without_buffered(self, version: int, data: bytes, dropped: frozenset[int]) -> bytes:
+        """Return the bytes of a writer's state without some of what :meth:`buffered` describes, by index."""
         raise UnsupportedError(f"nothing in the writers of {self.name} can be dropped")
 
     def read_committable(self, version: int, c: Cursor) -> Any:

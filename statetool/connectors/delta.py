@@ -123,7 +123,7 @@ class DeltaSink(SinkConnector):
             if isinstance(pending.fields, DeltaFile):
                 file = pending.fields.pending_file
                 committed = file.target_file or file.path
-                yield replace(hidden_part(file, pending.subtask), committed_path=committed, fails_restore=False)
+                yield replace(hidden_part(file, pending), committed_path=committed, fails_restore=False)
 
 
 class DeltaKernelSink(SinkConnector):

@@ -23,7 +23,7 @@ and i4 count of requests, each i4 length and bytes. They name parts too, and are
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
@@ -38,8 +38,10 @@ from statetool.connectors.wire import (
     read_version,
     read_versioned,
     whole_versioned,
+    write_versioned,
 )
 from statetool.io.cursor import Cursor
+from statetool.io.output import Output
 
 T = TypeVar("T")
 BUCKET: Final = 0x1E764B79
@@ -57,6 +59,8 @@ _LITTLE: Final = struct.Struct("<i")
 _LITTLE_LONG: Final = struct.Struct("<q")
 _BUCKET_STATES: Final = "bucket-states"
 _PART_COUNTER: Final = "max-part-counter"
+#: Creation time of a part in progress that a bucket does not have (``Long.MAX_VALUE``).
+_NO_PART: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +154,15 @@ class FileSink(SinkConnector):
             return replace(pending_file(file), fields=committable)
         cleanup = committable.in_progress_to_cleanup
         name = committable.compacted_to_cleanup or (cleanup and (cleanup.temp_file or cleanup.path)) or "(nothing)"
-        return PendingCommit(name=f"remove {name}", status="", subtask=-1, expires=False, fields=committable)
+        return PendingCommit(
+            name=f"remove {name}", status="", subtask=-1, expires=False, is_removal=True, fields=committable
+        )
+
+    def buffered(self, writer: Bucket) -> tuple[PendingCommit, ...]:
+        return tuple(open_part(writer))
+
+    def without_buffered(self, version: int, data: bytes, dropped: frozenset[int]) -> bytes:
+        return _bucket_without(version, data, lambda part: part.status == "in_progress")
 
     def files(self, state: SinkState) -> Iterator[NamedFile]:
         return part_files(state)
@@ -178,6 +190,7 @@ class StreamingFileSink(StateSink):
             versions.add(version)
             bucket = read_version(data, version, read_bucket, "the state of a bucket")
             writers.append((subtask, bucket))
+            pending += (replace(part, subtask=subtask, version=version) for part in open_part(bucket))
             pending += (
                 replace(pending_file(f), status="pre_committed", subtask=subtask, checkpoint_id=i, version=version)
                 for i, files in bucket.pending
@@ -192,32 +205,93 @@ class StreamingFileSink(StateSink):
             unread=tuple(unread),
         )
 
+    def without(self, operator: OperatorBytes, names: frozenset[str]) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
+        elements: dict[int, tuple[bytes, ...]] = {}
+        pairs = zip(operator.elements(_BUCKET_STATES), operator.values(_BUCKET_STATES), strict=True)
+        for element, (subtask, value) in pairs:
+            version, data = whole_versioned(value, "the state of a bucket")
+            written = element.data
+            if version in (1, 2):
+                remaining = _bucket_without(version, data, lambda part: part.name in names)
+                if remaining != data:
+                    out = Output()
+                    out.bytes4(write_versioned(version, remaining))
+                    written = bytes(out)
+            elements[subtask] = (*elements.get(subtask, ()), written)
+        return {_BUCKET_STATES: elements}
+
     def files(self, state: SinkState) -> Iterator[NamedFile]:
         return part_files(state)
+
+
+def open_part(bucket: Bucket) -> Iterator[PendingCommit]:
+    """Yield the part in progress of a bucket, which a restored writer continues."""
+    if bucket.in_progress is not None:
+        yield replace(pending_file(bucket.in_progress), status="in_progress")
+
+
+def _bucket_without(version: int, data: bytes, is_dropped: Callable[[PendingCommit], bool]) -> bytes:
+    """Return the state of a bucket without some of its parts. Everything else keeps its bytes."""
+    c = Cursor(data)
+    expect_magic(c, BUCKET, "the state of a bucket")
+    read_bucket_id(c)
+    c.utf()
+    out = Output()
+    out += data[: c.pos]
+    start = c.pos
+    c.i8()
+    part = _read_open_file(version, c)
+    if part is not None and is_dropped(replace(pending_file(part), status="in_progress")):
+        out.i8(_NO_PART)
+        out.bool(False)
+    else:
+        out += data[start : c.pos]
+    if version != 3:
+        out += data[c.pos : c.pos + 4]
+        file_version, count = c.i4(), c.count("checkpoints", at_least=12)
+        out.i4(count)
+        for _ in range(count):
+            out.i8(c.i8())
+            kept = []
+            for _ in range(c.count("pending files", at_least=4)):
+                start = c.pos
+                if not is_dropped(pending_file(_read_pending_of_version(version, file_version, c))):
+                    kept.append(data[start : c.pos])
+            out.i4(len(kept))
+            out += b"".join(kept)
+    c.expect_end("the state of a bucket")
+    return bytes(out)
 
 
 def part_files(state: SinkState) -> Iterator[NamedFile]:
     """Yield the parts in progress that a restored writer continues, and the complete ones that it commits."""
     for subtask, writer in state.writers:
         if isinstance(writer, Bucket) and writer.in_progress is not None:
-            yield hidden_part(writer.in_progress, subtask, writer.bucket_path)
+            (part,) = open_part(writer)
+            yield hidden_part(writer.in_progress, replace(part, subtask=subtask), writer.bucket_path)
     for pending in state.pending:
+        if pending.status == "in_progress":
+            continue
         fields = pending.fields
         file = fields.pending_file if isinstance(fields, FileCommittable) else fields
         if isinstance(file, File):
-            yield replace(
-                hidden_part(file, pending.subtask), committed_path=file.target_file or file.path, fails_restore=False
-            )
+            yield replace(hidden_part(file, pending), committed_path=file.target_file or file.path, fails_restore=False)
 
 
-def hidden_part(file: File, subtask: int, folder: str = "") -> NamedFile:
+def hidden_part(file: File, pending: PendingCommit, folder: str = "") -> NamedFile:
     """Return a part that is not visible yet: a hidden file, or an upload to an object store."""
     if file.upload is not None and file.upload.rest_key is not None and folder:
         bucket = urlsplit(folder)
         path = f"{bucket.scheme}://{bucket.netloc}/{file.upload.rest_key}"
         return NamedFile(path=path, size_bytes=file.upload.rest_bytes, subtask=subtask)
     path = file.temp_file or file.path or folder
-    return NamedFile(path=path, size_bytes=file.offset, is_upload=file.temp_file is None, subtask=subtask)
+    return NamedFile(
+        path=path,
+        size_bytes=file.offset,
+        is_upload=file.temp_file is None,
+        subtask=pending.subtask,
+        name=pending.name,
+    )
 
 
 def count_requests(data: bytes) -> int:
@@ -241,9 +315,7 @@ def read_bucket(version: int, c: Cursor) -> Bucket:
     expect_magic(c, BUCKET, "the state of a bucket")
     bucket_id = read_bucket_id(c)
     path, created = c.utf(), c.i8()
-    in_progress = None
-    if c.bool():
-        in_progress = _read_recoverable(c) if version == 1 else _versioned_file(c, _read_in_progress)
+    in_progress = _read_open_file(version, c)
     pending = () if version == 3 else _read_pending_files(version, c)
     return Bucket(
         bucket_id=bucket_id,
@@ -252,6 +324,12 @@ def read_bucket(version: int, c: Cursor) -> Bucket:
         in_progress=in_progress,
         pending=pending,
     )
+
+
+def _read_open_file(version: int, c: Cursor) -> File | None:
+    if not c.bool():
+        return None
+    return _read_recoverable(c) if version == 1 else _versioned_file(c, _read_in_progress)
 
 
 def read_bucket_id(c: Cursor) -> str:
@@ -276,12 +354,14 @@ def _read_pending_files(version: int, c: Cursor) -> tuple[tuple[int, tuple[File,
         checkpoint_id = c.i8()
         files = []
         for _ in range(c.count("pending files", at_least=4)):
-            if version == 1:
-                files.append(read_inner(c, lambda inner: _recoverable(file_version, inner), "a pending file"))
-            else:
-                files.append(read_inner(c, lambda inner: _read_pending(file_version, inner), "a pending file"))
+            files.append(_read_pending_of_version(version, file_version, c))
         pending.append((checkpoint_id, tuple(files)))
     return tuple(pending)
+
+
+def _read_pending_of_version(version: int, file_version: int, c: Cursor) -> File:
+    read = _recoverable if version == 1 else _read_pending
+    return read_inner(c, lambda inner: read(file_version, inner), "a pending file")
 
 
 def _versioned_file(c: Cursor, read: Callable[[int, Cursor], T]) -> T:

@@ -126,7 +126,7 @@ class PendingCommit:
         Unique name in the sink: a transactional id, or the name of a file.
     status
         ``open`` (will be aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``,
-        ``buffered`` (a record that the writer has not sent).
+        ``buffered`` (a record that the writer has not sent), ``in_progress`` (a file that a restored writer continues).
     subtask
         Subtask of the writer that created it if stored, otherwise the subtask that holds it.
     start_ms
@@ -135,6 +135,8 @@ class PendingCommit:
         Whether the external system ends it after a timeout: true of transactions, not of files.
     is_decided_by_table
         Whether a restored sink asks its table if it commits it.
+    is_removal
+        Whether its commit only removes a file.
     fields
         All stored fields.
     """
@@ -154,6 +156,7 @@ class PendingCommit:
     version: int | None = None
     expires: bool = True
     is_decided_by_table: bool = False
+    is_removal: bool = False
     fields: Any = None
     undecoded: bytes | None = None
 
@@ -177,6 +180,8 @@ class NamedFile:
         Whether it is an upload to an object store, which is no file before its commit.
     fails_restore
         Whether the restore fails if the file is missing. Otherwise its records are lost.
+    name
+        Name of the pending item that the file belongs to.
     """
 
     path: str
@@ -187,6 +192,7 @@ class NamedFile:
     fails_restore: bool = True
     subtask: int | None = None
     state: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

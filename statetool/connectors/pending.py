@@ -12,7 +12,15 @@ from statetool.connectors.sinks import UNKNOWN_NAME, UNKNOWN_ROLE, Sink, unread_
 from statetool.types.operators import OperatorRecord
 
 Verdict: TypeAlias = Literal[
-    "will_commit", "may_expire", "has_expired", "will_abort", "is_committed", "will_send", "unknown"
+    "will_commit",
+    "may_expire",
+    "has_expired",
+    "will_abort",
+    "is_committed",
+    "will_send",
+    "will_continue",
+    "will_remove",
+    "unknown",
 ]
 
 
@@ -27,7 +35,8 @@ class PendingRow(OperatorRecord):
     verdict
         Outcome of a restore now: ``will_commit``, ``may_expire`` (its start is not stored), ``has_expired`` (the external system has
         aborted it: its records are lost), ``will_abort`` (it was open), ``is_committed``, ``will_send`` (a record that the writer has
-        not sent); ``unknown`` without a timeout, or if it depends on the table.
+        not sent), ``will_continue`` (an open file: a restored writer goes on with it and commits it later), ``will_remove`` (the commit
+        removes a file); ``unknown`` without a timeout, or if it depends on the table.
     details
         All stored fields, as JSON.
     commands
@@ -102,8 +111,12 @@ def _verdict(pending: PendingCommit, age: int | None, timeout: int | None) -> Ve
         return "is_committed"
     if pending.status == "buffered":
         return "will_send"
+    if pending.status == "in_progress":
+        return "will_continue"
     if pending.undecoded is not None or pending.is_decided_by_table:
         return "unknown"
+    if pending.is_removal:
+        return "will_remove"
     if not pending.expires:
         return "will_commit"
     if age is None or timeout is None:

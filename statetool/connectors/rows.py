@@ -137,8 +137,8 @@ class SinkRow(OperatorRecord):
     role
         ``writer``, ``committer``, ``global-committer``, ``compact-coordinator``, ``sink`` (all in one).
     pending, open
-        Number of uncommitted transactions or files, and number of those that are open and aborted on restore; ``None`` if part of
-        its state cannot be read (``undecoded``).
+        Number of uncommitted transactions or files, and number of those that are open: transactions are aborted on restore, files are
+        continued; ``None`` if part of its state cannot be read (``undecoded``).
     finished_subtasks
         Number of finished subtasks.
     writers
@@ -167,7 +167,7 @@ class TransactionRow(OperatorRecord):
         A transactional id, a file, or the user's handle.
     status
         ``open`` (aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``,
-        ``buffered`` (a record that the writer has not sent).
+        ``buffered`` (a record that the writer has not sent), ``in_progress`` (a file that a restored writer continues).
     subtask
         Subtask of the writer that created it.
     start_ms
@@ -298,7 +298,7 @@ def sink_row(sink: Sink) -> SinkRow:
         role=sink.state.role,
         versions=_versions(sink.state.versions),
         pending=len(pending) if countable else None,
-        open=sum(p.status == "open" for p in pending) if countable else None,
+        open=sum(p.status in ("open", "in_progress") for p in pending) if countable else None,
         oldest_checkpoint=min(
             (p.checkpoint_id for p in pending if p.checkpoint_id is not None and countable), default=None
         ),

@@ -206,7 +206,7 @@ def _read_writers(connector: SinkConnector, role: str, elements: Iterable[tuple[
             writer = read_version(raw, version, connector.read_writer, "the state of a writer")
             writers.append((subtask, connector.summarize_writer(writer)))
             for buffered in connector.buffered(writer):
-                name = _buffered_name(len(pending))
+                name = buffered.name or _buffered_name(len(pending))
                 pending.append(replace(buffered, name=name, subtask=subtask, version=version))
         else:
             unread.append((subtask, version, raw))
@@ -356,10 +356,13 @@ def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapp
         data = element.data
         if name == WRITER_STATE and version in connector.writer_versions:
             writer = read_version(raw, version, connector.read_writer, "the state of a writer")
-            first, buffered = buffered, buffered + len(connector.buffered(writer))
-            dropped = frozenset(n for n in range(buffered - first) if _buffered_name(first + n) in names)
+            items = connector.buffered(writer)
+            dropped = frozenset(
+                n for n, item in enumerate(items) if (item.name or _buffered_name(buffered + n)) in names
+            )
+            buffered += len(items)
             if dropped:
-                data = _byte_array(write_versioned(version, connector.without_buffered(writer, dropped)))
+                data = _byte_array(write_versioned(version, connector.without_buffered(version, raw, dropped)))
         if name == COMMITTER_STATE and version == VERSION and is_global(raw):
             state = read_global(raw)
             restored = None if state.restored is None else _remaining_global(connector, state.restored, names)

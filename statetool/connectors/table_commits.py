@@ -26,7 +26,16 @@ from statetool.io.files import is_dir, join, list_dir, read_whole
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord
 
-Outcome: TypeAlias = Literal["is_committed", "will_commit", "will_drop", "will_linger", "may_double", "unknown"]
+Outcome: TypeAlias = Literal[
+    "is_committed",
+    "will_commit",
+    "will_drop",
+    "will_linger",
+    "may_double",
+    "will_continue",
+    "will_fail",
+    "unknown",
+]
 TableFormat: TypeAlias = Literal["paimon", "iceberg"]
 
 _SNAPSHOT: Final = re.compile(r"snapshot-(\d+)")
@@ -53,9 +62,10 @@ class TableCommitRow(OperatorRecord):
     outcome
         ``is_committed``, ``will_commit`` (a restore commits it), ``will_drop`` (the table lacks it, and a restore does not commit it),
         ``will_linger`` (a database has it prepared, and a restore neither commits it nor rolls it back), ``may_double`` (the table has it, and
-        a restore tries to commit it again), ``unknown``.
+        a restore tries to commit it again), ``will_continue`` (a restored writer goes on with the file), ``will_fail`` (the file is gone
+        or too short, and the restored job fails), ``unknown``.
     is_problem
-        Whether it will be dropped, stay prepared or be committed again, or this is unknown.
+        Whether it will be dropped, stay prepared, be committed again or stop the job, or this is unknown.
     """
 
     connector: str

@@ -53,6 +53,7 @@ class WriteAheadSink(StateSink):
                     is_state=True,
                     subtask=pending.subtask,
                     state=_STATE,
+                    name=pending.name,
                 )
 
 

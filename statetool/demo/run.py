@@ -78,7 +78,9 @@ def _show_contents(savepoint: statetool.Savepoint, out: Printer) -> None:
         f"A savepoint that Flink wrote: checkpoint {savepoint.checkpoint_id}, {len(with_state)} operators with state\n"
     )
     out.rows([_contents(operator, sizes[operator.name]) for operator in with_state])
-    print('\nOne row a key, one column a state: sp["with-ttl"].keyed_state(states=["plain", "ttl-map", "ttl-list"])\n')
+    print(
+        '\nOne row per key, one column per state: sp["with-ttl"].keyed_state(states=["plain", "ttl-map", "ttl-list"])\n'
+    )
     table = savepoint["with-ttl"].to_arrow(states=["plain", "ttl-map", "ttl-list"])
     out.rows(table.sort_by("key").slice(0, 3).to_pylist())
 
@@ -99,7 +101,9 @@ def _show_edit(savepoint: statetool.Savepoint, out: Printer) -> None:
 
     operator = savepoint["timers"]
     table = operator.to_arrow().sort_by("key")
-    print("\nAn edit: registered + 100 for every key, with the job's own serializers; all else stays byte for byte\n")
+    print(
+        "\nAn edit: registered + 100 for every key, with the job's own serializers; everything else keeps its bytes\n"
+    )
     changed = table.set_column(1, "registered", pc.add(table["registered"], 100).cast("int32"))
     with tempfile.TemporaryDirectory() as folder:
         change = statetool.bootstrap_keyed_state(changed, like=operator)

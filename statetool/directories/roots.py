@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT, Survey, survey
+from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT, Survey, check_root, survey
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
 from statetool.io import files
 from statetool.io.listing import find_links
@@ -41,6 +41,7 @@ def directories_to_read(root: str, retained: Iterable[str]) -> list[str]:
     OptionError
         Something beside the directory cannot be seen.
     """
+    check_root(root)
     real = real_directory(root)
     beside = (directory for path in _paths_to(files.canonical(root)) for directory in _beside(real, path))
     return list(dict.fromkeys([real, *beside, *map(real_directory, retained)]))

@@ -228,10 +228,7 @@ def list_tree(roots: Iterable[str]) -> Survey:
     """List directories without reading their snapshots; errors as for :func:`survey`."""
     roots = [r.rstrip("/") or "/" for r in roots]
     for root in roots:
-        if not files.is_dir(root) and files.exists(root):
-            raise SnapshotNotFoundError(
-                f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
-            )
+        check_root(root)
     for _ in range(MOST_EMPTY_LISTINGS):
         with collector_paused():
             listed = {f.uri: f for root in roots for f in list_files(root)}
@@ -239,6 +236,22 @@ def list_tree(roots: Iterable[str]) -> Survey:
         if not tree.may_have_missed():
             break
     return tree
+
+
+def check_root(root: str) -> None:
+    """Raise an error for a file in place of a directory that holds snapshots, and for a bucket that does not exist.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+    """
+    if files.is_dir(root):
+        return
+    if files.exists(root):
+        raise SnapshotNotFoundError(
+            f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
+        )
+    files.check_bucket(root)
 
 
 def job_of(directory: str) -> str:

@@ -21,6 +21,10 @@ from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFou
 from statetool.io.storage import Storage, storage_error
 from statetool.io.threads import after_fork
 
+#: Schemes of URIs whose authority is a bucket or container.
+_BUCKET_SCHEMES: Final = frozenset(
+    ("s3", "s3a", "s3n", "s3p", "gs", "gcs", "oss", "abfs", "abfss", "wasb", "wasbs", "az")
+)
 #: Schemes of Flink's and Hadoop's file systems that have another name in fsspec.
 _FSSPEC_SCHEMES: Final = {"s3p": "s3", "s3n": "s3"}
 #: Packages that fsspec needs, by scheme; two of them are extras of statetool.
@@ -212,6 +216,27 @@ def list_dir(uri: str) -> list[tuple[str, bool]]:
                 return sorted((join(base, e.name), e.is_dir()) for e in entries)
         fs, path = file_system(uri)
         return sorted((join(uri, _name_of(e)), e["type"] == "directory") for e in fs.ls(path, detail=True))
+
+
+def check_bucket(uri: str) -> None:
+    """Raise an error if the bucket of an object store that a URI names does not exist.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+    """
+    scheme, _, rest = uri.partition("://")
+    if scheme not in _BUCKET_SCHEMES:
+        return
+    bucket = f"{scheme}://{rest.partition('/')[0]}"
+    try:
+        list_dir(bucket)
+    except SnapshotNotFoundError as error:
+        raise SnapshotNotFoundError(
+            f"the bucket {bucket} does not exist", hint="check the name of the bucket, and the endpoint"
+        ) from error.__cause__
+    except StorageError:
+        return  # Whoever may not list the bucket may still read what is in it.
 
 
 def _name_of(entry: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from statetool.errors import SnapshotNotFoundError, StatetoolError
 from statetool.io.files import (
     NO_FILE,
     canonical,
+    check_bucket,
     file_system,
     forget_listing,
     is_local,
@@ -109,6 +110,7 @@ def _listing(root: str) -> Iterator[None]:
     except StatetoolError:
         raise
     except FileNotFoundError as e:
+        check_bucket(root)
         raise SnapshotNotFoundError(f"{root} does not exist") from e
     except OSError as e:
         if not is_local(root):

@@ -8,7 +8,8 @@ As a job::
 ``statetool.zip`` is the output of :mod:`statetool.jobs.package`, or the wheel renamed to ``.zip``. The workers need its dependencies.
 
 * ``--offsets`` is the checkpointLocation of the query. Started again with the same location, the job continues after the last
-  checkpoint that it processed. Each checkpoint is folded exactly once, even if the job was killed.
+  checkpoint that it processed. Each checkpoint is folded exactly once, even if the job was killed. PySpark 4.0 and 4.1, whose streams
+  have no position, read the changes of all new checkpoints as a batch.
 * With ``--once`` the job ends after the checkpoints that exist.
 * A checkpoint that Flink deletes before or while it is read is skipped, and the next one brings its changes. With
   ``--option failOnDataLoss=true`` a deleted checkpoint is an error.
@@ -26,8 +27,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import statetool
+from statetool.advice.configuration import parse_duration
 from statetool.cli.output import echo_err
 from statetool.errors import CheckpointDeletedError, OptionError, StatetoolError, UnknownNameError
+from statetool.jobs.batches import follow_in_batches
 from statetool.spark.session import local_session
 
 #: Maximum number of successive checkpoints that may be deleted while they are read.
@@ -80,6 +83,12 @@ def _follow(parsed: argparse.Namespace) -> None:
     # A deleted checkpoint does not affect the table: the next one is compared with the last one read, or comes whole.
     options |= {"failOnDataLoss": "false"}
     options |= {name: value for name, _, value in more_options}
+    from statetool.spark import streaming  # register says what is missing if PySpark has no Python data sources
+
+    if not streaming.STREAMS_KNOW_THEIR_POSITION:
+        seconds = None if parsed.once else _seconds(parsed.every)
+        follow_in_batches(spark, parsed.root, options, fold, parsed.offsets, seconds=seconds)
+        return
     frame = spark.readStream.format("flink-state").options(**options).load(parsed.root)
     stream = frame.writeStream.foreachBatch(fold).option("checkpointLocation", parsed.offsets)
     trigger = (
@@ -107,6 +116,11 @@ def _follow(parsed: argparse.Namespace) -> None:
             what = "another checkpoint was deleted while it was read" if has_advised else error.message
             echo_err(f"{what}; reading the next one")
             has_advised = True
+
+
+def _seconds(every: str) -> float:
+    """Return an interval in the form of a trigger of Spark: a number of seconds, or one with a unit."""
+    return float(every) if every.isdigit() else parse_duration(every) / 1000
 
 
 if __name__ == "__main__":

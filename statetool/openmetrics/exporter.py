@@ -107,7 +107,8 @@ class Exporter:
         if target.error is not None:
             raise target.error
         if known.collected is None or target != known.target:
-            with noticing_deletion(files.join(target.path, METADATA_NAME)):
+            file = target.metadata_file
+            with noticing_deletion(files.join(target.path, METADATA_NAME) if file is None else file.uri):
                 inventory = self._open(target.path)
                 if target.read_names is not None and not inventory.stores_names:
                     found = target.read_names({o.operator_id: o.parallelism for o in inventory.metadata.operators})

@@ -17,12 +17,14 @@ from statetool.errors import (
     OptionError,
     StatetoolError,
     UnsupportedError,
+    nearest,
     several,
 )
 from statetool.io.threads import Map
 from statetool.saving.composition import OperatorChange
 from statetool.saving.key_choice import Allowed, KeyChoice, OperatorSearch, check_found
 from statetool.saving.remaining_copies import RemainingCopy, remaining_copies
+from statetool.saving.streams.condition_rules import names_in
 from statetool.saving.streams.databases import has_databases
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
 from statetool.saving.streams.in_place import streams_in_place
@@ -211,10 +213,7 @@ def plan_erase(
             searched.append((operator, error))
     found = [(o, search) for o, search in searched if isinstance(search, OperatorSearch) and not search.is_skipped]
     if not found:
-        reasons = "; ".join(f"{display_name(operator.label)}: {_why_skipped(search)}" for operator, search in searched)
-        raise OptionError(
-            f"no operator can have these keys{': ' if reasons else ''}{reasons}", hint="run: statetool states SRC"
-        )
+        raise _nothing_searched(choice, searched)
     if not operators:
         _refuse_several_types(choice, found)
     check_found(choice, {operator.label: search for operator, search in found}, allowed)
@@ -340,6 +339,27 @@ def _rows(operator: OperatorInventory, removed: Tally) -> list[ErasedRow]:
         )
         for name, count in removed.states.items()
     ]
+
+
+def _nothing_searched(
+    choice: KeyChoice, searched: Sequence[tuple[OperatorInventory, OperatorSearch | StatetoolError]]
+) -> OptionError:
+    """Return the error for keys or a condition that fit no operator: each reason once, with its operators."""
+    by_reason: dict[str, list[str]] = {}
+    for operator, search in searched:
+        by_reason.setdefault(_why_skipped(search), []).append(display_name(operator.label))
+    hint = "run: statetool states SRC"
+    if choice.where is not None and by_reason:
+        known = {"key", *(name for operator, _ in searched for name in operator.keyed_states)}
+        lower = {name.lower() for name in known}
+        unknown = sorted(name for name in names_in(choice.where) if name.lower() not in lower)
+        if unknown and (near := nearest(unknown[0], known)):
+            hint = f"did you mean {' or '.join(near)}? {hint}"
+        if len(by_reason) == 1:
+            return OptionError(next(iter(by_reason)), hint=hint)
+    reasons = "; ".join(f"{reason} ({', '.join(names)})" for reason, names in by_reason.items())
+    what = "no operator can have these keys" if choice.where is None else "the condition fits no operator"
+    return OptionError(f"{what}{': ' if reasons else ''}{reasons}", hint=hint)
 
 
 def _why_skipped(search: OperatorSearch | StatetoolError) -> str:

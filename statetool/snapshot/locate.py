@@ -33,6 +33,9 @@ from statetool.io.origins import may_open, origin_of
 
 METADATA_NAME = "_metadata"
 _TAIL_PARTS = 4
+_DELETED: Final = (
+    "Flink may have deleted it, as it does with a shared file that no retained checkpoint of the job needs; "
+)
 #: Number of files in an object store up to which each is looked for by a request; for more, directories are listed.
 _FEW: Final = 64
 
@@ -56,6 +59,7 @@ def find_metadata(path: str) -> str:
     files.check_links(path)
     check_replacement(metadata_file if is_directory or not path.endswith(f"/{METADATA_NAME}") else path)
     if not is_directory:
+        files.check_bucket(path)
         raise SnapshotNotFoundError(f"{path} does not exist")
     below = [uri for uri, is_dir in files.list_dir(path) if is_dir and files.exists(files.join(uri, METADATA_NAME))]
     hint = f"did you mean one of: {', '.join(below[:5])}" if below else "point to a savepoint-... or chk-N directory"
@@ -320,7 +324,7 @@ class Locator:
             raise refuse_path(path, self.metadata_file)
         raise SnapshotNotFoundError(
             f"file {path} of the snapshot does not exist; tried {', '.join(dict.fromkeys(tried))}",
-            hint="copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={old: new}",
+            hint=f"{_DELETED if '/shared/' in path else ''}copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={{old: new}}",
         )
 
     def _is_foreign(self, path: str) -> bool:

@@ -31,8 +31,8 @@ _OF_SPARK: Final = {"parquet": "parquet", "jsonl": "json"}
 #: Table formats, which commit additions atomically, with Spark's names.
 _TABLES: Final = {"delta": "delta", "iceberg": "iceberg"}
 _BROUGHT_BY: Final = {
-    "delta": "--packages io.delta:delta-spark_2.13:<version>, and the extension and catalog that its pages name",
-    "iceberg": "--packages org.apache.iceberg:iceberg-spark-runtime-<Spark>_2.13:<version>, and a catalog",
+    "delta": "PySpark 4.1, --packages io.delta:delta-spark_2.13:4.3.1, and the extension and catalog that its pages name (this release fails in PySpark 4.2 and 4.3)",
+    "iceberg": "PySpark 4.1, --packages org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0 (there is one per release of Spark), and a catalog",
 }
 STYLES: Final = (*_FILES, *_TABLES)
 
@@ -141,7 +141,7 @@ def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None,
         if "DATA_SOURCE_NOT_FOUND" in text:
             raise MissingDependencyError(
                 f"this session has no {provider}",
-                hint=f"start it with {_BROUGHT_BY.get(provider, 'its package')}, or export to parquet",
+                hint=f"start it with {_BROUGHT_BY.get(provider, 'its package')}, or export without --spark, with the extra statetool[{provider}]",
             ) from error
         if re.search("ALREADY_EXISTS|PATH_EXISTS|already exists", text):
             raise TargetExistsError(

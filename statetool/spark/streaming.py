@@ -50,6 +50,8 @@ try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 except ImportError:  # PySpark before 4.2
     SupportsTriggerAvailableNow = object
+#: Whether streams tell a source their position: in PySpark 4.2 and later.
+STREAMS_KNOW_THEIR_POSITION: Final = SupportsTriggerAvailableNow is not object
 
 #: Columns before those of the table.
 _ID: Final = pa.field("checkpoint_id", pa.int64(), nullable=False)

@@ -143,7 +143,7 @@ def export_scan(
         There is no such style, or Parquet files in the form of Spark do not have the type of a column.
     """
     if style not in STYLES:
-        raise OptionError(f"{style!r} needs Spark", hint=f"pass --spark, or choose one of {', '.join(STYLES)}")
+        raise OptionError(f"there is no format {style!r}", hint=f"choose one of {', '.join(STYLES)}, delta, iceberg")
     place = export_place(scan.schema, target, append_as)
     by = KEY_GROUP if by_key_group else None
     if style == "parquet":
@@ -255,12 +255,12 @@ def _write_parquet(codec: str, described: dict[str, str], out: Any, batches: Bat
     first = store_empty_structs(next(batches))
     schema = first.schema.with_metadata(described)
     with pq.ParquetWriter(out, schema, compression=codec) as writer:
-        for group in _groups(chain([first], map(store_empty_structs, batches))):
+        for group in batch_groups(chain([first], map(store_empty_structs, batches))):
             table = pa.Table.from_batches(group).replace_schema_metadata(described)
             writer.write_table(table, row_group_size=max(1, table.num_rows))
 
 
-def _groups(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
+def batch_groups(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
     """Combine batches into row groups."""
     group: list[pa.RecordBatch] = []
     size = 0

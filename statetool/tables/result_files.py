@@ -18,6 +18,7 @@ from statetool.columns.python_values import rows_to_python
 from statetool.errors import OptionError, TargetExistsError
 from statetool.io.files import exists, file_system
 from statetool.io.targets import move, remove, writing
+from statetool.tables.text_lines import csv_batch, json_batch
 
 _QUOTE: Final = '"'
 #: Characters for which a field of CSV is in quotes.
@@ -89,6 +90,10 @@ def csv_header(schema: pa.Schema) -> str:
 def csv_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """Yield the lines of rows."""
     for batch in batches:
+        lines = csv_batch(batch, _json_value, lambda value: str(_csv_value(value)))
+        if lines is not None:
+            yield from lines.to_pylist()
+            continue
         for row in json_rows(batch):
             yield _csv_line([_csv_value(value) for value in row.values()])
 
@@ -110,6 +115,10 @@ def _csv_line(values: Iterable[Any]) -> str:
 def json_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """Yield one JSON object per row."""
     for batch in batches:
+        lines = json_batch(batch, _json_value)
+        if lines is not None:
+            yield from lines.to_pylist()
+            continue
         for row in json_rows(batch):
             yield json.dumps(row, ensure_ascii=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final
 
 from statetool.compatibility.verdicts import (
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from statetool.migration.plan import MigrationPlan, StateMigration
 
 _ORDER: Final[tuple[Severity, ...]] = ("error", "unknown", "warning", "note")
+#: New operators whose names are shown.
+_MOST_NAMES: Final = 10
 _SEVERITIES: Final[dict[Level, Severity]] = {
     Level.INCOMPATIBLE: "error",
     Level.UNKNOWN: "unknown",
@@ -63,7 +65,23 @@ def check_findings(check: Check, commands: CommandLine | None = None, plan: Migr
     remedies = _Remedies(CommandLine() if commands is None else commands, plan, droppable=not _is_refused(check))
     findings = list(_findings(check, remedies))
     findings.sort(key=lambda f: _ORDER.index(f.severity))
-    return Findings(findings=tuple(findings), summary=_summary(check), conditions=_conditions(check))
+    return Findings(
+        findings=tuple(_with_remedies_once(findings)), summary=_summary(check), conditions=_conditions(check)
+    )
+
+
+def _with_remedies_once(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield the findings. Of those about one state or operator with the same remedy, such as one per field, only the last has it."""
+    for finding, following in zip_longest(findings, findings[1:]):
+        if (
+            following is not None
+            and finding.where
+            and (finding.severity, finding.where[:2], finding.why, finding.remedy, finding.command)
+            == (following.severity, following.where[:2], following.why, following.remedy, following.command)
+        ):
+            yield replace(finding, why="", remedy="", command="")
+        else:
+            yield finding
 
 
 def _findings(check: Check, remedies: _Remedies) -> Iterator[Finding]:
@@ -278,8 +296,11 @@ def _summary(check: Check) -> str:
     whole = sum(_is_fine(o) and all(map(_is_fine, o.states)) for o in operators)
     within = f"(in {whole:,} of {several(len(operators), 'operator')})"
     unchanged = share(fine, states, "state", f"{within} restores unchanged.", f"{within} restore unchanged.")
-    new = len(check.operators) - len(operators)
-    empty = f" {several(new, 'new operator')} {'starts' if new == 1 else 'start'} empty." if new else ""
+    new = [display_name(o.uid) for o in check.operators if o.is_new]
+    names = ", ".join((*new[:_MOST_NAMES], *(["..."] if len(new) > _MOST_NAMES else [])))
+    empty = (
+        f" {several(len(new), 'new operator')} {'starts' if len(new) == 1 else 'start'} empty: {names}." if new else ""
+    )
     apart = "Apart from that, " if _is_refused(check) else ""
     return f"{_headline(check)} {apart}{unchanged}{empty}"
 

@@ -21,7 +21,7 @@ from statetool.verification.problems import Problem, Severity, elsewhere, note
 _LOST: Final = "the file does not exist, and neither does the one that a commit makes of it: unless the sink has committed it, its records are lost"
 #: Directories in which files are looked for at the same time.
 _THREADS: Final = 16
-_STOPPED: Final = "the file does not exist: a restored writer continues it, and fails"
+_STOPPED: Final = "the file does not exist: a restored writer continues it, and fails; statetool sinks forget writes a copy without it"
 
 
 def check_named_files(

@@ -32,6 +32,18 @@ def test_rescale_shows_its_plan_and_writes(tmp_path: Path) -> None:
     assert f"written to {target}" in done.stderr
 
 
+def test_rescale_ends_with_what_the_job_must_set(tmp_path: Path) -> None:
+    def last(*options: str) -> str:
+        done = run("rescale", SAVEPOINT, str(tmp_path / "new"), *options, "--dry-run")
+        assert "formula" not in done.stdout.splitlines()[0]  # no key needed one
+        return done.stderr.splitlines()[-1].removeprefix("if the job sets max parallelism, it needs ")
+
+    assert last("--max-parallelism", "256") == "pipeline.max-parallelism: 256"
+    only = last("--max-parallelism", "256", "--except", "timers")
+    assert only == "pipeline.max-parallelism: 256, setMaxParallelism(128) for timers"
+    assert last("--uid", "orders=256") == "setMaxParallelism(256) for orders"
+
+
 def test_a_dry_run_shows_the_plan_alone(tmp_path: Path) -> None:
     done = run("rescale", SAVEPOINT, str(tmp_path / "new"), "--max-parallelism", "64", "--dry-run")
     assert done.exit_code == 0

@@ -148,3 +148,27 @@ def test_coordinators_of_one_size_are_told_apart(connector_cases: Path, tmp_path
     assert row.after is not None
     assert row.before.partition(" ")[0] == row.after.partition(" ")[0]
     assert row.before != row.after
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("orphans",), "README.md is a file. point to a directory that holds snapshots"),
+        (("chain",), "README.md is a file. point to a directory that holds snapshots"),
+        (("metrics",), "this is not a Flink _metadata file"),
+        (("info",), "this is not a Flink _metadata file"),
+        (("lint",), "not valid YAML: mapping values are not allowed here in"),
+    ],
+)
+def test_a_file_that_is_no_snapshot_is_called_that(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    file = tmp_path / "README.md"
+    file.write_text("# A job\n\nIt counts: all orders: of all shops\n")
+    done = CliRunner().invoke(cli, [*words, str(file)])
+    assert done.exit_code == 3
+    assert message in done.stderr
+    assert "\\n" not in done.stderr
+
+
+def test_check_without_b_names_options(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["check", str(SAVEPOINT)])
+    assert "a snapshot of the new job (B), its jar (--jar-b" in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 import statetool as st
 from statetool.api.migrate import try_plan
 from statetool.cli.main import cli
+from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.verdicts.check import check_findings
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding
@@ -28,7 +30,7 @@ NUMBERS: Final = pa.array([1, 2], pa.int32())
 TEXTS: Final = pa.array(["a", "b"])
 
 
-def keyed(values: Any, kind: str, *, key: Any = None, name: str = "s") -> Any:
+def keyed(values: Any, kind: Any, *, key: Any = None, name: str = "s") -> Any:
     table = pa.table({"id": pa.array([1, 2]) if key is None else key, name: values})
     return st.bootstrap_keyed_state(table, key="id", states={name: st.value(kind)})
 
@@ -107,6 +109,47 @@ def test_an_operator_whose_state_is_unknown_is_renamed_and_checked_again(tmp_pat
     (error,) = (f for f in found if f.severity == "error")
     assert "rename it and check again" in error.remedy
     assert error.command.startswith("statetool uid ")
+
+
+def unnamed(folder: Path, state: Any, name: str) -> st.Savepoint:
+    """Return a snapshot of one operator without uid, as SQL has them."""
+    snapshot(folder, {folder.name: state})
+    file = folder / "_metadata"
+    metadata = parse_metadata(file.read_bytes())
+    operators = tuple(replace(o, uid="", name=name) for o in metadata.operators)
+    file.write_bytes(write_metadata(replace(metadata, operators=operators)))
+    return st.load(str(folder))
+
+
+@pytest.mark.parametrize("names", [("GroupAggregate[3]", "GroupAggregate[17]"), ("", "")])
+def test_sums_of_a_sql_operator_with_another_id_are_renamed_not_dropped(tmp_path: Path, names: tuple[str, str]) -> None:
+    """The query changed: the operator has another id, and its sums have another type."""
+    old, new = (unnamed(tmp_path / str(n), s, names[n]) for n, s in enumerate((INT, keyed(TEXTS, "STRING"))))
+    (error,) = (f for f in findings(old, new) if f.severity == "error")
+    assert error.command.startswith(f"statetool uid {old.path} NEW ")
+    assert "--rename FIELD=OLD, --fill FIELD=JSON" in error.remedy
+    assert "drop" not in error.remedy
+    refused = st.upgrade(old, str(tmp_path / "upgraded"), to=new, dry_run=True).plan.refused
+    assert any("Run: statetool uid" in reason for reason in refused)
+
+
+def test_another_operator_with_the_same_states_is_not_taken_for_it(tmp_path: Path) -> None:
+    old, new = (unnamed(tmp_path / n, s, f"{n}[3]") for n, s in (("Rank", INT), ("Join", keyed(TEXTS, "STRING"))))
+    (error,) = (f for f in findings(old, new) if f.severity == "error")
+    assert error.command.startswith(f"statetool drop {old.path} NEW ")
+
+
+def test_the_remedy_of_a_state_is_given_once(tmp_path: Path) -> None:
+    """Two fields of a row changed: one command converts both."""
+    before, after = (
+        keyed(pa.array([{"f0": 1, "f1": 2}] * 2, pa.struct({"f0": t, "f1": t})), st.flink.tuple_of(n, n))
+        for t, n in ((pa.int32(), "INT"), (pa.int64(), "BIGINT"))
+    )
+    old, new = snapshot(tmp_path / "old", {"a": before}), snapshot(tmp_path / "new", {"a": after, "b": after})
+    found = findings(old, new)
+    assert [f.where for f in found] == [("operator a", "state s", "f0"), ("operator a", "state s", "f1")]
+    assert [bool(f.remedy) for f in found] == [False, True]
+    assert "1 new operator starts empty: b." in check_findings(st.check(old, new)).summary
 
 
 def test_operators_that_lost_the_same_number_of_bytes_are_dropped_one_by_one(tmp_path: Path) -> None:

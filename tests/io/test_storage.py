@@ -192,8 +192,9 @@ def one_line(*arguments: str) -> str:
 
 
 def test_s3_has_no_such_bucket(s3: Store) -> None:
-    assert "s3://nowhere/x" in one_line("info", "s3://nowhere/x")
-    assert "s3://nowhere" in one_line("ls", "s3://nowhere")
+    for arguments in (("info", "s3://nowhere/x"), ("ls", "s3://nowhere"), ("orphans", "s3://nowhere/checkpoints")):
+        assert "the bucket s3://nowhere does not exist. check the name" in one_line(*arguments)
+    assert "s3://failing/x does not exist" in one_line("info", "s3://failing/x")
 
 
 def test_s3_without_credentials(s3: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

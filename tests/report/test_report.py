@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from collections import Counter, defaultdict
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -317,6 +318,18 @@ def test_the_command_against_another_snapshot(tmp_path: Path) -> None:
     again = CliRunner().invoke(cli, ["report", SAVEPOINT, "--target", str(target)])
     assert again.exit_code == 2
     assert "already exists" in again.stderr
+
+
+def test_the_command_against_the_jar_of_the_new_job(tmp_path: Path) -> None:
+    jar, target = tmp_path / "new.jar", tmp_path / "report.html"
+    with zipfile.ZipFile(jar, "w") as file:
+        file.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
+    CliRunner().invoke(cli, ["report", SAVEPOINT, "--jar-b", str(jar), "--target", str(target)])
+    page = target.read_text()
+    assert "the classes of its jar" in page
+    # The jar lacks the classes of the values.
+    assert "corpus.PublicTypes" in page
+    assert st.load(SAVEPOINT).report(other_jars=[str(jar)]).html().count("the classes of its jar") >= 1
 
 
 def test_a_wrong_option_writes_nothing(tmp_path: Path) -> None:

@@ -297,6 +297,15 @@ def test_what_cannot_be_decided_is_refused(corpus: Path, tmp_path: Path) -> None
         statetool.erase(SAVEPOINT, target, ["timer-3", b"bytes"])
     with pytest.raises(OptionError, match="no operator can have these keys"):
         statetool.erase(SAVEPOINT, target, [b"bytes"])
+    with pytest.raises(
+        OptionError, match=r"^the condition 'kye = 1' cannot be evaluated: there is no column 'kye'"
+    ) as typo:
+        statetool.erase(SAVEPOINT, target, where="kye = 1")
+    assert str(typo.value).count("kye = 1") == 1
+    assert typo.value.hint.startswith("did you mean key?")
+    with pytest.raises(OptionError, match="the condition fits no operator: ") as unfit:
+        statetool.erase(SAVEPOINT, target, where="key.f7 = 1")
+    assert str(unfit.value).count("is not a struct") == 1
     edits = statetool.load(SAVEPOINT)["timers"].erase(["timer-3"]).transform("timers", lambda table: table)
     with pytest.raises(OptionError, match="new values"):
         edits.write(target)

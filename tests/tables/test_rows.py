@@ -26,6 +26,12 @@ def test_an_operator_without_keyed_state_shows_its_first_table() -> None:
     assert operator.head(2).to_arrow().equals(operator.to_arrow("buffered").slice(0, 2).combine_chunks())
 
 
+def test_libraries_of_arrow_take_an_operator() -> None:
+    savepoint = statetool.load(SAVEPOINT)
+    assert pa.table(savepoint["timers"]).equals(savepoint["timers"].to_arrow())
+    assert pa.table(savepoint["op-lists"]).equals(savepoint["op-lists"].to_arrow("buffered"))
+
+
 def test_values_of_unknown_classes_are_bytes_with_the_reason() -> None:
     shown = statetool.load(SAVEPOINT)["orders"].head(on_error="keep_raw")._repr_html_()
     assert "0x02" in shown

@@ -6,12 +6,13 @@ and ``StreamGraphHasherV2`` (generated ids).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from statetool.compatibility.job_classes import ids_in_jars
 from statetool.compatibility.restore import Pair, Restore
-from statetool.compatibility.states import Job
+from statetool.compatibility.states import Job, check_key
 from statetool.compatibility.steps.keyed_state import SAME_STATES, keyed_results
 from statetool.compatibility.steps.operator_state import element_results
 from statetool.compatibility.steps.step import (
@@ -43,6 +44,8 @@ from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorLabel
 
+#: Number of a node of SQL's plan in the name of its operator.
+_NODE: Final = re.compile(r"\[\d+\]")
 #: New operators that are tried as the successor of an operator.
 _MOST_TRIALS: Final = 5
 
@@ -110,14 +113,22 @@ def _only_in_old_jar(restore: Restore) -> Iterator[Result]:
 
 
 def _rename_or_drop(restore: Restore, old: OperatorInventory, otherwise: str) -> Remedy:
-    names, sure = _successors(old, restore.added, restore.job)
+    names, verdict = _successors(old, restore.added, restore.job)
     if not names:
         return Remedy(otherwise, ("drop", A, NEW, "--uid", old.label))
     shown = " or ".join(n.display for n in names)
-    rename = f"If the operator is {shown} in the new job, rename it{'' if sure else ' and check again'}."
     # Which of several it is, only the user knows.
-    uid = names[0] if len(names) == 1 else "NEW_UID"
-    return Remedy(f"{rename} {otherwise}", ("uid", A, NEW, f"{old.label}={uid}"))
+    command = ("uid", A, NEW, f"{old.label}={names[0] if len(names) == 1 else 'NEW_UID'}")
+    if verdict == "not":
+        return Remedy(
+            f"It looks like {shown} of the new job, with values of another type. Rename it, and convert the values of the copy with statetool"
+            " migrate or upgrade (--rename FIELD=OLD, --fill FIELD=JSON).",
+            command,
+        )
+    rename = (
+        f"If the operator is {shown} in the new job, rename it{'' if verdict != 'unknown' else ' and check again'}."
+    )
+    return Remedy(f"{rename} {otherwise}", command)
 
 
 def _added(restore: Restore) -> Iterator[Result]:
@@ -161,25 +172,48 @@ def _level(result: Result) -> Level:
 
 def _successors(
     old: OperatorInventory, fresh: tuple[OperatorInventory, ...], job: Job
-) -> tuple[list[OperatorLabel], bool]:
-    """Return the new operators that resemble an operator most, of those that would restore its state under their uid.
+) -> tuple[list[OperatorLabel], Verdict]:
+    """Return the new operators that resemble an operator most, and the verdict on its state under their uid.
 
-    If none would for sure, those for which it is unknown; the second value is then False.
+    The best verdict counts. Operators that would not restore the state are only returned if name and keys are alike.
     """
     likeness = {o.label: _likeness(old, o) for o in fresh}
     alike = sorted((o for o in fresh if likeness[o.label] > 0), key=lambda o: -likeness[o.label])[:_MOST_TRIALS]
     verdicts = {o.label: _trial_verdict(old, o, job) for o in alike}
-    for wanted in (("fully", "after_migration"), ("unknown",)):
-        if found := [label for label, verdict in verdicts.items() if verdict in wanted]:
-            return [label for label in found if likeness[label] == likeness[found[0]]], wanted != ("unknown",)
-    return [], False
+    same = {o.label for o in alike if _is_alike(old, o, job)}
+    for wanted in (("fully", "after_migration"), ("unknown",), ("not",)):
+        found = [
+            label for label, verdict in verdicts.items() if verdict in wanted and (verdict != "not" or label in same)
+        ]
+        if found:
+            return [label for label in found if likeness[label] == likeness[found[0]]], wanted[0]
+    return [], "not"
+
+
+def _is_alike(old: OperatorInventory, new: OperatorInventory, job: Job) -> bool:
+    """Return True if two operators have the same name, apart from the numbers of SQL's nodes, and keys of the same type.
+
+    Releases before 2.0 store no names: operators without uids that have the same states are then alike.
+    """
+    names = [_NODE.sub("", o.state.name) for o in (old, new)]
+    if all(names):
+        is_same = names[0] == names[1]
+    else:
+        states, new_states = ({*o.listed_keyed, *o.listed_elements} for o in (old, new))
+        is_same = not old.uid and not new.uid and states == new_states
+    if not is_same:
+        return False
+    keys = old.keyed.key, new.keyed.key
+    if keys[0] is None or keys[1] is None:
+        return keys == (None, None)
+    return check_key(keys[0], keys[1], job).level < Level.INCOMPATIBLE
 
 
 def _likeness(old: OperatorInventory, new: OperatorInventory) -> float:
     """Return the similarity of two operators by the names of their states, and by their own names."""
     old_states, new_states = ({*o.listed_keyed, *o.listed_elements} for o in (old, new))
     overlap = len(old_states & new_states) / max(1, len(old_states | new_states))
-    same_name = bool(old.state.name) and old.state.name == new.state.name
+    same_name = bool(old.state.name) and _NODE.sub("", old.state.name) == _NODE.sub("", new.state.name)
     return overlap + (0.5 if same_name and overlap else 0)
 
 

@@ -87,7 +87,7 @@ def _names(sink: Sink) -> frozenset[str]:
 def _pending(restore: Restore) -> Iterator[Result]:
     """X2, X3: transactions that are not committed yet, of a committer that the new job does not have or that commits nothing."""
     for sink in _sinks(list(restore.removed)):
-        count = len([p for p in sink.state.pending if p.status not in ("open", "committed")])
+        count = len([p for p in sink.state.pending if p.status not in ("open", "committed") and not p.is_removal])
         if count:
             text = f"The sink of this operator has {several(count, 'uncommitted transaction or file', 'uncommitted transactions or files')}: without a committer in the new job, their records are lost."
             remedy = Remedy("Restore the old job and let it commit, or commit them by hand.", ("sinks", "pending", A))

@@ -1,0 +1,72 @@
+"""Lines written column by column are those that are written row by row."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.tables import result_files, text_lines
+
+TEXTS = ["", None, 'a "q"', "a,b", "a\nb", "a\r", "\x00\x1f\x7f", "\\", "Zürich 😀", "\u2028"]
+ODD = pa.record_batch(
+    {
+        "text": pa.array(TEXTS),
+        'a "name", odd': pa.array(TEXTS, pa.large_string()),
+        "number": pa.array([0, None, -1, 2**63 - 1, -(2**63), 5, 6, 7, 8, 9]),
+        "flag": pa.array([True, False, None] * 3 + [True]),
+        "float": pa.array([1.0, None, float("nan"), float("inf"), -0.0, 1e16, 1e-7, 0.1, 5e-324, -float("inf")]),
+        "whole": pa.array([Decimal(1), None, Decimal(-5)] * 3 + [Decimal(0)], pa.decimal128(38, 0)),
+        "money": pa.array([Decimal("1.20"), None, Decimal("-0.05")] * 3 + [Decimal(0)], pa.decimal128(20, 2)),
+        "time": pa.array([0, None, 1, 10**15, -(10**17), 10**18, 2, 3, 4, 5], pa.timestamp("us", "UTC")),
+        "bytes": pa.array([b"", None, b"\xff"] * 3 + [b"a"]),
+        "map": pa.array([[("a", 1)], None, []] * 3 + [[('"', None)]], pa.map_(pa.string(), pa.int64())),
+        "row": pa.array(
+            [{"x": "a,b", "y": [1, None]}, None] * 5, pa.struct({"x": pa.string(), "y": pa.list_(pa.int32())})
+        ),
+    }
+)
+BATCHES = {
+    "odd": ODD,
+    "sliced": ODD.slice(3, 5),
+    "no rows": ODD.slice(0, 0),
+    "one column": ODD.select(["text"]),
+    "no columns": ODD.select([]),
+}
+
+
+def both(batch: pa.RecordBatch, monkeypatch: pytest.MonkeyPatch) -> list[list[list[str]]]:
+    writers: list[Any] = [result_files.csv_rows, result_files.json_lines]
+    by_column = [list(write([batch])) for write in writers]
+    with monkeypatch.context() as patch:
+        for name in ("csv_batch", "json_batch"):
+            patch.setattr(result_files, name, lambda *_: None)
+        return [by_column, [list(write([batch])) for write in writers]]
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_lines_are_those_of_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_column, by_row = both(BATCHES[name], monkeypatch)
+    assert by_column == by_row
+
+
+def test_lines_of_state_are_those_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    savepoint = statetool.load(SAVEPOINT)
+    for operator in savepoint.operators.values():
+        for table in operator.tables:
+            for batch in operator.batches(table, on_error="keep_raw"):
+                by_column, by_row = both(batch, monkeypatch)
+                assert by_column == by_row, (operator.name, table)
+
+
+def test_odd_values_are_written_by_column() -> None:
+    """Only text that is no UTF-8 is left to rows."""
+    shown = result_files._json_value
+    assert text_lines.csv_batch(ODD, shown, str) is not None
+    assert text_lines.json_batch(ODD, shown) is not None
+    damaged = pa.StringArray.from_buffers(1, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff"))
+    assert text_lines.json_batch(pa.RecordBatch.from_arrays([damaged], ["a"]), shown) is None
