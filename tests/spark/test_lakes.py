@@ -14,11 +14,9 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, TargetExistsError
-from statetool.jobs.follow import main as follow
 from statetool.spark import folding
 from statetool.spark.export import export_table
 from statetool.tables.request import ScanRequest
-from tests.support.snapshots.incremental import Job
 
 pytestmark = pytest.mark.full
 
@@ -138,18 +136,6 @@ class Lake:
             export_table(timers, ScanRequest(), table, style=self.style, append_as=8, by_key_group=True)
         counted = spark.table(table).groupBy("checkpoint_id").count().collect()
         assert sorted(map(tuple, counted)) == [(7, rows), (8, rows)]
-
-    def test_a_job_follows_checkpoints_into_the_table(self, spark: Any, table: str, tmp_path: Path) -> None:
-        root = tmp_path / "root"
-        places = ("--target", table, "--format", self.style, "--offsets", str(tmp_path / "offsets"))
-        with Job(root) as job:
-            for n in range(3):
-                job.put("a", n, b"x")
-                job.put("a", 9, b"%d" % n)
-                job.delete("a", n - 1)
-                job.checkpoint()
-                assert follow([str(root), "--operator", "op", *places, "--once", "--option", "uids=op"]) == 0
-                assert {r.key: bytes(r.a) for r in spark.table(table).collect()} == job.truth["a"]
 
 
 def killed(*_: Any, **__: Any) -> str:
