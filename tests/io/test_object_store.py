@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +15,12 @@ import statetool
 from statetool.directories.following import completed_checkpoints
 from statetool.errors import MissingDependencyError, SnapshotNotFoundError, TargetExistsError
 from statetool.formats.keyed.table_properties import TAIL_BYTES
-from statetool.io import files, small_files
+from statetool.io import files, owner, small_files
 from statetool.io.files import BYTES_READ
 from statetool.io.listing import FileStats
 from statetool.saving.publish import Publication, StagedFile
 from statetool.spark.export import export_table
+from statetool.tables import export_directories
 from statetool.tables.request import ScanRequest
 from tests.support.servers.object_store import Store, object_store
 from tests.support.snapshots.incremental import Job
@@ -188,6 +190,23 @@ def test_small_files_of_several_stores_are_fetched_together(store: Any) -> None:
         for uri in uris[2:]:
             with pytest.raises((SnapshotNotFoundError, MissingDependencyError)):
                 small_files.read_start(uri)
+
+
+def test_an_export_that_was_killed_on_another_machine_is_removed_in_time(
+    store: Any, savepoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = statetool.load(savepoint)["timers"]
+    target = f"s3://{BUCKET}/killed"
+    marker = {**json.loads(owner.describe_owner(beat_s=60)), "host": "another"}
+    store.pipe(f"{BUCKET}/killed/_temporary/owner-{'a' * 32}", json.dumps(marker).encode())
+    store.pipe(f"{BUCKET}/killed/_temporary/part-{'1' * 32}.csv", b"half")
+    with pytest.raises(TargetExistsError, match=r"process [0-9]+ on .* runs, or was killed") as error:
+        operator.export(target, style="csv")
+    assert "try again in 15 minutes" in error.value.hint
+    monkeypatch.setattr(export_directories, "_DEAD_S", -1)
+    assert operator.export(target, style="csv") == 14
+    store.invalidate_cache()
+    assert not [name for name in store.find(f"{BUCKET}/killed") if "_temporary" in name]
 
 
 def test_sizes_of_files_are_found_that_are_newer_than_the_listing_a_client_keeps(store: Any, requests: Store) -> None:
