@@ -79,6 +79,8 @@ class Member:
         Instructions of a method, empty if it has none.
     constant
         Index of the constant value of a static field, 0 if it has none.
+    has_handlers
+        Whether a method catches exceptions.
     """
 
     access: int
@@ -88,6 +90,12 @@ class Member:
     annotations: tuple[Annotation, ...] = ()
     code: bytes = b""
     constant: int = 0
+    has_handlers: bool = False
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether it is a field made by the compiler, such as ``this$0``, which the Kryo of Flink 1.x writes as any other (``KryoBase``)."""
+        return bool(self.access & SYNTHETIC) and not self.access & (STATIC | TRANSIENT)
 
     @property
     def is_stored(self) -> bool:
@@ -197,6 +205,12 @@ class Constants:
         c = self._find(index, _METHOD_HANDLE)
         c.skip(1)
         return self.member(c.u2())
+
+    def classes(self) -> Iterator[str]:
+        """Yield the classes that the class file refers to; those of arrays are left out."""
+        for index, (tag, _) in self._at.items():
+            if tag == _CLASS and not (name := self.class_name(index)).startswith("["):
+                yield name
 
     def strings(self) -> Iterator[str]:
         """Yield the string constants of the code."""
@@ -337,7 +351,7 @@ def _attributes(c: Cursor, constants: Constants) -> Iterator[tuple[str, Cursor]]
 
 def _read_member(c: Cursor, constants: Constants) -> Member:
     access, name, descriptor = c.u2(), constants.text(c.u2()), constants.text(c.u2())
-    signature, code, constant = "", b"", 0
+    signature, code, constant, has_handlers = "", b"", 0, False
     annotations: tuple[Annotation, ...] = ()
     for kind, body in _attributes(c, constants):
         match kind:
@@ -348,6 +362,7 @@ def _read_member(c: Cursor, constants: Constants) -> Member:
             case "Code":
                 body.skip(4)
                 code = body.take(body.i4(), "instructions")
+                has_handlers = body.u2() > 0
             case "ConstantValue":
                 constant = body.u2()
     return Member(
@@ -358,6 +373,7 @@ def _read_member(c: Cursor, constants: Constants) -> Member:
         annotations=annotations,
         code=code,
         constant=constant,
+        has_handlers=has_handlers,
     )
 
 

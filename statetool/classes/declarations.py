@@ -232,7 +232,7 @@ class _ClassReader:
         fields: dict[str, JavaType] = {}
         for level in levels:
             for field in level.cls.fields:
-                if not field.is_stored:
+                if not field.is_stored and not (self._kryo == 2 and field.is_synthetic):
                     continue
                 if field.name in fields:
                     raise _UndeclarableError(f"it has two fields {field.name!r}, one of them in a superclass")

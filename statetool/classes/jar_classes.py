@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Literal
 
 from statetool.classes.class_file import ABSTRACT
 from statetool.classes.class_path import ClassPath
 from statetool.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar
+from statetool.classes.execute import components_of, create, equals, hash_code
 from statetool.classes.hash_codes import find_convention
 from statetool.classes.java_serialization import serializable_class
 from statetool.classes.line_numbers import without_line_numbers
@@ -17,10 +18,13 @@ from statetool.classes.type_extraction import TYPE_INFO, extract_type
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, ClassSource
+from statetool.types.execution import Creation, Result, Some
 from statetool.types.java import PRIMITIVES
 from statetool.types.serializable import SerializableClass
 from statetool.types.type_information import TypeInformation
 
+#: Classes that are compared to see whether the code of a serializer changed.
+_MOST_CLASSES: Final = 3000
 _Found = ClassDeclaration | UndeclaredClass | None
 
 
@@ -97,7 +101,46 @@ class JarClasses(ClassSource):
 
     def is_abstract(self, name: str) -> bool:
         cls = self._opened(name).read(name)
-        return cls is not None and bool(cls.access & ABSTRACT) and not cls.is_interface and not cls.is_enum
+        return cls is not None and bool(cls.access & ABSTRACT) and not cls.is_enum
+
+    def create(self, name: str, values: Mapping[str, Any]) -> Creation:
+        path = self._opened(name)
+        cls = path.read(name)
+        if cls is None:
+            return Creation()
+        if self.is_abstract(name):
+            return Creation(fails="is abstract")
+        if not cls.is_record:
+            return create(path, name, None if cls.is_enum else "()V")
+        members = list(components_of(cls))
+        arguments = [_argument(values, m.name, m.descriptor) for m in members]
+        return create(path, name, f"({''.join(m.descriptor for m in members)})V", arguments)
+
+    def execute_hash(self, value: Any) -> Result:
+        return hash_code(self._opened(""), value)
+
+    def execute_equals(self, value: Any, other: Any) -> Result:
+        return equals(self._opened(""), value, other)
+
+    def field_descriptors(self, name: str) -> Mapping[str, str]:
+        path = self._opened(name)
+        classes = [path.read(n) for n in (*reversed(path.supertypes(name)), name) if n in path]
+        return {m.name: m.descriptor for cls in classes if cls is not None and not cls.is_interface for m in cls.fields}
+
+    def implementations(self, name: str) -> tuple[str, ...]:
+        return tuple(self._opened("").subclasses(name))
+
+    def has_field(self, name: str, field: str) -> bool:
+        return field in self.field_descriptors(name)
+
+    def has_record_code(self, name: str) -> bool:
+        cls = self._opened(name).read(name)
+        if cls is None or not cls.is_record:
+            return False
+        members = list(components_of(cls))
+        unknown = {m.name: Some(f"the component {m.name}", may_be_null=True) for m in members}
+        made = self.create(name, unknown)
+        return bool(made.fails or made.unknown) or any(made.fields.get(n) is not v for n, v in unknown.items())
 
     def serializable(self, name: str) -> SerializableClass | None:
         path = self._opened(name)
@@ -123,6 +166,24 @@ class JarClasses(ClassSource):
             unchecked += found - seen
             seen |= found
         return True
+
+    def has_same_code(self, name: str, other: ClassSource) -> bool:
+        if not isinstance(other, JarClasses) or not self.has(name):
+            return False
+        own, others = self._opened(name), other._opened(name)
+        unchecked, seen = [name], {name}
+        while unchecked and len(seen) < _MOST_CLASSES:
+            checked = unchecked.pop()
+            one, other_one, cls = own.read_bytes(checked), others.read_bytes(checked), own.read(checked)
+            if one is None or other_one is None or cls is None:
+                return False
+            if without_line_numbers(one) != without_line_numbers(other_one):
+                return False
+            # An enclosing class is named, and says nothing about the code of the class.
+            found = {n for n in cls.constants.classes() if n in own and not checked.startswith(f"{n}$")}
+            unchecked += found - seen
+            seen |= found
+        return not unchecked
 
     def subclasses(self, name: str, kryo: Literal[2, 5] | None) -> tuple[ClassDeclaration, ...]:
         if not self._has_subclasses or name.startswith("[") or is_known_without_jar(name):
@@ -186,6 +247,16 @@ class JarClasses(ClassSource):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_class_path": None}
+
+
+def _argument(values: Mapping[str, Any], name: str, descriptor: str) -> Any:
+    """Return the argument of a canonical constructor: a stored value, or the default of a component that has none."""
+    value = values.get(name)
+    if value is None:
+        return None if descriptor[0] in "L[" else 0.0 if descriptor in ("F", "D") else 0
+    if isinstance(value, bool):
+        return int(value)
+    return value if isinstance(value, int | float | str | Some) else Some(f"the component {name}")
 
 
 def _class_names(kind: GenericType) -> Iterator[str]:

@@ -60,7 +60,7 @@ def check_inventories(
     classes = None
     if new_classes is not None:
         new = with_new_classes(old, new, flink, new_classes)
-        classes = NewClasses(old.types, new.types)
+        classes = NewClasses(old.types, new.types, known_backend)
     job = Job(
         backend=known_backend,
         may_be_forst=may_be_forst,

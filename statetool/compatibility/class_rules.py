@@ -1,4 +1,4 @@
-"""Rules about classes of a new job that follow from their class files: records that lost components, and classes that became abstract."""
+"""Rules about classes of a new job that follow from their class files: records that lost components."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from typing import Final
 
 from statetool.compatibility.verdicts import Level, Resolution, migration_remedy
 from statetool.serializers.base import Serializer
-from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.pojo import PojoSerializer
-from statetool.types.declared import ClassSource, TypeContext
+from statetool.types.declared import TypeContext
 
 _REMEDY: Final = migration_remedy("Write a copy of the snapshot in which the values have the classes of the new job.")
 
 
-def resolve_class(part: Serializer, old: TypeContext, new: TypeContext) -> Iterator[Resolution]:
+def resolve_class(part: Serializer, new: TypeContext) -> Iterator[Resolution]:
     """Yield the resolutions of the class that a serializer writes."""
     if isinstance(part, PojoSerializer):
-        yield from _abstract(part.pojo_class, old.source, new.source)
         yield from _record(part, new)
-    elif isinstance(part, KryoSerializer):
-        yield from _abstract(part.type_class, old.source, new.source)
+        yield from _no_more_stored(part, new)
 
 
-def _abstract(name: str, old: ClassSource | None, new: ClassSource | None) -> Iterator[Resolution]:
-    if old is not None and new is not None and new.is_abstract(name) and old.has(name) and not old.is_abstract(name):
-        text = f"The class {name} became abstract: Flink cannot read values of exactly this class, only those of subclasses."
-        yield Resolution.by_run(text)
+def _no_more_stored(part: PojoSerializer, new: TypeContext) -> Iterator[Resolution]:
+    """Follows ``PojoSerializerSnapshot``, which finds fields of the class by name and expects a serializer of the new job for each of them."""
+    declared = new.find(part.pojo_class)
+    information = new.type_information(part.pojo_class)
+    if declared is None or new.source is None or information is None or information.kind != "pojo":
+        return
+    stored = {name for name, _ in information.fields}
+    kept = [n for n, _ in part.fields if n not in stored and new.source.has_field(part.pojo_class, n)]
+    if kept:
+        text = f"The class {part.pojo_class} still has {', '.join(kept)}, and Flink does not store it any more (transient or static): it refuses to restore."
+        yield Resolution.because(Level.INCOMPATIBLE, text, f"Remove {', '.join(kept)} from the class, or rename it.")
 
 
 def _record(part: PojoSerializer, new: TypeContext) -> Iterator[Resolution]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from statetool.compatibility.class_rules import resolve_class
+from statetool.compatibility.creation import Creations, holds_collections
 from statetool.compatibility.java_rules import resolve_java_class
 from statetool.compatibility.job_classes import element_class, has_class, is_provided
 from statetool.compatibility.key_hashes import resolve_hash_codes
@@ -27,9 +28,11 @@ from statetool.kernels.program import Graph
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.enums import EnumSerializer
+from statetool.serializers.kryo.graph import CyclicValueError
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.kryo.typed import OtherClassError
 from statetool.serializers.opaque import OpaqueSerializer
-from statetool.serializers.pojo import PojoSerializer
+from statetool.serializers.pojo import CLASS_FIELD, PojoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
 from statetool.types import ListType, LogicalType, MapType, StructType, TtlType
@@ -89,12 +92,17 @@ class _Reader:
     #: Whether bytes after the value belong to the next one.
     unframed: bool = False
     trial: _Trial = field(default_factory=_Trial)
+    #: Whether values have to be read one by one, because the new job may not create their objects.
+    one_by_one: bool = False
 
     def read(self, raw: bytes, new_classes: NewClasses) -> None:
         """Read a value with both serializers."""
         trial = self.trial
         try:
             after, left = _decode(self.new, raw, is_list=self.is_list)
+        except CyclicValueError as error:
+            self._compare_cyclic(raw, error, new_classes)
+            return
         except StatetoolError as error:
             self._fail(error, new_classes)
             return
@@ -105,7 +113,7 @@ class _Reader:
         except StatetoolError as error:
             trial.uncompared = trial.uncompared or _text_of(error)
             return
-        shown = (
+        shown = _without_lone_classes(
             _named(before, self.old.logical, is_list=self.is_list),
             _named(after, self.new.logical, is_list=self.is_list),
         )
@@ -117,10 +125,29 @@ class _Reader:
             if bytes(out) != raw:
                 trial.rewritten = _short(shown[0])
 
+    def _compare_cyclic(self, raw: bytes, error: StatetoolError, new_classes: NewClasses) -> None:
+        """Compare an object that contains itself, which Flink reads and no column shows: it is the same if its classes are."""
+        try:
+            _decode(self.old, raw, is_list=self.is_list)
+        except CyclicValueError:
+            if new_classes.old.kryo != new_classes.new.kryo or self.old.declarations() != self.new.declarations():
+                self.trial.unknown = self.trial.unknown or _text_of(error)
+        except StatetoolError:
+            self.trial.unknown = self.trial.unknown or _text_of(error)
+        else:
+            self._fail(error, new_classes)
+
     def _fail(self, error: StatetoolError, new_classes: NewClasses) -> None:
+        if isinstance(error, OtherClassError) and error.is_element:
+            # Java reads the elements of a collection without their declared type.
+            text = f"{_text_of(error)}, and code that takes it for one fails"
+            self.trial.changed = self.trial.changed or text
+            return
         if isinstance(error, UnknownSerializerError):
             if error.java_class and new_classes.is_gone(error.java_class):
                 self.trial.gone = self.trial.gone or error.java_class
+            elif error.java_class and new_classes.became_abstract(error.java_class):
+                self.trial.failed = self.trial.failed or f"The class {error.java_class} of a value became abstract."
             else:
                 self.trial.unknown = self.trial.unknown or _text_of(error)
         else:
@@ -131,10 +158,30 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class NewClasses:
-    """Classes of the old job and of the new one, from their jars."""
+    """Classes of the old job and of the new one, from their jars, and the backend of the new job."""
 
     old: TypeContext
     new: TypeContext
+    backend: str = "unknown"
+
+    @property
+    def creations(self) -> Creations:
+        """Objects that the new job creates."""
+        return Creations(self.old, self.new)
+
+    def reader(self, old: Serializer, new: Serializer, **more: Any) -> _Reader:
+        """Return the reader of values of which the new job creates objects."""
+        trial = more.pop("trial", None) or _Trial()
+
+        def changed(text: str) -> None:
+            trial.changed = trial.changed or text
+
+        return _Reader(old, new, trial=trial, one_by_one=self.creations.watch(new, changed), **more)
+
+    def became_abstract(self, name: str) -> bool:
+        """Return True if the new job cannot create objects of a class, and the old one can."""
+        old, new = self.old.source, self.new.source
+        return new is not None and new.is_abstract(name) and not (old is not None and old.is_abstract(name))
 
     def is_gone(self, name: str) -> bool:
         """Return True if the new job lacks a class that the jar of the old one has."""
@@ -156,7 +203,9 @@ class NewClasses:
             found.setdefault(place, []).extend(r for s in serializers for r in self._of_own_code(s))
         if old.listed_keyed:
             found.setdefault(("keyed", ""), []).append(
-                resolve_hash_codes(old, types, self._is_same if self.old.source else None)
+                resolve_hash_codes(
+                    old, types, self._is_same if self.old.source else None, compares=self.backend in ("heap", "unknown")
+                )
             )
         for place, resolution in trial.run():
             found.setdefault(place, []).append(resolution)
@@ -165,7 +214,7 @@ class NewClasses:
     def _of_classes(self, serializer: Serializer) -> Iterator[Resolution]:
         """Yield the resolutions of classes that a serializer names and that the new job lacks, or writes in another way."""
         for part in _described_parts(serializer):
-            yield from resolve_class(part, self.old, self.new)
+            yield from resolve_class(part, self.new)
             for name in _classes_of(part):
                 if self.is_gone(name):
                     yield _gone(name)
@@ -242,6 +291,8 @@ def _classes_of(part: Serializer) -> Iterable[str]:
             return (part.pojo_class, *described)
         case EnumSerializer():
             return (part.enum_class,)
+        case OpaqueSerializer():
+            return (part.snapshot_name,) if part.snapshot_name else ()
         case AvroSerializer():
             return (part.runtime_class,) if part.runtime_class else ()
         case KryoSerializer():
@@ -332,8 +383,12 @@ class _OperatorTrial:
                             if place[0] in names and (_needs_trial(before)):
                                 reader = readers.get(place)
                                 if reader is None:
-                                    reader = readers[place] = _Reader(
-                                        before, after, role != "value", is_list, unframed and role == "value"
+                                    reader = readers[place] = self._classes.reader(
+                                        before,
+                                        after,
+                                        is_key=role != "value",
+                                        is_list=is_list,
+                                        unframed=unframed and role == "value",
                                     )
                                 _read_many(reader, entries.data, start, end, self._classes)
         for (name, role), reader in readers.items():
@@ -349,12 +404,18 @@ class _OperatorTrial:
         tables = {name: table for table, (scope, name) in self._old.state_tables.items() if scope == "operator"}
         for name in sorted(names):
             old, new = self._old.listed_elements[name], self.new.listed_elements[name]
-            reader = _Reader(old.value, new.value)
+            reader = self._classes.reader(old.value, new.value)
+            key = (
+                self._classes.reader(
+                    old.serializers["KEY_SERIALIZER"], new.serializers["KEY_SERIALIZER"], trial=reader.trial
+                )
+                if old.kind == "broadcast"
+                else None
+            )
             for split in scan_table(self._old, ScanRequest.of(tables[name])).splits:
                 assert isinstance(split, ElementSplit)
                 for raw in raw_elements(split):
-                    if old.kind == "broadcast":
-                        key = _Reader(old.serializers["KEY_SERIALIZER"], new.serializers["KEY_SERIALIZER"])
+                    if key is not None:
                         _read_broadcast(key, reader, raw, self._classes)
                     else:
                         reader.read(raw, self._classes)
@@ -368,15 +429,19 @@ def _needs_trial(serializer: Serializer) -> bool:
 def _is_settled(old: Serializer, new: Serializer) -> bool:
     """Return True if both jobs have the same classes for all values that can occur."""
     parts = list(zip(all_parts(old), all_parts(new), strict=False))
-    return old.declarations() == new.declarations() and all(
-        (
-            isinstance(a, KryoSerializer)
-            and isinstance(b, KryoSerializer)
-            and a.context.kryo == b.context.kryo
-            and isinstance(a.program(), Graph)
+    return (
+        old.declarations() == new.declarations()
+        and all(
+            (
+                isinstance(a, KryoSerializer)
+                and isinstance(b, KryoSerializer)
+                and a.context.kryo == b.context.kryo
+                and isinstance(a.program(), Graph)
+            )
+            or not isinstance(a, KryoSerializer | PojoSerializer)
+            for a, b in parts
         )
-        or not isinstance(a, KryoSerializer | PojoSerializer)
-        for a, b in parts
+        and not any(isinstance(b, KryoSerializer) and holds_collections(b) for _, b in parts)
     )
 
 
@@ -406,9 +471,9 @@ def _read_many(reader: _Reader, data: Any, start: Any, end: Any, classes: NewCla
         reader.trial.failed = (
             f"Flink cannot read values with the new classes: Kryo 2 has no serializer for the record {record}."
         )
-    if reader.trial.failed or _is_settled(reader.old, reader.new):
+    if reader.trial.failed or (not reader.one_by_one and _is_settled(reader.old, reader.new)):
         return
-    if not reader.is_key and not reader.is_list and _all_equal(reader, data, start, end):
+    if not (reader.one_by_one or reader.is_key or reader.is_list) and _all_equal(reader, data, start, end):
         return
     for first, stop in zip(start.tolist(), end.tolist(), strict=True):
         reader.read(bytes(data[first:stop]), classes)
@@ -423,8 +488,36 @@ def _all_equal(reader: _Reader, data: Any, start: Any, end: Any) -> bool:
     with suppress(StatetoolError):
         before = decode_framed(reader.old, data, start, end, EXACT)
         after = decode_framed(reader.new, data, start, end, EXACT)
-        return bool(before.type == after.type and before.equals(after))
+        if before.type == after.type and before.equals(after):
+            return not (_has_new_primitives(reader.old, reader.new) and _has_nulls(after))
     return False
+
+
+def _has_new_primitives(old: Serializer, new: Serializer) -> bool:
+    """Return True if a class of the new job has primitive fields that the old one is not known to have."""
+    known = {p.pojo_class: p.primitives for p in all_parts(old) if isinstance(p, PojoSerializer)}
+    pojos = (p for p in all_parts(new) if isinstance(p, PojoSerializer))
+    return any(p.primitives - known.get(p.pojo_class, frozenset()) for p in pojos)
+
+
+def _has_nulls(array: Any) -> bool:
+    """Return True if an Arrow array, or an array inside it, has a null."""
+    if array.null_count:
+        return True
+    if hasattr(array, "field") and array.type.num_fields:
+        inner = (
+            [array.field(i) for i in range(array.type.num_fields)]
+            if hasattr(array, "flatten") and str(array.type).startswith("struct")
+            else []
+        )
+        if not inner:
+            inner = [array.keys, array.items] if hasattr(array, "keys") else [array.values]
+        return any(map(_has_nulls, inner))
+    return (
+        any(map(_has_nulls, [array.keys, array.items]))
+        if hasattr(array, "keys")
+        else hasattr(array, "values") and _has_nulls(array.values)
+    )
 
 
 def _read_broadcast(key: _Reader, value: _Reader, raw: bytes, classes: NewClasses) -> None:
@@ -434,7 +527,7 @@ def _read_broadcast(key: _Reader, value: _Reader, raw: bytes, classes: NewClasse
         for part in (key, value):
             start = c.pos
             part.old.skip(c)
-            _Reader(part.old, part.new, unframed=True, trial=value.trial).read(raw[start : c.pos], classes)
+            replace(part, unframed=True, trial=value.trial).read(raw[start : c.pos], classes)
 
 
 def _decode(serializer: Serializer, raw: bytes, *, is_list: bool) -> tuple[list[Any], int]:
@@ -508,6 +601,19 @@ def _of_both(value: Any, other: Any) -> Any:
     if isinstance(value, list | tuple) and isinstance(other, list | tuple) and len(value) == len(other):
         return [_of_both(v, o) for v, o in zip(value, other, strict=True)]
     return value
+
+
+def _without_lone_classes(before: Any, after: Any) -> tuple[Any, Any]:
+    """Return values without the names of classes that only one of them has: whether a type may have subclasses is a matter of its jar."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        both = {n: _without_lone_classes(before[n], after[n]) for n in before.keys() & after.keys()}
+        sides = ({n: both[n][i] if n in both else v for n, v in side.items()} for i, side in enumerate((before, after)))
+        one, other = ({n: v for n, v in side.items() if n != CLASS_FIELD or n in both} for side in sides)
+        return one, other
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = [_without_lone_classes(a, b) for a, b in zip(before, after, strict=True)]
+        return [a for a, _ in pairs], [b for _, b in pairs]
+    return before, after
 
 
 def _difference(before: Any, after: Any, path: str = "") -> str:

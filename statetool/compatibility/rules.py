@@ -116,10 +116,21 @@ def _opaque(old: Serializer, new: Serializer) -> Resolution:
         same = "is the same" if snapshot_bytes(old) == snapshot_bytes(new) else "differs"
     except UnknownSerializerError:
         same = "is missing"
+    if isinstance(old, OpaqueSerializer) and isinstance(new, OpaqueSerializer) and (known := _by_code(old, new, same)):
+        return known
     reason = (
         f"Only the serializer class itself determines how to read {old.type_name}; its snapshot in the new job {same}."
     )
     return Resolution.by_run(reason)
+
+
+def _by_code(old: OpaqueSerializer, new: OpaqueSerializer, same: str) -> Resolution | None:
+    """Return the resolution of serializers of the job that the jars of both jobs have, ``None`` if they do not tell."""
+    name = old.snapshot_name
+    before, after = (None if s.types is None else s.types.source for s in (old, new))
+    if not name or before is None or after is None:
+        return None
+    return _AS_IS if same == "is the same" and before.has_same_code(name, after) else None
 
 
 def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Resolution:

@@ -283,7 +283,7 @@ def hidden_part(file: File, pending: PendingCommit, folder: str = "") -> NamedFi
     if file.upload is not None and file.upload.rest_key is not None and folder:
         bucket = urlsplit(folder)
         path = f"{bucket.scheme}://{bucket.netloc}/{file.upload.rest_key}"
-        return NamedFile(path=path, size_bytes=file.upload.rest_bytes, subtask=subtask)
+        return NamedFile(path=path, size_bytes=file.upload.rest_bytes, subtask=pending.subtask, name=pending.name)
     path = file.temp_file or file.path or folder
     return NamedFile(
         path=path,

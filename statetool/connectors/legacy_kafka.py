@@ -22,11 +22,11 @@ from statetool.declaring.flink_types import LONG
 from statetool.errors import OptionError
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from statetool.serializers.java_hash import hash_string, to_int32
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.optional_map import OptionalEntry
 from statetool.serializers.tuples import TupleSerializer
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
+from statetool.types.java_hash import hash_string, to_int32
 
 #: Markers used instead of offsets. -915623761776 is a partition whose offset is not known yet.
 _OFFSETS: Final = {-915623761773: "committed", -915623761774: "latest", -915623761775: "earliest"}

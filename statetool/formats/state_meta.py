@@ -332,6 +332,7 @@ class _UnknownsSearch(Generic[T]):
                 cursor.pos = end
                 opaque = OpaqueSerializer(bytes(cursor.data[begin + 4 : end]), error.message)
                 opaque.proxy_bytes = bytes(cursor.data[begin:end])
+                opaque.types = self._reader.types
                 return opaque
             finally:
                 complete += following == 0

@@ -21,7 +21,6 @@ from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.collections import hash_or_zero
 from statetool.serializers.composite import CompositeSerializer
 from statetool.serializers.enums import EnumSerializer
-from statetool.serializers.java_hash import hash_chain, hash_string, to_int32
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.options import NullableSerializer
 from statetool.serializers.pojo import PojoSerializer
@@ -31,6 +30,7 @@ from statetool.serializers.tuples import CaseClassSerializer, scala_hash, scala_
 from statetool.types import LogicalType, Scalar
 from statetool.types.conventions import BOOLEANS, ZEROS, Convention, Style, null_hash, parse_convention
 from statetool.types.declared import TypeContext
+from statetool.types.java_hash import hash_chain, hash_string, to_int32
 
 _BOOL: Final = Scalar("bool")
 

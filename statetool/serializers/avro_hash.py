@@ -13,7 +13,7 @@ from typing import Any
 from statetool.errors import UnsupportedError
 from statetool.io.output import Output
 from statetool.serializers import avro_values as av
-from statetool.serializers.java_hash import (
+from statetool.types.java_hash import (
     hash_bool,
     hash_chain,
     hash_double,

@@ -17,9 +17,8 @@ from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import BigDec, BigInt, Constant, Fixed, FixedKind, Text
-from statetool.serializers import java_hash
 from statetool.serializers.simple import SimpleType, simple_readers
-from statetool.types import BigDecimalType, BigIntegerType, Scalar
+from statetool.types import BigDecimalType, BigIntegerType, Scalar, java_hash
 
 #: Exact arithmetic on decimals of any size.
 EXACT: Final = Context(prec=999_999_999_999_999_999, Emax=999_999_999_999_999_999, Emin=-999_999_999_999_999_999)

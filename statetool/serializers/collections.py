@@ -23,8 +23,8 @@ from statetool.serializers.composite import (
     read_null,
     sequence,
 )
-from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.types import ListType, LogicalType, MapType
+from statetool.types.java_hash import hash_chain, to_int32
 
 
 def count_elements(c: Cursor, element: Serializer) -> int:

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from statetool.errors import EncodeError, UnknownSerializerError
+from statetool.errors import EncodeError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, Rest
 from statetool.serializers.base import Serializer
 from statetool.types import LogicalType, Scalar
+from statetool.types.declared import TypeContext
 
 
 class OpaqueSerializer(Serializer):
     """Serializer that returns the exact bytes of a value that fills its frame.
 
-    ``snapshot`` is the exact bytes of its snapshot, empty if there is none; ``missing`` is a hint for the user.
+    ``snapshot`` is the exact bytes of its snapshot, empty if there is none; ``missing`` is a hint for the user. ``types`` are the classes of the
+    job, if its snapshot was read with them.
     """
+
+    types: TypeContext | None = None
 
     def __init__(self, snapshot: bytes, reason: str, missing: str = "") -> None:
         super().__init__("", 0)
         self.snapshot = snapshot
         self.reason = reason
         self.missing = missing
+
+    @property
+    def snapshot_name(self) -> str:
+        """The class of its snapshot, empty if that is not known."""
+        with suppress(StatetoolError):
+            return Cursor(self.snapshot).utf()
+        return ""
 
     @property
     def missing_declaration_hint(self) -> str:

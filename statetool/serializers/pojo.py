@@ -8,7 +8,7 @@ Follows ``PojoSerializer`` and ``PojoSerializerSnapshotData``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,7 +27,8 @@ from statetool.types import Field, LogicalType, Scalar, StructType
 from statetool.types.declared import ClassDeclaration, TypeContext, skeleton
 from statetool.types.java import PRIMITIVES
 
-_CLASS_FIELD: Final = "_class"
+#: Name of the column with the class of a value.
+CLASS_FIELD: Final = "_class"
 _NULL, _EXACT, _SUBCLASS, _TAGGED = 1, 2, 4, 8
 
 
@@ -39,6 +40,8 @@ class PojoSerializer(Serializer):
     declared: ClassDeclaration | None = None
     #: Fields of the job's class that cannot be null, if its jar is known.
     primitives: frozenset[str] = frozenset()
+    #: Raises an error if the job's class cannot create an object with the values of fields that were read.
+    construct: Callable[[Mapping[str, Any]], None] | None = None
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class PojoSerializer(Serializer):
         #: Other subclasses that the user declared and the snapshot does not describe.
         self.undescribed = frozenset(n for n, _ in added)
         #: Name of the column with the class, if the hierarchy is open.
-        self.class_field = _CLASS_FIELD
+        self.class_field = CLASS_FIELD
         self._settle_columns()
 
     def replace_fields(self, fields: Mapping[str, Serializer]) -> None:
@@ -72,7 +75,7 @@ class PojoSerializer(Serializer):
         self._others = dict(self.others)
         self._framed_only = any(part.needs_frame for _, part in self.children())
         self._columns = self._merged_columns()
-        self.class_field = _CLASS_FIELD
+        self.class_field = CLASS_FIELD
         while self.class_field in self._columns:
             self.class_field = f"_{self.class_field}"
 
@@ -201,6 +204,8 @@ class PojoSerializer(Serializer):
                     values.append(part.decode(c))
         except StatetoolError as error:
             raise error.inside(name) from error.__cause__
+        if self.construct is not None and not c.strict:
+            self.construct(dict(zip((n for n, _ in self.fields), values, strict=True)))
         if not self.open:
             return tuple(values)
         # The fields of the class are the first columns.
@@ -308,7 +313,9 @@ def _read_entries(reader: SnapshotReader, entries: tuple[OptionalEntry, ...]) ->
             serializer = reader.snapshot(inner)
             inner.expect_end(f"the serializer of {entry.name!r}")
         except UnknownSerializerError as error:
-            serializer = OpaqueSerializer(entry.value, str(error.message))
+            opaque = OpaqueSerializer(entry.value, str(error.message))
+            opaque.types = reader.types
+            serializer = opaque
         parts.append((entry.name, serializer))
     return tuple(parts)
 

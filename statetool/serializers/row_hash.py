@@ -12,9 +12,9 @@ from typing import Any
 from statetool.serializers.arrays import ARRAY_ELEMENTS, GenericArraySerializer
 from statetool.serializers.base import Serializer
 from statetool.serializers.collections import ListSerializer, MapSerializer, SetSerializer
-from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.serializers.options import NullableSerializer
 from statetool.serializers.simple import SimpleSerializer
+from statetool.types.java_hash import hash_chain, to_int32
 
 
 def hash_row(kind: int, parts: Iterable[Serializer], values: Iterable[Any]) -> int:

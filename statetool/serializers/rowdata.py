@@ -31,12 +31,12 @@ from statetool.serializers import binary_format as fmt
 from statetool.serializers.base import Serializer
 from statetool.serializers.binary_region import Region
 from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
-from statetool.serializers.java_hash import hash_binary
 from statetool.serializers.row import KIND_FIELD, ROW_KINDS
 from statetool.serializers.simple_types import serializer_of_class
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.sql_types import SqlType, parse_logical_type
 from statetool.types import Field, LogicalType, Scalar, StructType
+from statetool.types.java_hash import hash_binary
 
 
 def slot_format(sql: SqlType, part: Serializer | None = None) -> fmt.SlotFormat:

@@ -34,7 +34,6 @@ from statetool.serializers.basic import from_decimal, to_decimal
 from statetool.serializers.binary_format import twos_complement, unscaled_of
 from statetool.serializers.collections import MapSerializer, WrapperSerializer
 from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
-from statetool.serializers.java_hash import hash_big_decimal, hash_binary, to_int32
 from statetool.serializers.masks import read_mask, write_mask
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, write_nested
@@ -49,6 +48,7 @@ from statetool.types import (
     StructType,
     TimestampType,
 )
+from statetool.types.java_hash import hash_big_decimal, hash_binary, to_int32
 
 _I64_SIGN: Final = -(1 << 63)
 _MAX_PRECISION: Final = 38

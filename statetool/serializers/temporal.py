@@ -13,9 +13,9 @@ from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Temporal
-from statetool.serializers.java_hash import hash_long, to_int32
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import DateType, Scalar, TimestampType
+from statetool.types.java_hash import hash_long, to_int32
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,11 @@ from statetool.io.output import Output
 from statetool.kernels.program import Constant, Op, PerRecord, Struct
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence, sum_of_lengths
-from statetool.serializers.java_hash import (
+from statetool.serializers.renewal import renewed_serializer
+from statetool.serializers.simple import SimpleType, simple_readers
+from statetool.serializers.snapshot import ReadPayload, SnapshotReader
+from statetool.types import Field, LogicalType, Scalar, StructType
+from statetool.types.java_hash import (
     finish_mix,
     hash_chain,
     hash_double,
@@ -25,10 +29,6 @@ from statetool.serializers.java_hash import (
     is_float32,
     mix_word,
 )
-from statetool.serializers.renewal import renewed_serializer
-from statetool.serializers.simple import SimpleType, simple_readers
-from statetool.serializers.snapshot import ReadPayload, SnapshotReader
-from statetool.types import Field, LogicalType, Scalar, StructType
 
 _SCALA_NUMBERS: Final = frozenset(Scalar(n) for n in ("int8", "int16", "int32", "int64", "float32", "float64"))
 

@@ -17,6 +17,7 @@ from statetool.types.python_types import PythonState
 from statetool.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
+    from statetool.types.execution import Creation, Result
     from statetool.types.serializable import SerializableClass
 
 #: Maximum number of fields, constants or steps of a declaration in messages.
@@ -169,12 +170,44 @@ class ClassSource:
         """Return True if the source has a class of which no objects can be created: an abstract class."""
         raise NotImplementedError
 
+    def create(self, name: str, values: Mapping[str, Any]) -> Creation:
+        """Create an object of a class without running it: a record with the values of its components, any other one without values."""
+        raise NotImplementedError
+
+    def has_record_code(self, name: str) -> bool:
+        """Return True if the canonical constructor of a record does more than to set the components."""
+        raise NotImplementedError
+
+    def execute_hash(self, value: Any) -> Result:
+        """Return the result of ``hashCode()`` of an object, executed without a JVM."""
+        raise NotImplementedError
+
+    def execute_equals(self, value: Any, other: Any) -> Result:
+        """Return the result of ``equals`` of two objects, executed without a JVM."""
+        raise NotImplementedError
+
+    def field_descriptors(self, name: str) -> Mapping[str, str]:
+        """Return the types of the fields of a class and its superclasses in the source."""
+        raise NotImplementedError
+
+    def implementations(self, name: str) -> tuple[str, ...]:
+        """Return the names of all classes of the source that extend or implement a class, which the source need not have."""
+        raise NotImplementedError
+
+    def has_field(self, name: str, field: str) -> bool:
+        """Return True if a class or a superclass in the source declares a field, stored or not."""
+        raise NotImplementedError
+
     def serializable(self, name: str) -> SerializableClass | None:
         """Return a class as Java serialization sees it, ``None`` if the source does not have it."""
         raise NotImplementedError
 
     def is_same(self, name: str, other: ClassSource) -> bool:
         """Return True if another source has the same class, with the same superclasses and the same classes of fields."""
+        raise NotImplementedError
+
+    def has_same_code(self, name: str, other: ClassSource) -> bool:
+        """Return True if another source has the same class, and the same classes to which it refers directly or through others."""
         raise NotImplementedError
 
     def type_information(self, name: str, kryo: Literal[2, 5] | None) -> TypeInformation | None:

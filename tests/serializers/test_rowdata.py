@@ -16,10 +16,10 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.java_classes import NEWEST
-from statetool.serializers.java_hash import hash_binary
 from statetool.serializers.rowdata import ArrayDataSerializer, MapDataSerializer, RowDataSerializer
 from statetool.serializers.sql_declared import sql_snapshot
 from statetool.serializers.sql_types import SqlType
+from statetool.types.java_hash import hash_binary
 from statetool.types.options import ReadOptions
 from tests.support.snapshots import canonical
 

@@ -14,6 +14,7 @@ from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.steps.named_files import find_named_files
 from statetool.compatibility.steps.step import Found, Result, Step, guarded, is_unknown, loses, may_change, refuses
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution
+from statetool.compatibility.versioned_serializers import check_own_serializers
 from statetool.connectors.sinks import WRITER_STATE, Sink, sinks_of
 from statetool.connectors.tables import readable_operators
 from statetool.errors import several
@@ -84,6 +85,13 @@ def _names(sink: Sink) -> frozenset[str]:
     return frozenset({sink.connector.name}) if sink.connector is not None else frozenset(sink.candidates)
 
 
+def _own_serializers(restore: Restore) -> Iterator[Result]:
+    """X18: state of writers and committers that only classes of the job read."""
+    for sink in _sinks([p.old for p in restore.pairs]):
+        if not _names(sink) and sink.state.versions:
+            yield from check_own_serializers(restore, "X18", f"the {_role(sink)} state", sink.operator)
+
+
 def _pending(restore: Restore) -> Iterator[Result]:
     """X2, X3: transactions that are not committed yet, of a committer that the new job does not have or that commits nothing."""
     for sink in _sinks(list(restore.removed)):
@@ -132,5 +140,12 @@ STEP: Final = Step(
     title="Sinks",
     follows="SinkWriterStateHandler, CommitterOperator, and the serializers of each connector",
     irrelevant=_irrelevant,
-    checks=(guarded(_connector), guarded(_pending), guarded(_never_committed), find_named_files, _commit_ids),
+    checks=(
+        guarded(_connector),
+        guarded(_own_serializers),
+        guarded(_pending),
+        guarded(_never_committed),
+        find_named_files,
+        _commit_ids,
+    ),
 )

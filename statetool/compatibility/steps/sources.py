@@ -15,6 +15,7 @@ from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, is_unknown, may_change, per_pair, refuses
 from statetool.compatibility.verdicts import NEW, A, Remedy
+from statetool.compatibility.versioned_serializers import check_own_serializers
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.sources import READER_STATE, Source, source_of
 from statetool.snapshot.operator import OperatorInventory
@@ -118,6 +119,16 @@ def _places(source: Source) -> set[str]:
     return {place for split in splits if (place := connector.place(split).source)}
 
 
+def _own_serializers(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """C19: splits and enumerators that only classes of the job read."""
+    source = source_of(pair.old)
+    if not _has_source(pair.old) or source is None or _names(source):
+        return
+    if source.given is not None and not source.given.held and source.given.enumerator is None:
+        return
+    yield from check_own_serializers(restore, "C19", "the splits and the enumerator", pair.old)
+
+
 def _outside(restore: Restore) -> Iterator[Result]:
     """C9: whether the topics, offsets, logs and files still exist is not in the snapshot."""
     sources = [str(p.old.label) for p in restore.pairs if _has_source(p.old)]
@@ -131,5 +142,5 @@ STEP: Final = Step(
     title="Sources",
     follows="SourceCoordinator, SourceOperator, and the serializers of each connector",
     irrelevant=_irrelevant,
-    checks=(per_pair(_connector), per_pair(_topics), _outside),
+    checks=(per_pair(_connector), per_pair(_topics), per_pair(_own_serializers), _outside),
 )

@@ -16,10 +16,10 @@ from statetool.kernels.program import Op, PerRecord
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import CompositeSerializer
 from statetool.serializers.flinkx.parts import ArityChoice, build_both
-from statetool.serializers.java_hash import hash_string
 from statetool.serializers.options import OptionSerializer, ScalaEitherSerializer
 from statetool.serializers.snapshot import COMPOSITE_MAGIC, SnapshotClass, SnapshotReader, check_version
 from statetool.serializers.tuples import TupleSerializer, scala_hash, scala_product_hash
+from statetool.types.java_hash import hash_string
 
 NULL: Final = -(1 << 31)
 _VERSIONS: Final = (3,)

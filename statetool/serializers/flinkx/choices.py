@@ -21,11 +21,11 @@ from statetool.serializers.basic import read_string, write_string
 from statetool.serializers.composite import CompositeSerializer, check_last, inside, sequence
 from statetool.serializers.flinkx.case_class import read_composite, simple_name
 from statetool.serializers.flinkx.parts import build_both, read_part, write_part
-from statetool.serializers.java_hash import hash_string
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import COMPOSITE_MAGIC, SnapshotClass, SnapshotReader, write_nested
 from statetool.serializers.streaming import NOTHING
 from statetool.types import Field, LogicalType, Scalar, StructType
+from statetool.types.java_hash import hash_string
 
 _NULL_INDEX: Final = -128
 _STRING: Final = Scalar("string")

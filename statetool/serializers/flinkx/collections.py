@@ -22,10 +22,10 @@ from statetool.serializers.collections import WrapperSerializer, count_elements
 from statetool.serializers.composite import CompositeSerializer, check_last, inside, sequence
 from statetool.serializers.flinkx.case_class import NULL
 from statetool.serializers.flinkx.parts import PACKAGE, build_both, read_part, write_part
-from statetool.serializers.java_hash import hash_long, to_int32
 from statetool.serializers.simple_types import serializer_of_class
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import ListType, LogicalType, MapType
+from statetool.types.java_hash import hash_long, to_int32
 
 #: Serializers of collections that cannot be null.
 _NEVER_NULL: Final = frozenset(

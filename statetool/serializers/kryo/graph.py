@@ -31,6 +31,10 @@ _JAVA_HEAD: Final = b"\xac\xed\x00\x05"
 _JAVA_ENUM: Final = b"\xac\xed\x00\x05\x7e"
 
 
+class CyclicValueError(FormatError):
+    """An object that contains itself. Flink reads it, and no column shows it."""
+
+
 class GraphReader:
     """Reader of one value; classes and references start from scratch for each value."""
 
@@ -111,11 +115,10 @@ class GraphReader:
             raise self.c.fail(f"a reference to object {index} of {len(self._objects)}", pos=start)
         obj = self._objects[index]
         if obj is None:
-            raise self.c.fail(
+            raise CyclicValueError(
                 "an object that contains itself cannot be shown in a table",
-                pos=start,
                 hint="leave the state out with states=[...], or keep its bytes with on_error='keep_raw'",
-            )
+            ).at(offset=self.c.base + start)
         return obj
 
     def _has_reference(self, name: str) -> bool:
@@ -170,7 +173,11 @@ class GraphReader:
         read = self.kryo.readers.get(name)
         if read is None:
             read = self.kryo.readers[name] = _reader_of(self.kryo, name)
-        return read(self, args)
+        if self.kryo.watch is None:
+            return read(self, args)
+        value = read(self, args)
+        self.kryo.watch(name, value)
+        return value
 
     def record(self, declared: ClassDeclaration, args: Args) -> dict[str, Obj | None]:
         """Read the fields of a class."""

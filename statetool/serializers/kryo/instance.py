@@ -53,6 +53,8 @@ class KryoInstance:
         self.classes = ClassTable(context)
         self.registry = Registry(gen, self.classes, registrations, defaults, chill=context.chill)
         self.thrift = ThriftReader(self.classes.find)
+        #: Called with the class and the value of each object that was read.
+        self.watch: Callable[[str, Any], None] | None = None
         #: Results cached per class when reading: reader of the body, fields in wire order, whether it has references.
         self.readers: dict[str, Callable[[Any, Args], Any]] = {}
         self.fields: dict[tuple[str, Args], list[tuple[str, JavaType]]] = {}

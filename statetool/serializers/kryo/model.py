@@ -81,7 +81,8 @@ EMPTY_MAP: Final = "java.util.Collections$EmptyMap"
 SINGLETONS: Final = _classes("SingletonList", "SingletonSet", package="java.util.Collections$")
 SINGLETON_MAP: Final = "java.util.Collections$SingletonMap"
 AS_LIST: Final = "java.util.Arrays$ArrayList"
-ENUM_SETS: Final = _classes("RegularEnumSet", "JumboEnumSet")
+#: Kryo writes the class ``EnumSet`` if that is registered, as the type of a state or field is.
+ENUM_SETS: Final = _classes("RegularEnumSet", "JumboEnumSet", "EnumSet")
 #: One value with its class, or null.
 HOLDERS: Final = frozenset(("java.util.Optional", "java.util.concurrent.atomic.AtomicReference"))
 

@@ -25,7 +25,6 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.serializers.java_types import AVRO_ARRAY, avro_placeholder
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
@@ -47,6 +46,7 @@ from statetool.serializers.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import ClassDeclaration, TypeContext, leaves_kryo, skeleton, skeleton_of_steps
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
+from statetool.types.java_hash import hash_chain, to_int32
 
 _LISTS: Final = ("java.util.List", "java.util.ArrayList", "java.util.LinkedList")
 _SETS: Final = (
@@ -113,6 +113,11 @@ class KryoSerializer(Serializer):
         shown._view = view_of(kind, self._kryo)
         shown._program = None
         return shown
+
+    def watch(self, met: Callable[[str, Any], None]) -> None:
+        """Call a function with the class and the value of each object that is read, which may raise an error."""
+        if self._kryo is not None:
+            self._kryo.watch = met
 
     @property
     def java_classes(self) -> Mapping[str, JavaClass]:

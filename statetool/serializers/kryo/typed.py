@@ -36,7 +36,7 @@ class View:
 
 def view_of(kind: JavaType, kryo: KryoInstance, enclosing: tuple[str, ...] = ()) -> View:
     """Return the conversion of a type's values; a class nested in itself becomes JSON text."""
-    if kind.as_json or kind.name == avro.ANY_SCHEMA:
+    if kind.as_json or kind.name == avro.ANY_SCHEMA or kind.name in model.ENUM_SETS:
         return _TextView(kryo)
     if kind.name in PRIMITIVES or kryo.registry.body(box_class(kind.name)) is not None:
         return _ScalarView(kind.name, kryo)
@@ -87,11 +87,31 @@ def _declared_view(declared: ClassDeclaration, kind: JavaType, kryo: KryoInstanc
     return _TextView(kryo)
 
 
-def _other_class_error(what: str, obj: Obj) -> DecodeError:
-    return DecodeError(
+class OtherClassError(DecodeError):
+    """An object of another class than its declaration says.
+
+    ``is_element``: it is in a collection or map, whose elements Java does not check.
+    """
+
+    found: Obj | None = None
+    is_element = False
+
+
+def _other_class_error(what: str, obj: Obj) -> OtherClassError:
+    error = OtherClassError(
         f"a {obj.cls} where {what} is declared",
         hint="correct the declaration: a subclass is declared with extends=[...], and json: before a type shows the stored class",
     )
+    error.found = obj
+    return error
+
+
+def _plain_element(view: View, obj: Obj | None) -> Any:
+    try:
+        return plain_or_null(view, obj)
+    except OtherClassError as error:
+        error.is_element = error.is_element or error.found is obj
+        raise
 
 
 def plain_or_null(view: View, obj: Obj | None) -> Any:
@@ -215,7 +235,7 @@ class _ListView(View):
         if obj.cls != self._name if self._exact else obj.cls not in model.LIST_LIKE:
             raise _other_class_error(self._name, obj)
         with inside("element"):
-            return [plain_or_null(self._element, item) for item in _elements_of(obj)]
+            return [_plain_element(self._element, item) for item in _elements_of(obj)]
 
     def object(self, value: Any) -> Obj:
         name = model.IMPLEMENTATIONS.get(self._name, self._name)
@@ -234,7 +254,7 @@ class _MapView(View):
         if obj.cls != self._name if self._exact else obj.cls not in model.MAP_LIKE:
             raise _other_class_error(self._name, obj)
         key, value = self._parts
-        return [(plain_or_null(key, k), plain_or_null(value, v)) for k, v in _elements_of(obj)]
+        return [(_plain_element(key, k), _plain_element(value, v)) for k, v in _elements_of(obj)]
 
     def object(self, value: Any) -> Obj:
         name = model.IMPLEMENTATIONS.get(self._name, self._name)

@@ -107,6 +107,8 @@ class State:
     ----------
     fill
         Class whose values the old job writes itself, if statetool does not write the savepoint.
+    keys
+        Class whose values are the keys that the old job numbers, instead of ``fill``.
     repeats
         Number of equal elements of each list.
     max_parallelism
@@ -122,6 +124,7 @@ class State:
     name: str = "s"
     max_parallelism: int | None = 128
     fill: str = ""
+    keys: str = ""
 
     def bootstrap(self) -> Any:
         """Return the bootstrap that writes it."""
@@ -158,7 +161,9 @@ class State:
             elements = {"name": self.name, "mode": mode, "type": self.element.java, "key": "STRING"}
             return found | {"operator_states": [elements | ({"fill": self.fill} if fill else {})]}
         state = {"name": self.name, "kind": self.kind, "type": self.element.java, "ttl": self.ttl}
-        if fill:
+        if fill and self.keys:
+            state["key_fill"] = self.keys
+        elif fill:
             state["fill"] = self.fill
         if self.map_key is not None:
             state["map_key"] = self.map_key.java

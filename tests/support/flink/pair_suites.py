@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tests.support.flink.pair_avro import AVRO_PAIRS
+from tests.support.flink.pair_kinds import KEYS, KINDS, SERIALIZERS
 from tests.support.flink.pair_messages import MESSAGE_PAIRS, MESSAGES, SETTINGS
 from tests.support.flink.pair_states import LONG, MODES, PAIRS, SUBCLASSES, Pair, State, Type
 
@@ -32,6 +33,8 @@ class Suite:
         Sets of jars from Maven that the old job had: ``flink-avro``, or those of Protobuf and Thrift. The new job has all of them.
     again
         Whether Flink must restore its own savepoint of the restored state, too.
+    by_jars
+        Whether only the jars of both jobs are known of the new job, and no savepoint of it.
     """
 
     name: str
@@ -43,11 +46,12 @@ class Suite:
     after: Mapping[str, str] = field(default_factory=dict)
     libraries: tuple[str, ...] = ()
     again: bool = False
+    by_jars: bool = False
 
     @property
     def by_flink(self) -> bool:
         """Whether a job with the old classes wrote the savepoint; otherwise statetool did."""
-        return any(p.old is not None and p.old.fill for p in self.pairs)
+        return any(p.old is not None and (p.old.fill or p.old.keys) for p in self.pairs)
 
     def states(self, *, new: bool) -> dict[str, State]:
         """Return the state of each operator of one of the jobs."""
@@ -232,6 +236,9 @@ SUITES: Final = (
     Suite(name="hidden-subclasses", pairs=tuple(_hidden())),
     Suite(name="changed-classes", pairs=tuple(_changed_classes())),
     _serialized(),
+    Suite(name="kinds", pairs=KINDS, by_jars=True),
+    Suite(name="kind-keys", pairs=KEYS, by_jars=True),
+    Suite(name="kind-serializers", pairs=SERIALIZERS, by_jars=True),
     # The heap backend refuses a generic Avro record only when it is written, because it still has its old schema.
     Suite(name="avro", pairs=AVRO_PAIRS, libraries=(FLINK_AVRO,), again=True),
     # A job with flink-avro registers a serializer with Kryo.

@@ -119,8 +119,16 @@ final class Inspector extends AbstractStreamOperator<Long>
         if (asked.hasNonNull("key")) {
             KeyedStateBackend<Object> backend = getKeyedStateBackend();
             Map<String, Object> states = new LinkedHashMap<>();
-            for (JsonNode s : asked.path("states")) {
-                states.put(s.get("name").asText(), keyedRows(backend, s));
+            try {
+                for (JsonNode s : asked.path("states")) {
+                    states.put(s.get("name").asText(), keyedRows(backend, s));
+                }
+            } catch (Throwable e) {
+                // As an operator of a job would fail, without the others.
+                if (!asked.path("alone").asBoolean()) {
+                    throw e;
+                }
+                found.put("failed", org.apache.flink.util.ExceptionUtils.stringifyException(e));
             }
             found.put("states", states);
             timers(backend, found);
@@ -147,7 +155,15 @@ final class Inspector extends AbstractStreamOperator<Long>
             fill(backend, backend.getPartitionedState(initial(namespaces), namespaces, cast(descriptor)), s.get("fill").asText());
         }
         if (s.hasNonNull("keys")) {
-            keys = number(backend, backend.getPartitionedState(initial(namespaces), namespaces, cast(descriptor)), s.get("keys").asText());
+            List<?> made = (List<?>) Class.forName(s.get("keys").asText()).getMethod("keys").invoke(null);
+            keys = number(backend, backend.getPartitionedState(initial(namespaces), namespaces, cast(descriptor)), made);
+        }
+        if (s.hasNonNull("key_fill")) {
+            List<Object> made = new ArrayList<>();
+            for (int n = 1; n <= 12; n++) {
+                made.add(old(s.get("key_fill").asText(), n));
+            }
+            keys = number(backend, backend.getPartitionedState(initial(namespaces), namespaces, cast(descriptor)), made);
         }
         List<Object> rows = new ArrayList<>();
         for (Tuple2<Object, Object> k : keys) {
@@ -163,11 +179,11 @@ final class Inspector extends AbstractStreamOperator<Long>
         return rows;
     }
 
-    /** Write the number of each key that a class has. */
+    /** Write the number of each key. */
     @SuppressWarnings("unchecked")
-    private List<Tuple2<Object, Object>> number(KeyedStateBackend<Object> backend, State state, String source) throws Exception {
+    private static List<Tuple2<Object, Object>> number(KeyedStateBackend<Object> backend, State state, List<?> made) throws Exception {
         List<Tuple2<Object, Object>> keys = new ArrayList<>();
-        for (Object key : (List<Object>) Class.forName(source).getMethod("keys").invoke(null)) {
+        for (Object key : made) {
             backend.setCurrentKey(key);
             ((ValueState<Object>) state).update(keys.size());
             keys.add(Tuple2.of(key, VoidNamespace.INSTANCE));

@@ -7,7 +7,9 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.Date;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,6 +34,9 @@ import org.apache.flink.types.Value;
 final class Values {
     private static final Map<Class<?>, Boolean> GENERIC = new ConcurrentHashMap<>();
     private static final Map<Class<?>, List<Field>> FIELDS = new ConcurrentHashMap<>();
+    /** The objects whose fields are being read: one of them may be inside itself. */
+    private static final ThreadLocal<Set<Object>> OPEN = ThreadLocal.withInitial(
+            () -> Collections.newSetFromMap(new IdentityHashMap<>()));
 
     private Values() {}
 
@@ -182,6 +187,9 @@ final class Values {
         if (v instanceof java.util.UUID) {
             return kryo(cls, v.toString());
         }
+        if (!OPEN.get().add(v)) {
+            return single("$again", cls.getName());
+        }
         Map<String, Object> out = new TreeMap<>();
         try {
             for (Field f : FIELDS.computeIfAbsent(cls, Values::allFields)) {
@@ -189,6 +197,8 @@ final class Values {
             }
         } catch (IllegalAccessException e) {
             throw new IllegalStateException(e);
+        } finally {
+            OPEN.get().remove(v);
         }
         if (GENERIC.computeIfAbsent(cls, Values::isGeneric)) {
             return kryo(cls, out);
