@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 from statetool.api.execution import Execution
 from statetool.api.load import classes_of, inventory_of
 from statetool.api.savepoint import Savepoint
-from statetool.api.start_options import StartOptions, restore_options
+from statetool.api.start_options import StartOptions, restore_options, run_options
 from statetool.errors import OptionError
 from statetool.tables.request import list_options
 from statetool.types.options import name_list, whole_number
@@ -98,6 +98,9 @@ def check(
     backend: Literal["heap", "rocksdb", "forst"] | None = None,
     jars: Iterable[str | os.PathLike[str]] = (),
     other_jars: Iterable[str | os.PathLike[str]] = (),
+    run: bool = False,
+    flink_home: str | os.PathLike[str] | None = None,
+    sample: int | None = 1000,
     **start: Unpack[StartOptions],
 ) -> Check:
     """Check whether a job would restore from a snapshot, and return the verdict.
@@ -122,6 +125,13 @@ def check(
         The jars of the job that wrote ``a``, as for :func:`load`. Defaults to those with which ``a`` was opened.
     other_jars
         The jars of the new job. Without ``b``, the new job has the states of ``a`` with the classes of these jars.
+    run
+        Run the classes in ``other_jars`` with Flink, in a JVM (JDK 11 or later) with your rights: they read the serializers and values of
+        ``a``, and write, hash and compare them.
+    flink_home
+        The folder of the Flink that runs them. Defaults to ``FLINK_HOME``, then to the installed package apache-flink-libraries.
+    sample
+        Number of values per state that they read; ``None`` for all.
     config
         The Flink configuration of the new job: a file, or the URL of a job or JobManager.
     parallelism, max_parallelism
@@ -143,12 +153,14 @@ def check(
         ``verdict`` is ``fully``, ``after_migration`` (Flink converts values when it restores or reads them), ``unknown`` or ``not``.
         ``operators`` and their ``states`` each have a verdict, a reason and a remedy. ``warnings`` list losses and possible changes
         despite a successful restore, and failures after it. ``steps`` are the steps of the restore, and ``assumptions`` what the check takes
-        for granted. ``ok`` summarizes the result.
+        for granted. ``run`` says what was run. ``ok`` summarizes the result.
 
     Raises
     ------
     OptionError
         Neither ``b`` nor ``flink`` nor ``other_jars`` was given, or an option is not valid.
+    MissingDependencyError, UnsupportedError
+        The classes are to be run, and Java or Flink's jars are missing, or Java cannot run them.
     FormatError
         A header is damaged. An operator with undamaged state that statetool cannot read is ``unknown`` instead.
     """
@@ -159,7 +171,8 @@ def check(
         old = old.with_types(replace(old.types, source=old_classes))
     new_classes = classes_of(name_list("other_jars", other_jars))
     renderer = partial(_check_html, a=old.path, b="B" if new is None else new.path)
-    checked = check_inventories(old, new, flink, backend, new_classes, restore_options(**start))
+    options = replace(restore_options(**start), run=run_options(run, flink_home, sample))
+    checked = check_inventories(old, new, flink, backend, new_classes, options)
     return replace(checked, renderer=renderer)
 
 

@@ -13,6 +13,7 @@ from statetool.types.options import refuse_unknown, whole_number
 
 if TYPE_CHECKING:
     from statetool.compatibility.restore import RestoreOptions
+    from statetool.compatibility.running.summary import RunOptions
 
 
 class StartOptions(TypedDict, total=False):
@@ -81,3 +82,24 @@ def restore_options(**given: Unpack[StartOptions]) -> RestoreOptions:
         map_uids=given.get("map_uids") or {},
         graph=None if graph is None else read_job_graph(os.fspath(graph)),
     )
+
+
+def run_options(run: bool, flink_home: str | os.PathLike[str] | None, sample: int | None) -> RunOptions | None:
+    """Return how the classes of the new job are run, ``None`` if they are not.
+
+    Raises
+    ------
+    OptionError
+        An option is not valid, or needs a run.
+    """
+    from statetool.compatibility.running.summary import DEFAULT_SAMPLE, RunOptions
+
+    if not run:
+        given = [("flink_home", flink_home is not None), ("sample", sample != DEFAULT_SAMPLE)]
+        if name := next((name for name, is_given in given if is_given), None):
+            raise OptionError(
+                f"{name} is an option of a run of the new job's classes", hint="pass run=True (--run) too"
+            )
+        return None
+    number = None if sample is None else whole_number("sample", sample, least=1)
+    return RunOptions(flink_home=None if flink_home is None else os.fspath(flink_home), sample=number)

@@ -269,6 +269,9 @@ def new_job_options(command: Callable[..., None]) -> Callable[..., None]:
     help="New file for a migration plan, to edit and pass to statetool migrate (needs B).",
 )
 @jar_options
+@click.option("--run", "runs", is_flag=True, help="Run the classes of the new job (--jar-b) with Flink, in a JVM.")
+@click.option("--flink-home", metavar="DIR", help="Flink for --run.  [default: FLINK_HOME, apache-flink-libraries]")
+@click.option("--sample", metavar="N|all", default="1000", show_default=True, help="Values per state for --run.")
 @sql_plan_options
 @start_options
 @common_options(*SNAPSHOT, *OUTPUT)
@@ -281,6 +284,9 @@ def check(
     plan_file: str | None,
     jar_a: tuple[str, ...],
     jar_b: tuple[str, ...],
+    runs: bool,
+    flink_home: str | None,
+    sample: str,
     plan_a: str | None,
     plan_b: str | None,
     start: StartOptions,
@@ -294,16 +300,24 @@ def check(
     coordinators, operator state, keyed state, timers, windows, sources, sinks, claim, and the first checkpoint. What it
     takes for granted is listed, with the option that proves it.
 
+    --run decides what only running code tells: own serializers, constructors, serializers of Kryo, hash codes. It starts a
+    JVM (JDK 11 or later) in which Flink and the new job's classes read serializers and values of A. They run with your
+    rights.
+
     Exits 0 only if the job restores, no state is lost or altered, and nothing fails later.
 
     Examples:
       statetool check savepoint-1a2b --flink 2.3
       statetool check savepoint-1a2b savepoint-of-new-job --plan plan.json
       statetool check savepoint-1a2b --jar-a old.jar --jar-b new.jar --flink 2.3
+      statetool check savepoint-1a2b --jar-b new.jar --run --flink-home /opt/flink-2.3.0
     """
     paths = [a] if b is None else [a, b]
     first, *others = open_snapshots(paths, options, jars=[jar_a, jar_b], plans=[plan_a, plan_b])
-    checked = statetool.check(first, *others, flink=flink, backend=backend, other_jars=jar_b, **start)
+    run: dict[str, Any] = {"run": runs, "flink_home": flink_home, "sample": _sample_size(sample)}
+    if runs:
+        echo_err("--run: the classes of the new job run on this machine, with your rights")
+    checked = statetool.check(first, *others, flink=flink, backend=backend, other_jars=jar_b, **run, **start)
     if options.output.is_json:
         options.output.record(checked.record())
     show_check(checked, first, others[0] if others else None, options.output.form, jar_b, flink)
@@ -315,6 +329,14 @@ def check(
         echo_err(f"{several(len(plan.states), 'state')} to migrate, written to {plan_file}")
     if not checked.ok:
         sys.exit(1)
+
+
+def _sample_size(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise OptionError(f"--sample {text} is not a number of values", hint="pass a number of 1 or more, or all")
+    return int(text)
 
 
 def _check_target(form: str, target: str | None) -> None:

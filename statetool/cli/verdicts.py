@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _WIDTH: Final = 80
 #: Options that a suggested command needs too, if the user gave them and it has them.
 _KEPT: Final = (
-    "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--jar", "--jar-a", "--jar-b", "--columns-from-plan", "--columns-from-plan-a", "--columns-from-plan-b", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep", "--map", "--graph", "--config", "--parallelism", "--max-parallelism", "--claim-mode", "--allow-non-restored", "--last-state",
+    "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--jar", "--jar-a", "--jar-b", "--columns-from-plan", "--columns-from-plan-a", "--columns-from-plan-b", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep", "--map", "--graph", "--config", "--parallelism", "--max-parallelism", "--claim-mode", "--allow-non-restored", "--last-state", "--flink-home",
 )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from statetool.compatibility.backends import backend_of
 from statetool.compatibility.class_trial import NewClasses
 from statetool.compatibility.releases import kryo_of, writers_of
 from statetool.compatibility.restore import Restore, RestoreOptions
+from statetool.compatibility.running.flink_jars import FlinkJars, find_flink_jars
+from statetool.compatibility.running.summary import RunOptions
 from statetool.compatibility.states import BACKENDS, Job
 from statetool.compatibility.step_verdicts import Assumption, Kind, Status, StepFinding, StepVerdict, worst_status
 from statetool.compatibility.steps.order import STEPS
@@ -48,6 +50,9 @@ def check_inventories(
     if new is not None:
         old, new = old.with_names_of(new), new.with_names_of(old)
     releases = _releases(new, flink)
+    jars = _flink_jars(options.run, releases, new_classes)
+    if jars is not None:
+        flink, releases = jars.release, (jars.release,)
     if new is not None and new.metadata.version <= WIDEST:
         # It does not show its Kryo. If its release is not known either, the step of metadata assumes that of the old job.
         new = new.with_types(replace(new.types, kryo=kryo_of(releases) or old.types.kryo))
@@ -63,7 +68,24 @@ def check_inventories(
         kryo=_kryo(new, releases),
         classes=classes,
     )
-    return _run(Restore(old, new, job, options))
+    if jars is None or options.run is None or classes is None:
+        return _run(Restore(old, new, job, options))
+    from statetool.compatibility.running.runner import Runner  # most checks need no JVM
+
+    runner = Runner.of(options.run, jars, classes)
+    try:
+        return replace(_run(Restore(old, new, job, options, runner)), run=runner.summary())
+    finally:
+        runner.close()
+
+
+def _flink_jars(run: RunOptions | None, releases: tuple[str, ...], classes: ClassSource | None) -> FlinkJars | None:
+    """Return Flink's jars if the classes of the new job are run."""
+    if run is None:
+        return None
+    if classes is None:
+        raise OptionError("--run needs the jar of the new job", hint="pass --jar-b FILE (other_jars=)")
+    return find_flink_jars(run.flink_home, releases)
 
 
 def _run(restore: Restore) -> Check:

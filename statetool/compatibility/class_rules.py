@@ -26,7 +26,7 @@ def resolve_class(part: Serializer, old: TypeContext, new: TypeContext) -> Itera
 def _abstract(name: str, old: ClassSource | None, new: ClassSource | None) -> Iterator[Resolution]:
     if old is not None and new is not None and new.is_abstract(name) and old.has(name) and not old.is_abstract(name):
         text = f"The class {name} became abstract: Flink cannot read values of exactly this class, only those of subclasses."
-        yield Resolution.because(Level.UNKNOWN, text, f"Keep {name} as a class of which objects can be created.")
+        yield Resolution.by_run(text)
 
 
 def _record(part: PojoSerializer, new: TypeContext) -> Iterator[Resolution]:

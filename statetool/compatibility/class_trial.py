@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from statetool.compatibility.class_rules import resolve_class
-from statetool.compatibility.java_rules import TRY, resolve_java_class
+from statetool.compatibility.java_rules import resolve_java_class
 from statetool.compatibility.job_classes import element_class, has_class, is_provided
 from statetool.compatibility.key_hashes import resolve_hash_codes
 from statetool.compatibility.message_rules import resolve_defaults
-from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine, migration_remedy
+from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, combine, migration_remedy
 from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, sentence
 from statetool.io.cursor import Cursor, LenientCursor
 from statetool.io.output import Output
@@ -61,7 +61,7 @@ class _Trial:
         if self.failed:
             found.append(Resolution.because(Level.INCOMPATIBLE, self.failed, _REMEDY))
         if self.unknown:
-            found.append(Resolution.because(Level.UNKNOWN, self.unknown, _REMEDY))
+            found.append(Resolution.by_run(self.unknown))
         if self.changed:
             text = f"The classes of the new job read other values: {self.changed}."
             warning = CheckWarning(kind="may_change", message=text, remedy=_REMEDY)
@@ -190,7 +190,7 @@ class NewClasses:
             reason = part.context.reason(part.type_class) or "its fields are not known"
             text = f"Whether the new job reads the values of {part.type_class} is unknown: {reason}."
             warning = CheckWarning(kind="may_change", message=text, in_reason=True)
-            yield Resolution.because(Level.UNKNOWN, text, TRY, warning)
+            yield Resolution.by_run(text, warning)
 
     def with_java_classes(self, reader: _Reader) -> Resolution:
         """Return the resolution of values, and of the classes that Java serialization wrote in them."""
@@ -306,7 +306,7 @@ class _OperatorTrial:
                 raise
             except StatetoolError as error:
                 text = f"Not all values can be read: {_text_of(error)}."
-                resolution = Resolution.because(Level.UNKNOWN, text, sentence(error.hint))
+                resolution = Resolution.by_run(text, remedy=Remedy(sentence(error.hint)) if error.hint else None)
                 yield from (((scope, name), resolution) for name in sorted(names))  # type: ignore[misc]
 
     def _keyed(self, names: set[str]) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
@@ -482,6 +482,32 @@ def _by_name(value: Any, logical: LogicalType) -> Any:
             return value[0], _by_name(value[1], logical.value)
     # NaN is equal to itself here.
     return "NaN" if value != value else value
+
+
+def difference_of(old: Serializer, raw: bytes, new: Serializer, written: bytes) -> str:
+    """Return the first difference between a value and the same value as the new job writes it; empty if there is none.
+
+    Fields that only one side has do not count: rules of the serializers name them.
+
+    Raises
+    ------
+    StatetoolError
+        One of them cannot be decoded.
+    """
+    before, after = (
+        _named(_decode(s, data, is_list=False)[0], s.logical, is_list=False) for s, data in ((old, raw), (new, written))
+    )
+    before, after = _of_both(before, after), _of_both(after, before)
+    return "" if before == after else _difference(before, after)
+
+
+def _of_both(value: Any, other: Any) -> Any:
+    """Return a value without fields that the other one does not have."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return {name: _of_both(v, other[name]) for name, v in value.items() if name in other}
+    if isinstance(value, list | tuple) and isinstance(other, list | tuple) and len(value) == len(other):
+        return [_of_both(v, o) for v, o in zip(value, other, strict=True)]
+    return value
 
 
 def _difference(before: Any, after: Any, path: str = "") -> str:

@@ -18,7 +18,6 @@ _ENUM: Final = 0x10
 _OBJECTS: Final = "[L"
 _OBJECT: Final = "Ljava/lang/Object;"
 _KEEP: Final = "Keep the former class, or write a copy of the snapshot in which the values have another type."
-TRY: Final = "Restore a copy of the job from this snapshot to find out."
 
 
 def resolve_java_class(
@@ -135,4 +134,4 @@ def _common(stream: JavaClass, new: SerializableClass) -> dict[str, tuple[str, s
 
 def _unknown(stream: JavaClass, reason: str) -> Resolution:
     text = f"Whether the new job reads the values of {stream.name} that Java serialization wrote is unknown: {reason}."
-    return Resolution.because(Level.UNKNOWN, text, TRY, CheckWarning(kind="may_change", message=text, in_reason=True))
+    return Resolution.by_run(text, CheckWarning(kind="may_change", message=text, in_reason=True))

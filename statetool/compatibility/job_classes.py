@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from statetool.types.declared import TypeContext
+from statetool.types.declared import ClassSource, TypeContext
 
 #: Packages of classes that no job's jar has to contain.
 _PROVIDED: Final = ("java.", "javax.", "scala.", "com.esotericsoftware.kryo.", "com.twitter.chill.", "org.apache.avro.")
@@ -40,6 +40,13 @@ def _is_in_lib(name: str) -> bool:
     if package in _PARTS:
         return rest.partition(".")[0] in _PARTS[package]
     return package in _PACKAGES and not name.startswith(_CONNECTORS)
+
+
+def jars_of(source: ClassSource | None) -> tuple[str, ...]:
+    """Return the jars that a source of classes reads."""
+    from statetool.classes.jar_classes import JarClasses  # most checks need no class files
+
+    return source.paths if isinstance(source, JarClasses) else ()
 
 
 def has_class(types: TypeContext, name: str) -> bool:

@@ -57,11 +57,11 @@ def _resolutions(
                 f"hashCode() of {name} was not compared: the jar of the new job does not have it.", _ADD
             )
         elif reason and is_same is None:
-            yield Resolution.note(f"hashCode() of {name} was not compared: {reason}.", _COMPARE)
+            yield Resolution.note(f"hashCode() of {name} was not compared: {reason}.", _COMPARE, by_run=True)
         elif reason:
             text = f"Whether the new job finds the keys of {name} is unknown: {reason}."
             warning = CheckWarning(kind="may_change", message=text, in_reason=True)
-            yield Resolution.because(Level.UNKNOWN, text, _KEEP, warning)
+            yield Resolution.by_run(text, warning)
     if not formula.knows(classes):
         return
     sample = sample_keys(old.keyed.sources(), key)

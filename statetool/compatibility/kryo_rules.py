@@ -100,7 +100,7 @@ def _registrations(old: KryoSerializer, new: KryoSerializer) -> Resolution:
             f"The new job registers {', '.join(other)} with another Kryo serializer, which may not read the old values."
         )
         warning = CheckWarning(kind="may_change", message=reason, in_reason=True)
-        parts.append(Resolution.because(Level.UNKNOWN, reason, "Register the same serializers as before.", warning))
+        parts.append(Resolution.by_run(reason, warning))
     return combine(parts)
 
 
@@ -181,9 +181,7 @@ def resolve_releases(old: KryoSerializer, kryo: int | None, remedy: Remedy = _MI
         return Resolution.because(Level.AS_IS, warning.message, remedy, warning)
     known = reading > Reading.UNKNOWN
     reason = f"{text} {'other values or fails' if known else 'only some types correctly'}.{fields}"
-    return Resolution.because(
-        Level.UNKNOWN, reason, remedy, CheckWarning(kind="may_change", message=reason, in_reason=True)
-    )
+    return Resolution.by_run(reason, CheckWarning(kind="may_change", message=reason, in_reason=True), remedy=remedy)
 
 
 def reading_of(kind: JavaType, context: TypeContext) -> Reading:

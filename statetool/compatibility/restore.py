@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from statetool.advice.configuration import Configuration
 from statetool.advice.restore_settings import ClaimMode, claim_mode
+from statetool.compatibility.job_classes import jars_of
 from statetool.compatibility.job_graph import JobGraph
-from statetool.compatibility.states import Hidden, Job
+from statetool.compatibility.running.summary import RunOptions
+from statetool.compatibility.states import Hidden, Job, RanStates
 from statetool.compatibility.undescribed_subclasses import hidden_subclasses
 from statetool.compatibility.verdicts import Level, Resolution, combine
 from statetool.errors import FormatError, OptionError
@@ -18,10 +20,11 @@ from statetool.formats.metadata.properties import CheckpointProperties, read_pro
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.types.declared import ClassSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from statetool.compatibility.running.runner import Runner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,8 @@ class RestoreOptions:
         Uid or id of an operator of the snapshot, and uid or id that it has in the new job (``setUidHash``).
     graph
         The job graph of the new job.
+    run
+        How the classes of the new job are run, ``None`` if they are not.
     """
 
     config: Configuration | None = None
@@ -48,6 +53,7 @@ class RestoreOptions:
     last_state: bool = False
     map_uids: Mapping[str, str] = field(default_factory=dict)
     graph: JobGraph | None = None
+    run: RunOptions | None = None
 
     @property
     def mode(self) -> ClaimMode | None:
@@ -89,13 +95,19 @@ class Restore:
         The snapshot.
     new
         A snapshot of the new job, ``None`` if only its release or its jar is known.
+    runner
+        Runs the classes of the new job, ``None`` if they are not run.
     """
 
-    def __init__(self, old: Inventory, new: Inventory | None, job: Job, options: RestoreOptions) -> None:
+    def __init__(
+        self, old: Inventory, new: Inventory | None, job: Job, options: RestoreOptions, runner: Runner | None = None
+    ) -> None:
         self.old = old
         self.new = new
         self.job = job
         self.options = options
+        self.runner = runner
+        self._ran: dict[str, RanStates] = {}
         self._hidden: dict[str, tuple[Resolution, Hidden]] = {}
 
     @property
@@ -173,6 +185,15 @@ class Restore:
             self._hidden[operator_id] = hidden_values(pair.old, pair.new, self.job)
         return self._hidden[operator_id]
 
+    def ran(self, pair: Pair) -> RanStates:
+        """Return the results of a run of the new job's classes, by scope and state; none without a run."""
+        if self.runner is None or pair.new is None:
+            return {}
+        operator_id = pair.old.state.operator_id
+        if operator_id not in self._ran:
+            self._ran[operator_id] = self.runner.results(pair.old, pair.new, self.job)
+        return self._ran[operator_id]
+
     @property
     def new_jars(self) -> tuple[str, ...]:
         """The jars of the new job, as far as they are known."""
@@ -206,13 +227,6 @@ def _properties(snapshot: Inventory) -> CheckpointProperties | None:
         return read_properties(snapshot.metadata.properties)
     except FormatError:
         return None
-
-
-def jars_of(source: ClassSource | None) -> tuple[str, ...]:
-    """Return the jars that a source of classes reads."""
-    from statetool.classes.jar_classes import JarClasses  # most checks need no class files
-
-    return source.paths if isinstance(source, JarClasses) else ()
 
 
 def hidden_values(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> tuple[Resolution, Hidden]:

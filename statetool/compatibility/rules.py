@@ -68,7 +68,7 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
         return _ttl_switched(old, new, may=ttl_may_switch)
     if isinstance(new, UnderivedSerializer):
         text = f"Which serializer the new job has for {old.type_name} is unknown: {new.reason}."
-        return Resolution.because(Level.UNKNOWN, text, _TAKE)
+        return Resolution.by_run(text, remedy=Remedy(f"{_TAKE} If the class tells its serializer, --run does too."))
     if isinstance(old, OpaqueSerializer | DeclaredMessageSerializer) or isinstance(new, OpaqueSerializer):
         return _opaque(old, new)
     if (arity := resolve_arity(old, new)) is not None:
@@ -119,7 +119,7 @@ def _opaque(old: Serializer, new: Serializer) -> Resolution:
     reason = (
         f"Only the serializer class itself determines how to read {old.type_name}; its snapshot in the new job {same}."
     )
-    return Resolution.because(Level.UNKNOWN, reason, _TRY)
+    return Resolution.by_run(reason)
 
 
 def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Resolution:
@@ -231,9 +231,7 @@ def _unmigrated_resolution(name: str, old: PojoSerializer, new: PojoSerializer) 
         warnings = (*warnings, CheckWarning(kind="loses", message=text, remedy=remedy))
     if not _only_fields_differ(old, new):
         reason = f"{kept}, and statetool does not know whether it still reads and writes these values."
-        return combine([replace(whole, warnings=warnings), Resolution.because(Level.UNKNOWN, reason, remedy)]).inside(
-            name
-        )
+        return combine([replace(whole, warnings=warnings), Resolution.by_run(reason)]).inside(name)
     level = Level.RECONFIGURED
     causes = tuple(replace(c, level=min(c.level, level), remedy=remedy) for c in whole.causes)
     return Resolution(level, causes, warnings).inside(name)
@@ -271,10 +269,9 @@ def _subclasses(parts: Iterable[tuple[str, Serializer]], new: PojoSerializer) ->
         if name in described:
             yield resolve(serializer, described[name]).inside(name)
         else:
-            yield Resolution.because(
-                Level.UNKNOWN,
-                f"The snapshot of the new job does not describe the subclass {name}.",
-                "Take the snapshot of the new job from a job that has written a value of this class or registers it, and check again.",
+            text = "Take the snapshot of the new job from a job that has written a value of this class or registers it, and check again."
+            yield Resolution.by_run(
+                f"The snapshot of the new job does not describe the subclass {name}.", remedy=Remedy(text)
             )
 
 
@@ -340,7 +337,7 @@ def _generic_records(before: object, after: object) -> Resolution:
         warnings.append(CheckWarning(kind="loses", message=_drop_text(gone)))
     if depends := effects.get("depends"):
         reason = f"{text}: {depends[0]}. Avro 1.11.4 and later convert such values, older releases may not."
-        return Resolution.because(Level.UNKNOWN, reason, remedy, *warnings, may_change(reason, in_reason=True))
+        return Resolution.by_run(reason, *warnings, may_change(reason, in_reason=True))
     return Resolution.because(Level.AFTER_MIGRATION, _ANOTHER_SCHEMA, remedy if warnings else None, *warnings)
 
 
@@ -372,7 +369,7 @@ def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
 
 def _another_snapshot(old: Serializer) -> Resolution:
     reason = f"The snapshot of the serializer of {old.type_name} changed, and statetool does not know its rules."
-    return Resolution.because(Level.UNKNOWN, reason, _TRY)
+    return Resolution.by_run(reason)
 
 
 def _composites(old: CompositeSerializer, new: CompositeSerializer) -> Resolution:

@@ -10,6 +10,7 @@ from statetool.compatibility.class_trial import NewClasses
 from statetool.compatibility.kryo_rules import resolve_releases
 from statetool.compatibility.releases import kryo_of, shown_releases
 from statetool.compatibility.rules import resolve
+from statetool.compatibility.running.results import Ran
 from statetool.compatibility.verdicts import (
     NEW,
     A,
@@ -38,6 +39,8 @@ Backend = Literal["heap", "rocksdb", "forst", "unknown"]
 BACKENDS: Final[tuple[Backend, ...]] = ("heap", "rocksdb", "forst")
 #: Resolutions of values that no header describes, by scope and state.
 Hidden = Mapping[tuple[Scope, str], Resolution]
+#: Results of a run of the new job's classes, by scope and state; the keys of an operator have the name ``""``.
+RanStates = Mapping[tuple[Scope, str], Ran]
 _KEEP_KEYS: Final = Remedy(
     "Flink migrates neither keys nor namespaces: keep their type, or bootstrap the state with the new keys."
 )
@@ -230,6 +233,7 @@ def keyed_verdicts(
     new: Mapping[str, tuple[KeyedHeader, StateMetaInfo]] | None,
     job: Job,
     hidden: Hidden,
+    ran: RanStates,
     uid: str,
 ) -> Iterator[StateVerdict]:
     """Yield the verdicts on an operator's keyed states. ``new`` is ``None`` if only a release is known."""
@@ -238,26 +242,35 @@ def keyed_verdicts(
         if metas is None:
             yield verdict_of(name, _in_release_alone(None, (meta,), job))
         elif name in metas:
-            yield verdict_of(name, _with_hidden(check_keyed(meta, metas[name], job), hidden.get(("keyed", name))))
+            place: tuple[Scope, str] = ("keyed", name)
+            yield verdict_of(name, _whole(check_keyed(meta, metas[name], job), hidden.get(place), ran.get(place)))
         else:
             yield _unused_verdict(name, meta, {n: m for n, m in metas.items() if n not in old}, job, uid)
 
 
 def element_verdicts(
-    old: Mapping[str, StateMetaInfo], new: Mapping[str, StateMetaInfo] | None, job: Job, hidden: Hidden, uid: str
+    old: Mapping[str, StateMetaInfo],
+    new: Mapping[str, StateMetaInfo] | None,
+    job: Job,
+    hidden: Hidden,
+    ran: RanStates,
+    uid: str,
 ) -> Iterator[StateVerdict]:
     """Yield the verdicts on an operator's operator states."""
     for name, meta in old.items():
         if new is None:
             yield verdict_of(name, _in_release_alone(None, (meta,), job))
         elif name in new:
-            yield verdict_of(name, _with_hidden(check_elements(meta, new[name], job), hidden.get(("operator", name))))
+            place: tuple[Scope, str] = ("operator", name)
+            yield verdict_of(name, _whole(check_elements(meta, new[name], job), hidden.get(place), ran.get(place)))
         else:
             yield _unused_verdict(name, meta, {n: m for n, m in new.items() if n not in old}, job, uid)
 
 
-def _with_hidden(resolution: Resolution, hidden: Resolution | None) -> Resolution:
-    return resolution if hidden is None else combine([resolution, hidden])
+def _whole(resolution: Resolution, hidden: Resolution | None, ran: Ran | None) -> Resolution:
+    """Return the resolution with that of values that no header describes, and with what a run decides."""
+    whole = resolution if hidden is None else combine([resolution, hidden])
+    return whole if ran is None else ran.apply(whole)
 
 
 def _unused_verdict(

@@ -14,6 +14,8 @@ from statetool.types.operators import operator_name
 if TYPE_CHECKING:
     import pandas as pd
 
+    from statetool.compatibility.running.summary import RunSummary
+
 Verdict = Literal["fully", "after_migration", "unknown", "not"]
 
 
@@ -85,6 +87,10 @@ def migration_remedy(text: str, otherwise: str = "") -> Remedy:
     return Remedy(text, ("migrate", A, NEW, "--to", B, "--dry-run"), migrates=True, otherwise=otherwise)
 
 
+#: The remedy for what only a run of the new job's classes decides.
+RUN: Final = Remedy("Let Flink and the classes of the new job decide.", ("check", A, B, "--run"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckWarning:
     """A warning about a restore that succeeds but ``loses`` values or ``may_change`` them, or after which the job fails ``later``.
@@ -109,7 +115,8 @@ class CheckWarning:
 class Cause:
     """One reason for a verdict, with the steps inside the type and the remedy.
 
-    ``is_note``: the cause does not limit the verdict. It names something that the check did not compare.
+    ``is_note``: the cause does not limit the verdict. It names something that the check did not compare. ``by_run``: a run of the new job's
+    classes decides it.
     """
 
     level: Level
@@ -117,6 +124,7 @@ class Cause:
     remedy: Remedy | None = None
     path: tuple[str, ...] = ()
     is_note: bool = False
+    by_run: bool = False
 
     @property
     def text(self) -> str:
@@ -141,9 +149,16 @@ class Resolution:
         return cls(level, (Cause(level=level, reason=reason, remedy=action),), warnings)
 
     @classmethod
-    def note(cls, text: str, remedy: str) -> Resolution:
+    def by_run(cls, reason: str, *warnings: CheckWarning, remedy: Remedy | None = None) -> Resolution:
+        """Return the resolution of what only a run of the new job's classes decides."""
+        cause = Cause(level=Level.UNKNOWN, reason=reason, remedy=RUN if remedy is None else remedy, by_run=True)
+        return cls(Level.UNKNOWN, (cause,), warnings)
+
+    @classmethod
+    def note(cls, text: str, remedy: str, *, by_run: bool = False) -> Resolution:
         """Return a resolution that says what was not compared, and neither limits the verdict nor warns."""
-        return cls(Level.AS_IS, (Cause(level=Level.AS_IS, reason=text, remedy=Remedy(remedy), is_note=True),))
+        cause = Cause(level=Level.AS_IS, reason=text, remedy=Remedy(remedy), is_note=True, by_run=by_run)
+        return cls(Level.AS_IS, (cause,))
 
     @property
     def reason(self) -> str:
@@ -264,7 +279,7 @@ class Check:
     """Result of checking whether a snapshot can be restored into a job.
 
     ``causes`` and ``snapshot_warnings`` are those that concern the whole snapshot. ``steps`` are the verdicts on the steps of the restore, in
-    Flink's order. ``renderer`` returns HTML for notebooks.
+    Flink's order. ``run`` says what was run, if the classes of the new job were. ``renderer`` returns HTML for notebooks.
     """
 
     verdict: Verdict
@@ -273,6 +288,7 @@ class Check:
     causes: tuple[Cause, ...] = ()
     snapshot_warnings: tuple[CheckWarning, ...] = ()
     steps: tuple[StepVerdict, ...] = ()
+    run: RunSummary | None = None
     renderer: Callable[[Check], str] | None = field(default=None, repr=False, compare=False)
 
     def _repr_html_(self) -> str | None:
@@ -318,4 +334,5 @@ class Check:
             "operators": operators,
             "warnings": list(self.warnings),
             "steps": [step.record() for step in self.steps],
+            "run": None if self.run is None else self.run.record(),
         }

@@ -29,6 +29,11 @@ class CommandLine:
         """Return a suggested command as text for a shell; ``command`` are the arguments of statetool."""
         if self.by_jar and command[:1] == ("migrate",):
             command = ("upgrade", *(word for word in command[1:] if word not in ("--to", B)))
+        if self.by_jar and command[:1] == ("check",):
+            command = tuple(word for word in command if word != B)
+        options = self.options(command)
+        if "--run" in command and "--jar-b" not in options:
+            command = (*command, "--jar-b", "NEW.jar")
         paths = {"A": self.a, "B": self.b}
         words = [paths.get(word, word) if isinstance(word, Placeholder) else word for word in command]
-        return shlex.join(("statetool", *words, *self.options(command)))
+        return shlex.join(("statetool", *words, *options))

@@ -13,7 +13,17 @@ from typing import Final
 from statetool.compatibility.backends import stored_forms
 from statetool.compatibility.releases import may_be_of_2, shown_releases
 from statetool.compatibility.restore import Pair, Restore, hidden_values
-from statetool.compatibility.states import NAME_BACKEND, Hidden, Job, check_key, keyed_verdicts, of_error, verdict_of
+from statetool.compatibility.running.results import NOT_RUN
+from statetool.compatibility.states import (
+    NAME_BACKEND,
+    Hidden,
+    Job,
+    RanStates,
+    check_key,
+    keyed_verdicts,
+    of_error,
+    verdict_of,
+)
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import (
     Found,
@@ -53,18 +63,24 @@ def _irrelevant(restore: Restore) -> str:
 
 
 def keyed_results(
-    old: OperatorInventory, new: OperatorInventory | None, job: Job, hidden: tuple[Resolution, Hidden] | None = None
+    old: OperatorInventory,
+    new: OperatorInventory | None,
+    job: Job,
+    hidden: tuple[Resolution, Hidden] | None = None,
+    ran: RanStates | None = None,
 ) -> Iterator[Result]:
     """Yield the results of an operator's keyed state. Without ``hidden``, the values that no header describes are read again."""
+    ran = ran or {}
+    ran_key = ran.get(("keyed", ""), NOT_RUN)
     try:
         yield Found(rule="K1", resolution=_forms(old, new, job), operator=old)
         if old.keyed.key is not None:
             resolution = check_key(old.keyed.key, None if new is None else new.keyed.key, job)
-            yield Found(rule="K2", resolution=resolution, operator=old)
+            yield Found(rule="K2", resolution=ran_key.settle(resolution), operator=old)
         of_key, of_states = hidden_values(old, new, job) if hidden is None else hidden
-        yield Found(rule="K9", resolution=of_key, operator=old)
+        yield Found(rule="K9", resolution=ran_key.apply(of_key), operator=old)
         states = None if new is None or _is_keyed_no_more(old, new) else new.keyed_states
-        for verdict in keyed_verdicts(old.keyed_states, states, job, of_states, old.label):
+        for verdict in keyed_verdicts(old.keyed_states, states, job, of_states, ran, old.label):
             yield StateFound(
                 rule="K4", operator=old, verdict=_in_forst(verdict, old.keyed_states[verdict.name][1], job)
             )
@@ -82,7 +98,10 @@ def _states(restore: Restore) -> Iterator[Result]:
             hidden = restore.hidden(pair)
         except UNREAD:
             hidden = None
-        yield from keyed_results(pair.old, pair.new, restore.job, hidden)
+        yield from keyed_results(pair.old, pair.new, restore.job, hidden, restore.ran(pair))
+    if restore.runner is not None and any(not s.is_whole for s in restore.runner.summary().states):
+        text = f"values that were not read are like the {restore.runner.options.sample:,} of each state that were"
+        yield Assumption(rule="K4", text=text, option="--sample all")
     if not restore.has_snapshot:
         yield SAME_STATES
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from statetool.compatibility.restore import Pair, Restore, hidden_values
-from statetool.compatibility.states import Hidden, Job, element_verdicts, of_error
+from statetool.compatibility.states import Hidden, Job, RanStates, element_verdicts, of_error
 from statetool.compatibility.steps.keyed_state import SAME_STATES
 from statetool.compatibility.steps.step import (
     Found,
@@ -37,7 +37,11 @@ def _irrelevant(restore: Restore) -> str:
 
 
 def element_results(
-    old: OperatorInventory, new: OperatorInventory | None, job: Job, hidden: Hidden | None = None
+    old: OperatorInventory,
+    new: OperatorInventory | None,
+    job: Job,
+    hidden: Hidden | None = None,
+    ran: RanStates | None = None,
 ) -> Iterator[Result]:
     """Yield the results of an operator's operator state. Without ``hidden``, the values that no header describes are read again."""
     try:
@@ -47,7 +51,7 @@ def element_results(
         hidden = {}  # reported by the step of keyed state
     try:
         states = None if new is None else new.operator_states
-        for verdict in element_verdicts(old.operator_states, states, job, hidden, old.label):
+        for verdict in element_verdicts(old.operator_states, states, job, hidden, ran or {}, old.label):
             yield StateFound(rule="E4", operator=old, verdict=verdict)
     except UNREAD as error:
         yield Found(
@@ -64,7 +68,7 @@ def _states(restore: Restore) -> Iterator[Result]:
             hidden = restore.hidden(pair)[1]
         except UNREAD:
             hidden = {}
-        yield from element_results(pair.old, pair.new, restore.job, hidden)
+        yield from element_results(pair.old, pair.new, restore.job, hidden, restore.ran(pair))
     if not restore.has_snapshot:
         yield SAME_STATES
 

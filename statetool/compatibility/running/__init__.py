@@ -1,0 +1,1 @@
+"""Run of Flink and the classes of the new job: only they tell what code of the job does."""
