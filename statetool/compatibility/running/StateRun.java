@@ -113,7 +113,9 @@ public final class StateRun {
             String role = readText();
             byte[] old = readBytes();
             boolean isClass = in.readByte() == CLASS_NAME;
-            parts.put(role, new Part(answer, role, old, readBytes(), isClass, readsOld, readsNew));
+            byte[] successor = readBytes();
+            boolean compares = in.readBoolean() && before != null;
+            parts.put(role, new Part(answer, role, old, successor, isClass, readsOld, readsNew, compares));
         }
         Reader reader = new Reader(answer, parts, form, maxParallelism);
         while (in.readBoolean()) {
@@ -178,7 +180,7 @@ public final class StateRun {
         private boolean migrates;
         boolean usable;
 
-        Part(Answer answer, String role, byte[] old, byte[] successor, boolean isClass, boolean readsOld, boolean readsNew) {
+        Part(Answer answer, String role, byte[] old, byte[] successor, boolean isClass, boolean readsOld, boolean readsNew, boolean compares) {
             this.answer = answer;
             this.role = role;
             TypeSerializerSnapshot<Object> snapshot;
@@ -216,12 +218,12 @@ public final class StateRun {
             if (readsNew && !migrates) {
                 readers.add(current);
             }
-            if (before != null) {
+            if (compares) {
                 Thread.currentThread().setContextClassLoader(before);
                 try {
                     original = snapshot(old, before).restoreSerializer();
                 } catch (Throwable error) {
-                    original = null;
+                    answer.add(role, "uncompared", describe(error));
                 } finally {
                     Thread.currentThread().setContextClassLoader(now);
                 }
@@ -255,7 +257,7 @@ public final class StateRun {
             }
             if (original != null) {
                 compare(bytes, value);
-            } else if (!Arrays.equals(bytes, written)) {
+            } else {
                 keep(bytes, written);
             }
             if (!Arrays.equals(bytes, written)) {
@@ -268,8 +270,8 @@ public final class StateRun {
             if (answer.rewritten.size() < MOST_REWRITTEN && bytes.length <= MOST_BYTES && written.length <= MOST_BYTES) {
                 answer.rewritten.add(new byte[][] {bytes, written});
                 answer.rewrittenRoles.add(role);
-            } else {
-                answer.add(role, "uncompared", "some values are large");
+            } else if (!Arrays.equals(bytes, written)) {
+                answer.add(role, "uncompared", "some values are many or large");
             }
         }
 
@@ -282,7 +284,7 @@ public final class StateRun {
             try {
                 was = original.deserialize(new DataInputDeserializer(bytes));
             } catch (Throwable error) {
-                answer.fail(role, "uncompared", error);
+                answer.add(role, "uncompared", describe(error));
                 return;
             } finally {
                 Thread.currentThread().setContextClassLoader(now);
@@ -293,7 +295,7 @@ public final class StateRun {
                     answer.add(role, "changed", difference);
                 }
             } catch (Throwable error) {
-                answer.fail(role, "uncompared", error);
+                answer.add(role, "uncompared", describe(error));
             }
         }
 
@@ -564,7 +566,7 @@ public final class StateRun {
             cause = cause.getCause();
         }
         String message = cause.getMessage();
-        return shorten(cause.getClass().getName() + (message == null ? "" : ": " + message.split("\n", 2)[0]));
+        return shorten(cause.getClass().getName() + (message == null ? "" : ": " + message.split("\n", 2)[0].replaceAll("[.\\s]+$", "")));
     }
 
     /** The class that an error says is missing, "?" if it is another limit of this run, and empty if it is none. */
@@ -587,7 +589,7 @@ public final class StateRun {
 
     private static String show(Object value) {
         try {
-            return shorten(String.valueOf(value));
+            return shorten(String.valueOf(content(value, visited())));
         } catch (Throwable error) {
             return "a value of " + value.getClass().getName();
         }

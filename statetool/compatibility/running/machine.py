@@ -41,12 +41,16 @@ _HINT: Final = "install a JDK 11 or later (such as openjdk-17-jdk-headless), or 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Serializer snapshots of one part of a state, before and after. ``after`` is the name of a class if only its type extraction tells."""
+    """Serializer snapshots of one part of a state, before and after.
+
+    ``after`` is the name of a class if only its type extraction tells. ``compares``: the classes of the old job read its values too.
+    """
 
     role: str
     before: bytes
     after: bytes
     is_class: bool = False
+    compares: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +81,7 @@ class RunFinding:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What Flink and the classes did with a state. ``rewritten`` are bytes of values with another form in the new job: role, old, new."""
+    """What Flink and the classes did with a state. ``rewritten`` are bytes of values, and those of the new job: role, old, new."""
 
     entries: int
     findings: tuple[RunFinding, ...]
@@ -110,13 +114,19 @@ class Machine:
             The classes ended the JVM, or did not return.
         """
         process = self._started()
-        watch = threading.Timer(_LIMIT_S, process.kill)
+        hung = threading.Event()
+
+        def stop() -> None:
+            hung.set()
+            process.kill()
+
+        watch = threading.Timer(_LIMIT_S, stop)
         watch.start()
         try:
             self._send(question)
             return self._answer()
         except (OSError, EOFError) as error:
-            reason = "did not return" if watch.finished.is_set() else f"ended the JVM: {self._last_words()}"
+            reason = "did not return" if hung.is_set() else f"ended the JVM: {self._last_words()}"
             self._stop()
             raise RunEndedError(f"the classes of the new job {reason}") from error
         except BaseException:
@@ -177,6 +187,7 @@ class Machine:
             _write(out, part.before)
             out.write(bytes([part.is_class]))
             _write(out, part.after)
+            out.write(bytes([part.compares]))
         self._write(out.getvalue())
         for group, key, value in question.entries:
             self._write(

@@ -138,12 +138,18 @@ def _parts(pairs: Pairs) -> list[Part] | None:
         except UnknownSerializerError:
             return None
         if not any(isinstance(p, UnderivedSerializer) for p in all_parts(new)):
-            found.append(Part(role, before, snapshot_bytes(new)))
+            found.append(Part(role, before, snapshot_bytes(new), compares=is_same_kryo(old, new)))
         elif name := _extracted_class(old):
-            found.append(Part(role, before, name.encode(), is_class=True))
+            found.append(Part(role, before, name.encode(), is_class=True, compares=is_same_kryo(old, new)))
         else:
             return None
     return found
+
+
+def is_same_kryo(old: Serializer, new: Serializer) -> bool:
+    """Return True unless another Kryo wrote values: that of the new job cannot read them as the old job did."""
+    of_kryo = [{p.context.kryo for p in all_parts(s) if isinstance(p, KryoSerializer)} for s in (old, new)]
+    return not of_kryo[0] or of_kryo[0] == of_kryo[1]
 
 
 def _all_parts(pairs: Pairs) -> Iterable[Serializer]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from statetool.compatibility.running.machine import RunFinding
-from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine
+from statetool.compatibility.verdicts import RUN, CheckWarning, Level, Remedy, Resolution, combine
 
 #: Parts of an entry whose bytes or equality find it.
 _LOOKED_UP: Final = ("key", "namespace", "map key")
@@ -17,6 +17,8 @@ _KEEP_HASH: Final = "Keep the method hashCode() of the key as it was."
 _KEEP_EQUALS: Final = "Give the class equals() and hashCode() by its fields."
 
 
+#: The remedy if a run did not decide.
+_TRY: Final = Remedy("Restore a copy of the job from this snapshot to find out.")
 #: The resolution of a run without findings.
 NOTHING: Final = Resolution(Level.AS_IS)
 
@@ -36,7 +38,8 @@ class Ran:
             return ruled
         decided = {c.text for c in ruled.causes if c.by_run} if self.decides else set()
         if not decided:
-            return combine([ruled, self._besides(ruled.warnings)])
+            causes = tuple(replace(c, remedy=_TRY) if c.remedy == RUN else c for c in ruled.causes)
+            return combine([replace(ruled, causes=causes), self._besides(ruled.warnings)])
         causes = tuple(c for c in ruled.causes if c.text not in decided)
         warnings = tuple(w for w in ruled.warnings if not (w.in_reason and ": ".join((*w.path, w.message)) in decided))
         level = max((c.level for c in causes), default=Level.AS_IS)
@@ -110,8 +113,10 @@ class Judge:
                     Level.INCOMPATIBLE, f"{with_flink}: {_FAILURES[f.kind].format(f.role)}: {f.text}.", _CHANGE
                 )
         elif f.kind == "new_snapshot":
-            text = f"{with_flink}: the serializer of the new job cannot be created: {f.text}."
-            yield Resolution.because(Level.UNKNOWN, text, _ALL_JARS)
+            yield Resolution.note(
+                f"{with_flink}: the serializer of the new job cannot be created, so its {f.role} was not tried: {f.text}.",
+                _ALL_JARS,
+            )
         elif f.kind == "left":
             level = Level.INCOMPATIBLE if unframed else Level.AS_IS
             yield _warn("may_change", f"{with_flink}: {f.text}.", level=level)
@@ -134,7 +139,8 @@ class Judge:
                 text,
                 f"Keep {f.missing} in the job's jar, or pass the jar that has it with another --jar-b.",
             )
-        return Resolution.because(Level.UNKNOWN, f"{with_flink}: {f.text}.", _ALL_JARS if f.missing != "?" else "")
+        text = f"{with_flink}: its {f.role} was not tried: {f.text}."
+        return Resolution.note(text, _ALL_JARS if f.missing != "?" else "")
 
 
 _CHANGE: Final = "Keep the former class and serializer, or drop the state."

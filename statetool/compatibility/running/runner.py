@@ -11,7 +11,7 @@ from statetool.compatibility.class_trial import NewClasses, difference_of
 from statetool.compatibility.job_classes import jars_of
 from statetool.compatibility.running.flink_jars import FlinkJars
 from statetool.compatibility.running.machine import Answer, Machine, RunEndedError
-from statetool.compatibility.running.questions import Asked, Place, questions
+from statetool.compatibility.running.questions import Asked, Place, is_same_kryo, questions
 from statetool.compatibility.running.results import Judge, Ran, is_decided
 from statetool.compatibility.running.samples import Sample
 from statetool.compatibility.running.summary import RunOptions, RunSummary, StateRead
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 #: JVMs that the classes may end before the other states are not run.
 _MOST_ENDS: Final = 3
+_OLD_JAR: Final = "Pass the jar of the old job with --jar-a."
 
 
 @dataclass(slots=True)
@@ -43,10 +44,7 @@ class Runner:
     @classmethod
     def of(cls, options: RunOptions, flink: FlinkJars, classes: NewClasses) -> Runner:
         """Return a runner. The JVM starts at the first state."""
-        # The Kryo of another release cannot read values as the old job did.
-        comparable = classes.old.kryo == classes.new.kryo
-        old = jars_of(classes.old.source) if comparable else ()
-        return cls(options, flink, classes, Machine(flink, jars_of(classes.new.source), old))
+        return cls(options, flink, classes, Machine(flink, jars_of(classes.new.source), jars_of(classes.old.source)))
 
     def close(self) -> None:
         """End the JVM."""
@@ -96,10 +94,6 @@ class Runner:
     def _of_state(self, asked: Asked, answer: Answer, judge: Judge, *, unframed: bool) -> Ran:
         """Return the result of a state, apart from the keys of its entries."""
         found = list(judge.resolutions([f for f in answer.findings if f.role != "key"], unframed=unframed))
-        changed, uncompared = self._compared(asked, answer)
-        if changed:
-            text = f"{judge.with_flink}: the new job writes other values: {changed}."
-            found.append(Resolution.because(Level.AS_IS, text, None, CheckWarning(kind="may_change", message=text)))
         if isinstance(asked.sample, StatetoolError):
             text = (
                 f"{judge.with_flink}: its values were not read, because they cannot be found: {asked.sample.message}."
@@ -107,9 +101,18 @@ class Runner:
             found.append(Resolution.note(text, asked.sample.hint))
             return Ran(combine(found), decides=False)
         read = [_read(judge, answer, asked.sample)]
+        changed, uncompared = self._compared(asked, answer)
+        if changed:
+            text = f"{judge.with_flink}: the new job writes other values: {changed}."
+            read.append(Resolution.because(Level.AS_IS, text, None, CheckWarning(kind="may_change", message=text)))
+        if self.classes.old.source is None and answer.entries:
+            text = (
+                f"{judge.with_flink}: without the classes of the old job, only bytes and decoded values were compared."
+            )
+            read.append(Resolution.note(text, _OLD_JAR))
         if uncompared:
             text = f"{judge.with_flink}: whether the values that it reads are the same is unknown: {uncompared}."
-            remedy = "" if self.classes.old.source is not None else "Pass the jar of the old job with --jar-a."
+            remedy = "" if self.classes.old.source is not None else _OLD_JAR
             warning = CheckWarning(kind="may_change", message=f"{text} {remedy}".rstrip())
             read.append(Resolution.because(Level.AS_IS, text, remedy, warning))
         return Ran(combine(found), is_decided(answer.findings), combine(read))
@@ -129,11 +132,14 @@ class Runner:
             if role in ("key", "namespace"):
                 continue
             old, new = asked.pairs[role]
+            if before == after and is_same_kryo(old, new) and self.classes.old.source is not None:
+                continue  # The classes of the old job could not be asked, which is told.
             try:
                 _check_decoded(old, new)
                 changed = difference_of(old, before, new, after)
             except StatetoolError as error:
-                uncompared = uncompared or error.message
+                if before != after or not is_same_kryo(old, new):
+                    uncompared = uncompared or error.message
                 continue
             if changed:
                 return changed, ""

@@ -177,6 +177,23 @@ def savepoint(
     return statetool.load(str(folder), uids=["op"])["op"]
 
 
+def savepoint_of(folder: Path, operators: Mapping[str, Subtask]) -> None:
+    """Write a savepoint of operators by uid, each with one subtask."""
+    states = []
+    for number, (uid, subtask) in enumerate(operators.items()):
+        handle = _keyed_stream(folder, 0, subtask, 1, 128, False, None, name=f"keyed-of-{number}")
+        states.append(
+            OperatorState(
+                operator_id=operator_id_for_uid(uid),
+                parallelism=1,
+                max_parallelism=128,
+                subtasks=(SubtaskState(index=0, managed_keyed=handle, managed_operator=None),),
+            )
+        )
+    metadata = SnapshotMetadata(version=3, checkpoint_id=0, operators=tuple(states))
+    (folder / "_metadata").write_bytes(write_metadata(metadata))
+
+
 def _keyed_stream(
     folder: Path,
     index: int,
@@ -185,7 +202,10 @@ def _keyed_stream(
     max_parallelism: int,
     compressed: bool,
     damage: Callable[[int, bytes], bytes] | None,
+    *,
+    name: str = "",
 ) -> KeyGroupsHandle:
+    name = name or f"keyed-{index}"
     groups = range_for(index, parallelism, max_parallelism)
     header = KeyedHeader(
         version=6, compressed=compressed, key=serializer(subtask.key), states=tuple(subtask.states), size_bytes=0
@@ -193,21 +213,21 @@ def _keyed_stream(
     stream = bytearray(write_keyed_header(header))
     names = [m.name for m in subtask.states]
     by_group: dict[int, dict[int, list[Entry]]] = {}
-    for name, number, key, value in subtask.entries:
+    for state, number, key, value in subtask.entries:
         assert number in groups
-        by_group.setdefault(number, {}).setdefault(names.index(name), []).append((key, value))
+        by_group.setdefault(number, {}).setdefault(names.index(state), []).append((key, value))
     offsets = []
     for number in groups:
         raw = key_group_bytes(number, prefix_size(max_parallelism), sorted(by_group.get(number, {}).items()))
         offsets.append(len(stream) if raw else 0)
         stream += snappy(raw) if raw and compressed else raw
     data = bytes(stream) if damage is None else damage(index, bytes(stream))
-    (folder / f"keyed-{index}").write_bytes(data)
+    (folder / name).write_bytes(data)
     return KeyGroupsHandle(
         tag=7,
         start=groups.start,
         offsets=tuple(offsets),
-        stream=RelativeFileHandle(path=f"keyed-{index}", size_bytes=len(data)),
+        stream=RelativeFileHandle(path=name, size_bytes=len(data)),
     )
 
 
