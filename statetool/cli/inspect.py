@@ -310,7 +310,7 @@ def check(
       statetool check savepoint-1a2b --flink 2.3
       statetool check savepoint-1a2b savepoint-of-new-job --plan plan.json
       statetool check savepoint-1a2b --jar-a old.jar --jar-b new.jar --flink 2.3
-      statetool check savepoint-1a2b --jar-b new.jar --run --flink-home /opt/flink-2.3.0
+      statetool check savepoint-1a2b --jar-b new.jar --run --flink-home flink-2.3
     """
     paths = [a] if b is None else [a, b]
     first, *others = open_snapshots(paths, options, jars=[jar_a, jar_b], plans=[plan_a, plan_b])
