@@ -14,6 +14,7 @@ from statetool.columns.coerce import map_parts
 from statetool.columns.encode import measure
 from statetool.columns.pieces import Bytes, Chain, Elements, Encoded, Flagged, Int64s, Joined, Piece, Ranges, pack
 from statetool.columns.values import StateLayout, broadcast_entries, decode_framed, map_values, split_joined
+from statetool.comparison.meaning import snapshot_bytes
 from statetool.entries.keys import split_keys
 from statetool.errors import StatetoolError, article
 from statetool.formats.keyed.distinct import distinct
@@ -21,7 +22,7 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.projections import with_projections
 from statetool.formats.naming import named_state
-from statetool.formats.state_meta import StateMetaInfo, read_m6
+from statetool.formats.state_meta import KEY_VALUE, KEY_VALUE_V2, StateMetaInfo, read_m6
 from statetool.io.cursor import Cursor
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import EXACT, Compiler, check_distinct
@@ -29,6 +30,7 @@ from statetool.migration.leaves import Convert, same
 from statetool.migration.sides import TypeAtPath
 from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.measured_entries import MeasuredEntries
+from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.serializers.table import snapshot_reader
 from statetool.sql_plans.aggregates import RowNames
 from statetool.types import MapType, Scalar
@@ -52,6 +54,7 @@ _BY_ENTRY: Final = {
     "map": "the value becomes a map state: each entry of the map is stored for itself",
     "value": "the map state becomes a value: all entries of a key are stored as one map",
 }
+_APIS: Final = {KEY_VALUE: "state that all backends restore", KEY_VALUE_V2: "asynchronous state of ForSt"}
 
 
 def can_become(before: StateMetaInfo, after: StateMetaInfo) -> bool:
@@ -59,7 +62,7 @@ def can_become(before: StateMetaInfo, after: StateMetaInfo) -> bool:
 
     States with namespaces belong to operators of Flink, such as windows: a result is not an element of a list of records.
     """
-    if before.backend_type != after.backend_type:
+    if before.backend_type != after.backend_type and not are_of_both_apis(before, after):
         return False
     if before.kind == after.kind:
         return True
@@ -68,6 +71,24 @@ def can_become(before: StateMetaInfo, after: StateMetaInfo) -> bool:
         return False
     value = before if after.kind == "map" else after if before.kind == "map" else None
     return value is None or isinstance(StateLayout(value).logical, MapType)
+
+
+def are_of_both_apis(before: StateMetaInfo, after: StateMetaInfo) -> bool:
+    """Return True if one of two keyed states is asynchronous state, and the other is not."""
+    return {before.backend_type, after.backend_type} == {KEY_VALUE, KEY_VALUE_V2}
+
+
+def _has_equal_parts(before: StateMetaInfo, after: StateMetaInfo) -> bool:
+    """Return True if the values of two states, one of each API, have the same bytes."""
+
+    def parts(meta: StateMetaInfo) -> list[tuple[bool, bytes]]:
+        found = meta.parts or (unwrap(meta.value),)
+        return [
+            (isinstance(p, TtlSerializer), snapshot_bytes(p.value if isinstance(p, TtlSerializer) else p))
+            for p in found
+        ]
+
+    return before.kind == after.kind and parts(before) == parts(after)
 
 
 @lru_cache(maxsize=256)
@@ -82,10 +103,11 @@ def parse_meta(raw: bytes, types: TypeContext) -> StateMetaInfo:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The conversions of a state: of its values, and of its map keys if it is a map."""
+    """The conversions of a state: of its values, and of its map keys if it is a map. ``keeps_bytes``: only the description changes."""
 
     key: Convert
     value: Convert
+    keeps_bytes: bool = False
 
 
 def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) -> Compiled:
@@ -98,6 +120,11 @@ def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) ->
             text = f"{article(old.kind)} state becomes {article(new.kind)} state: {_DEALT[new.kind]}"
             compiler.add_step("element", "retype", text)
         return Compiled(same, compiler.value(old.value, new.value, "element"))
+    if are_of_both_apis(old, new):
+        kinds = [_APIS[meta.backend_type] for meta in (old, new)]
+        compiler.add_step("value", "rewrite", f"{kinds[0]} becomes {kinds[1]}")
+        if _has_equal_parts(old, new):
+            return Compiled(same, same, keeps_bytes=True)
     before, after = StateLayout(old), StateLayout(new)
     if before.declared is not None or after.declared is not None:
         compiler.impossible("value", "states of Python jobs")
@@ -282,6 +309,8 @@ class TypeConversion:
         stored = next(m for m in header.states if m.name == self.old.name)
         old = _with_names(stored, self.names)
         compiled = _compile(self)
+        if compiled.keeps_bytes:
+            return batch
         before, after = StateLayout(old), StateLayout(self.meta)
         keys: Piece = Ranges(batch.data, batch.key, batch.key_end - batch.key)
         data, pos, end = batch.data, batch.value, batch.value_end

@@ -19,7 +19,8 @@ from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, article, suggest
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
-from statetool.migration.conversion import TypeConversion, can_become, compile_state
+from statetool.migration.conversion import TypeConversion, are_of_both_apis, can_become, compile_state
+from statetool.migration.state_api import StateApi, as_state_of
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -264,10 +265,15 @@ def _needs(state: StateMigration, step: Step) -> Literal["nothing", "acceptance"
     return "acceptance" if step in state.unaccepted else "nothing"
 
 
-def plan_migration(old: Inventory, new: Inventory) -> MigrationPlan:
+def plan_migration(old: Inventory, new: Inventory, state_api: StateApi | None = None) -> MigrationPlan:
     """Plan the migration of a snapshot's states to their types in a snapshot of the new job.
 
     States whose values Flink reads unchanged are not migrated. Neither are states of operators that the new job does not have.
+
+    Parameters
+    ----------
+    state_api
+        The API of all keyed states in the new job, by default that of its snapshot.
 
     Raises
     ------
@@ -282,7 +288,7 @@ def plan_migration(old: Inventory, new: Inventory) -> MigrationPlan:
         if successor is None:
             continue
         refused += _refusal(operator, successor)
-        states += _migrations(operator, successor)
+        states += _migrations(operator, successor, state_api)
     return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused))
 
 
@@ -297,8 +303,9 @@ def _state_pairs(
             yield "operator", meta, new.operator_states[name]
 
 
-def _migrations(old: OperatorInventory, new: OperatorInventory) -> Iterator[StateMigration]:
-    for scope, before, after in _state_pairs(old, new):
+def _migrations(old: OperatorInventory, new: OperatorInventory, state_api: StateApi | None) -> Iterator[StateMigration]:
+    for scope, before, described in _state_pairs(old, new):
+        after = described if state_api is None else as_state_of(described, state_api)
         names, new_names = changed_rows(old.plan_aggregates, new.plan_aggregates, before.name)
         if not can_become(before, after) or (not names and _stays(before, after, old, new)):
             continue
@@ -337,6 +344,8 @@ def migration_of(uid: str, scope: Literal["keyed", "operator"], conversion: Type
 
 def _stays(before: StateMetaInfo, after: StateMetaInfo, old: OperatorInventory, new: OperatorInventory) -> bool:
     """Return True if Flink reads the values of a state without migration."""
+    if are_of_both_apis(before, after):
+        return False
     if before.kind == after.kind and _are_thrift(before, after):
         return True
     kryo = old.types.kryo != new.types.kryo and any(map(_has_kryo, before.serializers.values()))
