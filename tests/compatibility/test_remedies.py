@@ -90,6 +90,49 @@ def test_a_suggested_command_makes_the_job_restore(tmp_path: Path, name: str) ->
     assert st.check(str(mended), new).verdict == "fully"
 
 
+def two_states(first: str, second: str, values: Any, more: Any, *, key: Any = None) -> Any:
+    table = pa.table({"id": pa.array([1, 2]) if key is None else key, "s": values, "t": more})
+    return st.bootstrap_keyed_state(table, key="id", states={"s": st.value(first), "t": st.value(second)})
+
+
+NUMBERS_AND_LARGE: Final = two_states("INT", "BIGINT", NUMBERS, pa.array([1, 1 << 40]))
+#: Operators before and after with several errors, and the verbs of the commands, in their order.
+SEVERAL: Final = {
+    "a conversion that another state prevents": (
+        {"a": LARGE, "b": INT},
+        {"a": INT, "b": LONG},
+        ["drop", "migrate"],
+    ),
+    "a conversion that a state of the operator prevents": (
+        {"a": NUMBERS_AND_LARGE},
+        {"a": two_states("BIGINT", "INT", pa.array([1, 2]), NUMBERS)},
+        ["drop", "migrate"],
+    ),
+    "keys and values": (
+        {"a": two_states("INT", "INT", NUMBERS, NUMBERS, key=TEXTS), "b": INT},
+        {"a": two_states("BIGINT", "STRING", pa.array([1, 2]), TEXTS), "b": LONG},
+        ["drop", "migrate"],
+    ),
+    "an operator that is gone, and values": ({"a": INT, "b": keyed(TEXTS, "STRING")}, {"a": LONG}, ["drop", "migrate"]),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_suggested_commands_help_one_after_another(tmp_path: Path, name: str) -> None:
+    before, after, verbs = SEVERAL[name]
+    old, new = snapshot(tmp_path / "old", before), snapshot(tmp_path / "new", after)
+    commands = dict.fromkeys(f.command for f in findings(old, new) if f.command)
+    assert [shlex.split(command)[1] for command in commands] == verbs
+    path = str(tmp_path / "old")
+    for i, command in enumerate(commands):
+        mended = str(tmp_path / f"mended-{i}")
+        words = [{"NEW": mended, str(tmp_path / "old"): path}.get(word, word) for word in shlex.split(command)[1:]]
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code == 0, done.output
+        path = mended
+    assert st.check(path, new).verdict == "fully"
+
+
 def test_which_of_two_operators_it_is_only_the_user_knows(tmp_path: Path) -> None:
     old, new = snapshot(tmp_path / "old", {"a": INT}), snapshot(tmp_path / "new", {"b": INT, "c": INT})
     (error,) = (f for f in findings(old, new) if f.severity == "error")
