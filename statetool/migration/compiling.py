@@ -38,6 +38,10 @@ _ACCESS: Final = TimestampType("ms", zoned=True)
 _VERBS: Final = {"widen": "widens to", "narrow": "narrows to"}
 #: The row of an accumulator has null for a view, whose values are a state.
 _VIEW: Final = b"\0"
+#: The reason against values that get a time to live.
+NO_ACCESS: Final = (
+    "values get a time to live: give their last access with --last-access, or as 'last_access_ms' in the plan"
+)
 _NO_VALUE: Final = "new field without a default: give its value with --fill, or its old name with --rename"
 _Make = Callable[[dict[str, pa.Array], int], pa.Array]
 
@@ -78,6 +82,10 @@ class Compiler:
         key = self._any(old[0], new[0], "map_key")
         self._is_key = outer
         return key, self._any(old[1], new[1], "map_value")
+
+    def element(self, old: TypeAtPath, new: TypeAtPath) -> Convert:
+        """Compile the conversion of elements of lists."""
+        return self._any(old, new, "element")
 
     def add_step(self, path: str, change: Change, text: str, *, loses: bool = False) -> None:
         """Add a step."""
@@ -171,7 +179,7 @@ class Compiler:
     def _with_ttl(self, old: TypeAtPath, value: TypeAtPath, path: str) -> Convert:
         access = self.choices.last_access_ms
         if access is None:
-            return self.impossible(path, "values get a time to live: set 'last_access_ms' in the plan")
+            return self.impossible(path, NO_ACCESS)
         self.add_step(path, "add", f"values get the last access {access}")
         convert = self._any(old, value, path)
         stamp = pa.scalar(access * 1000, type=pa.timestamp("us", tz="UTC"))
@@ -180,12 +188,12 @@ class Compiler:
         )
 
     def _list(self, old: TypeAtPath, new: TypeAtPath, a: LogicalType, b: LogicalType, path: str) -> Convert:
-        was_set, is_set = _is_set(old), _is_set(new)
-        if is_set and not was_set:
+        was_set, becomes_set = is_set(old), is_set(new)
+        if becomes_set and not was_set:
             self.add_step(path, "narrow", "a list becomes a set: elements that are equal become one", loses=True)
         before = len(self.steps)
         convert = self._any(old.part(0, a), new.part(0, b), f"{path}.element")
-        may_join = is_set and was_set and any(step.loses for step in self.steps[before:])
+        may_join = becomes_set and was_set and any(step.loses for step in self.steps[before:])
 
         def lists(array: pa.Array) -> pa.Array:
             counts, elements = list_parts(_without_nulls(array))
@@ -384,7 +392,8 @@ def _class_field(side: TypeAtPath) -> str | None:
     return serializer.class_field if isinstance(serializer, PojoSerializer) and serializer.open else None
 
 
-def _is_set(side: TypeAtPath) -> bool:
+def is_set(side: TypeAtPath) -> bool:
+    """Return True for sets, which are shown as lists."""
     s = side.serializer
     return type(s).__name__ == "SetSerializer" or (isinstance(s, KryoSerializer) and s.type_class.endswith("Set"))
 

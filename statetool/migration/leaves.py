@@ -54,6 +54,8 @@ def leaf_change(old: LogicalType, new: LogicalType) -> LeafChange | None:
             return LeafChange("widen" if precision - scale >= _DIGITS[a] else "narrow", same)
         case BigIntegerType(), Scalar(b) if b in _BITS:
             return LeafChange("narrow", _cast(pa.int64()))
+        case BigIntegerType() | BigDecimalType(), Scalar("string"):
+            return LeafChange("retype", same)
         case BigIntegerType(), BigDecimalType():
             return LeafChange("widen", same)
         case BigDecimalType(), BigIntegerType():

@@ -19,6 +19,7 @@ from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, article, suggest
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
+from statetool.migration.compiling import NO_ACCESS
 from statetool.migration.conversion import TypeConversion, are_of_both_apis, can_become, compile_state
 from statetool.migration.state_api import StateApi, as_state_of
 from statetool.saving.composition import OperatorChange
@@ -171,6 +172,16 @@ class MigrationPlan:
             state = self._state_of(name)
             plan = plan.with_choices(state, fills={name.removeprefix(f"{state}."): value})
         return plan
+
+    def with_last_access(self, epoch_ms: int) -> MigrationPlan:
+        """Return the plan with the last access of all values that get a time to live, and that have none yet."""
+        states = (
+            s.with_choices(replace(s.choices, last_access_ms=epoch_ms))
+            if any(t.text == NO_ACCESS for t in s.steps)
+            else s
+            for s in self.states
+        )
+        return replace(self, states=tuple(states))
 
     def _state_of(self, field: str) -> str:
         known = [s.name for s in self.states]

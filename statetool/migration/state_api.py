@@ -32,7 +32,7 @@ def as_state_of(meta: StateMetaInfo, api: StateApi) -> StateMetaInfo:
     *keys, value = (_part(p, api) for p in meta.parts or (unwrap(meta.value),))
     serializers = {"VALUE_SERIALIZER": value, "NAMESPACE_SERIALIZER": meta.namespace}
     if api == "v2":
-        serializers.update((("USER_KEY_SERIALIZER", key) for key in keys))
+        serializers.update(("USER_KEY_SERIALIZER", key) for key in keys)
     elif meta.kind == "list":
         serializers["VALUE_SERIALIZER"] = flink.list_of(value)
     elif meta.kind == "map":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -60,6 +61,9 @@ def check_findings(check: Check, commands: CommandLine | None = None, plan: Migr
         The plan of a migration of the snapshot to the new job, which shows if ``statetool migrate`` helps.
     """
     # If Flink does not read the metadata, it does not restore a snapshot without some state either.
+    if plan is not None:
+        # As Flink 2 does when it migrates values that get a time to live.
+        plan = plan.with_last_access(int(time.time() * 1000))
     remedies = _Remedies(CommandLine() if commands is None else commands, plan, droppable=not _is_refused(check))
     if plan is not None and remedies.droppable:
         remedies.rest = _without_dropped(plan, check, remedies)
@@ -288,7 +292,9 @@ class _Remedies:
             text = f"statetool can convert this state ({steps}), but others need a decision. See the steps."
             return text, remedy.command
         accepted = tuple(w for row in plan.rows if row.needs == "acceptance" for w in ("--accept", row.step))
-        command = (*(word for word in remedy.command if word != "--dry-run"), *accepted)
+        accessed = any(s.choices.last_access_ms is not None for s in plan.states)
+        last_access = ("--last-access", "now") if accessed else ()
+        command = (*(word for word in remedy.command if word != "--dry-run"), *last_access, *accepted)
         if self._migration.unaccepted:
             return f"Write a copy of the snapshot with converted values ({steps}). With --accept, you agree.", command
         return f"Write a copy of the snapshot with converted values ({steps}; nothing is lost).", command

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import statetool as st
+from statetool import flink
 from statetool.api.migrate import try_plan
 from statetool.cli.main import cli
 from statetool.verdicts.check import check_findings
@@ -217,3 +218,47 @@ def test_the_documentation_counts_the_refused_pairs() -> None:
     assert f"refused {count} different changes" in text
     assert f"{len(tried)} runs" in text
     assert f"| {count} | {count} (100 %) | {count} (100 %) |" in text
+
+
+def timed(kind: str, values: Any, *, ttl: bool) -> Any:
+    table = pa.table({"id": pa.array([1, 2]), "s": values})
+    return st.bootstrap_keyed_state(
+        table, key="id", states={"s": st.value(kind, ttl=ttl, last_access_ms=1_790_000_000_000 if ttl else None)}
+    )
+
+
+def lists(of_state: bool) -> Any:
+    table = pa.table({"id": [1, 2], "s": pa.array([[1, 2], [3]], pa.list_(pa.int64()))})
+    kind = st.list_of("BIGINT") if of_state else st.value(flink.list_of("BIGINT"))
+    return st.bootstrap_keyed_state(table, key="id", states={"s": kind})
+
+
+def kept_as(kind: str) -> Any:
+    table = pa.table({"id": [1, 2], "s": pa.array([7, 8])})
+    return st.bootstrap_keyed_state(table, key="id", states={"s": getattr(st, kind)("BIGINT")})
+
+
+#: States of Flink 1.20 before and after, and the rows that the suggested command writes.
+CONVERTED: Final = {
+    "time to live off": (timed("INT", NUMBERS, ttl=True), timed("INT", NUMBERS, ttl=False), [1, 2]),
+    "time to live on": (timed("INT", NUMBERS, ttl=False), timed("INT", NUMBERS, ttl=True), [1, 2]),
+    "list state to a value that is a list": (lists(of_state=True), lists(of_state=False), [[1, 2], [3]]),
+    "a value that is a list to list state": (lists(of_state=False), lists(of_state=True), [[1, 2], [3]]),
+    "value to reducing": (kept_as("value"), kept_as("reducing"), [7, 8]),
+}
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_what_can_be_converted_is_not_dropped(tmp_path: Path, name: str) -> None:
+    before, after, rows = CONVERTED[name]
+    for folder, state in (("old", before), ("new", after)):
+        writer = st.SavepointWriter.new().with_operator("a", state, parallelism=1, max_parallelism=128)
+        writer.write(str(tmp_path / folder), flink_version="1.20")
+    old, new, mended = (str(tmp_path / n) for n in ("old", "new", "mended"))
+    shown = CliRunner().invoke(cli, ["check", old, new, "--flink", "1.20"]).stdout
+    (command,) = (line.strip() for line in shown.splitlines() if line.startswith("    statetool "))
+    assert "tried: the job restores what the suggested command writes" in " ".join(shown.split())
+    done = CliRunner().invoke(cli, [mended if word == "NEW" else word for word in shlex.split(command)[1:]])
+    assert done.exit_code == 0, done.output
+    table = st.load(mended, uids=["a"])["a"].to_arrow("keyed_state").sort_by("key")
+    assert table.column("s").to_pylist() == rows
