@@ -19,7 +19,15 @@ from statetool.columns.coerce import list_parts, map_parts, struct_parts
 from statetool.columns.types import arrow_type
 from statetool.errors import EncodeError, StatetoolError
 from statetool.migration.choices import Change, Choices, Step
-from statetool.migration.leaves import Convert, constants_of, fill_default, leaf_change, same
+from statetool.migration.leaves import (
+    Convert,
+    constants_of,
+    fill_default,
+    leaf_change,
+    objects_of_strings,
+    same,
+    strings_of_objects,
+)
 from statetool.migration.sides import NO_DEFAULT, TypeAtPath
 from statetool.serializers.base import Serializer
 from statetool.serializers.kryo.protobuf import bytes_or_not
@@ -42,6 +50,7 @@ _VIEW: Final = b"\0"
 NO_ACCESS: Final = (
     "values get a time to live: give their last access with --last-access, or as 'last_access_ms' in the plan"
 )
+_STRING: Final = "java.lang.String"
 _NO_VALUE: Final = "new field without a default: give its value with --fill, or its old name with --rename"
 _Make = Callable[[dict[str, pa.Array], int], pa.Array]
 
@@ -113,6 +122,8 @@ class Compiler:
     def _any(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if why := old.unreadable or new.unreadable:
             return self.impossible(path, why)
+        if (convert := self._strings(old, new, path)) is not None:
+            return convert
         if old.only_text != new.only_text:
             name = (old if old.only_text else new).type_name
             return self.impossible(
@@ -135,6 +146,17 @@ class Compiler:
             case StructType(), StructType():
                 return self._struct(old, new, path)
         return self._leaf(old, new, path)
+
+    def _strings(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert | None:
+        """Compile the conversion of fields of type Object with strings to strings, or the reverse; ``None`` for other types."""
+        names = [None if side.java is None else side.java.name for side in (old, new)]
+        if old.is_object and names[1] == _STRING:
+            self.add_step(path, "narrow", "Object narrows to String: other objects are refused", loses=True)
+            return strings_of_objects
+        if names[0] == _STRING and new.is_object:
+            self.add_step(path, "widen", "String widens to Object")
+            return objects_of_strings
+        return None
 
     def _leaf(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if old.logical == new.logical:

@@ -41,7 +41,7 @@ from statetool.types.declared import TypeContext
 BECOMES: Final = {
     "reducing": ("value", "aggregating"),
     "aggregating": ("value",),
-    "value": ("list", "map", "reducing", "aggregating"),
+    "value": ("list", "map", "reducing"),
     "map": ("value",),
     "union": ("list",),
     "list": ("union", "value"),
@@ -160,7 +160,10 @@ def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) ->
     if _has_lists(old, new):
         compiler.add_step("value", "retype", _BY_ELEMENT[new.kind])
         return Compiled(same, compiler.element(_element(before), _element(after)))
-    if old.kind != new.kind:
+    if new.kind == "reducing" and old.kind == "value":
+        text = "the value state becomes a reducing state: its function merges values that it did not make"
+        compiler.add_step("value", "retype", text, loses=True)
+    elif old.kind != new.kind:
         compiler.add_step(
             "value", "retype", f"{article(old.kind)} state becomes {article(new.kind)} state with the same values"
         )

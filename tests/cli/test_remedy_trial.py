@@ -24,7 +24,9 @@ def savepoint(folder: Path, kind: str, values: pa.Array, *, uids: tuple[str, ...
 
 
 def checked(*words: str) -> str:
-    return " ".join(CliRunner().invoke(cli, ["check", *words]).stdout.split())
+    done = CliRunner().invoke(cli, ["check", *words])
+    assert isinstance(done.exception, SystemExit), done.exception
+    return " ".join(done.stdout.split())
 
 
 @pytest.fixture

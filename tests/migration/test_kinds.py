@@ -62,8 +62,10 @@ def test_a_reducing_or_aggregating_state_becomes_a_value(tmp_path: Path, kind: s
     assert [s.kind for s in new.metadata_rows("states")] == ["value"]
     assert sorted(new["op"].to_arrow("s")["value"].to_pylist()) == [1, 2]
     assert statetool.check(new, job).verdict == "fully"
-    # Back, the function would merge values that it did not make.
-    assert statetool.plan_migration(job, old).refused
+    # Back, the function would merge values that it did not make: accumulators never, reduced values if the user agrees.
+    back = statetool.plan_migration(job, old)
+    assert bool(back.refused) is (kind == "aggregating")
+    assert [row.needs for row in back.rows] == ["acceptance"] * (kind == "reducing")
 
 
 def test_a_value_that_is_a_map_becomes_a_map_state_and_back(tmp_path: Path) -> None:
