@@ -35,6 +35,7 @@ from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.row import KIND_FIELD
 from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.streaming import StreamElementSerializer
 from statetool.types import Field, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
 from statetool.types.options import ReadOptions
 
@@ -122,7 +123,7 @@ class Compiler:
     def _any(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if why := old.unreadable or new.unreadable:
             return self.impossible(path, why)
-        if (convert := self._strings(old, new, path)) is not None:
+        if (convert := self._strings(old, new, path) or self._records(old, new, path)) is not None:
             return convert
         if old.only_text != new.only_text:
             name = (old if old.only_text else new).type_name
@@ -157,6 +158,27 @@ class Compiler:
             self.add_step(path, "widen", "String widens to Object")
             return objects_of_strings
         return None
+
+    def _records(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert | None:
+        """Compile the conversion of elements of windows that get or lose an evictor, which keeps their timestamps; ``None`` for other types."""
+        had, has = (isinstance(side.serializer, StreamElementSerializer) for side in (old, new))
+        if had == has:
+            return None
+        if had:
+            self.add_step(f"{path}.timestamp", "drop", "the timestamps of elements are dropped", loses=True)
+            convert = self._any(_record(old), new, path)
+            return lambda array: convert(_fields(array, old)["value"])
+        text = "elements have no timestamps: an evictor by time does not evict them"
+        self.add_step(f"{path}.timestamp", "add", text, loses=True)
+        convert = self._any(old, _record(new), path)
+        kind = arrow_type(new.logical, EXACT)
+
+        def records(array: pa.Array) -> pa.Array:
+            parts = {"value": convert(array), "element": pa.repeat("record", len(array))}
+            columns = [parts.get(f.name, pa.nulls(len(array), f.type)) for f in kind]
+            return pa.StructArray.from_arrays(columns, names=[f.name for f in kind])
+
+        return records
 
     def _leaf(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if old.logical == new.logical:
@@ -442,6 +464,12 @@ def _with_timestamps(side: TypeAtPath) -> TypeAtPath:
     """Return the type of values with a time to live as a struct of last access and value."""
     assert isinstance(side.logical, TtlType)
     return TypeAtPath(StructType.of(last_access=_ACCESS, value=side.logical.value), side.serializer)
+
+
+def _record(side: TypeAtPath) -> TypeAtPath:
+    """Return the values of records of a stream."""
+    assert isinstance(side.logical, StructType)
+    return side.field("value", next(f.type for f in side.logical.fields if f.name == "value"))
 
 
 def _inner(side: TypeAtPath, value: LogicalType) -> TypeAtPath:
