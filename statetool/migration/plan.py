@@ -28,7 +28,7 @@ from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view, unnamed_rows
+from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view, unnamed_rows, unplanned_view
 
 #: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
 _JOB: Final = Job(backend="rocksdb")
@@ -427,6 +427,9 @@ def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
             yield f"{old.label}.{before.name}: {view}. Keep such aggregates at their positions in the query, and add others after them"
         if unnamed := unnamed_rows(old.plan_aggregates, new.plan_aggregates, before.name):
             yield f"{old.label}.{before.name}: {unnamed}. Pass the plan of each snapshot's job, or no plan to keep the positions"
+        unplanned = unplanned_view(old.plan_aggregates, new.plan_aggregates, before.name)
+        if unplanned and can_become(before, after) and not _stays(before, after, old, new):
+            yield f"{old.label}.{before.name}: {unplanned}. Pass the plan of each snapshot's job"
         yield from refusals_of_state(f"{old.label}.{before.name}", before, after)
 
 

@@ -92,6 +92,13 @@ def changed_view(old: PlanAggregates | None, new: PlanAggregates | None, state: 
     return f"it has the values of {before} in the old plan, and of {after} in the new one"
 
 
+def unplanned_view(old: PlanAggregates | None, new: PlanAggregates | None, state: str) -> str:
+    """Return the reason why it is not known whose values a state holds, empty if the plans tell, or if it holds no view of an aggregate."""
+    if (old is not None and new is not None) or _VIEW.match(state) is None:
+        return ""
+    return "it holds the values of an aggregate of SQL, which may be another one in the new query, such as COUNT(DISTINCT x) and COUNT(DISTINCT y)"
+
+
 def changed_key(old: PlanAggregates | None, new: PlanAggregates | None) -> str:
     """Return the reason why keys may have other columns in the new plan, empty if they do not."""
     if old is None or new is None or old.query == new.query:

@@ -282,6 +282,9 @@ class _Remedies:
     def _migrate(self, remedy: Remedy, plan: MigrationPlan) -> tuple[str, tuple[str, ...]]:
         if self._migration is None:
             return "statetool has no conversion for this state.", ()
+        own = f"{self._migration.name}: "
+        if refused := [r.removeprefix(own) for r in (self._plan or plan).refused if r.startswith(own)]:
+            return f"statetool does not convert this state: {'; '.join(refused)}.", ()
         steps = "; ".join(f"{s.path}: {s.text}" for s in self._migration.steps)
         if any(s.change == "impossible" for s in self._migration.unaccepted):
             text = f"Not every value can be converted ({steps}). See the choices: statetool migrate --dry-run."

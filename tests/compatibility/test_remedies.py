@@ -15,6 +15,7 @@ import statetool as st
 from statetool import flink
 from statetool.api.migrate import try_plan
 from statetool.cli.main import cli
+from statetool.errors import UnsupportedError
 from statetool.verdicts.check import check_findings
 from statetool.verdicts.commands import CommandLine
 from statetool.verdicts.finding import Finding
@@ -262,3 +263,20 @@ def test_what_can_be_converted_is_not_dropped(tmp_path: Path, name: str) -> None
     assert done.exit_code == 0, done.output
     table = st.load(mended, uids=["a"])["a"].to_arrow("keyed_state").sort_by("key")
     assert table.column("s").to_pylist() == rows
+
+
+def test_values_of_an_aggregate_are_not_those_of_another_one(tmp_path: Path) -> None:
+    """COUNT(DISTINCT x) became COUNT(DISTINCT y): only the plans tell, and values of x would become those of y."""
+
+    def distinct(kind: str, values: Any) -> Any:
+        column = pa.array([[(values[0], 1)], [(values[1], 1)]], pa.map_(values.type, pa.int64()))
+        table = pa.table({"id": [1, 2], "distinctAcc_0": column})
+        return st.bootstrap_keyed_state(table, key="id", states={"distinctAcc_0": st.map_of(kind, "BIGINT")})
+
+    old = snapshot(tmp_path / "old", {"a": distinct("INT", NUMBERS)})
+    new = snapshot(tmp_path / "new", {"a": distinct("STRING", TEXTS)})
+    (error,) = (f for f in findings(old, new) if f.severity == "error")
+    assert "Pass the plan of each snapshot's job" in error.remedy
+    assert error.command == f"statetool drop {old.path} NEW --uid a --state distinctAcc_0"
+    with pytest.raises(UnsupportedError, match="aggregate of SQL"):
+        st.migrate(old, str(tmp_path / "migrated"), to=new)
