@@ -84,7 +84,7 @@ def _plan(
     from statetool.migration.plan import plan_migration
 
     # Only ForSt has asynchronous state. The savepoint of the new job shows what its states are.
-    api = "v1" if new_job is None and backend in ("heap", "rocksdb") else None
+    api: Literal["v1"] | None = "v1" if new_job is None and backend in ("heap", "rocksdb") else None
     return plan_migration(base, with_new_classes(base, new_job, flink_version, classes), api)
 
 

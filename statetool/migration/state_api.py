@@ -36,7 +36,7 @@ def as_state_of(meta: StateMetaInfo, api: StateApi) -> StateMetaInfo:
     elif meta.kind == "list":
         serializers["VALUE_SERIALIZER"] = flink.list_of(value)
     elif meta.kind == "map":
-        serializers["VALUE_SERIALIZER"] = flink.map_of(*keys, value)
+        serializers["VALUE_SERIALIZER"] = flink.map_of(keys[0], value)
     return replace(meta, backend_type=backend_type, serializers=serializers)
 
 

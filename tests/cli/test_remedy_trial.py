@@ -63,7 +63,7 @@ def test_a_command_that_does_not_help_is_a_proposal(numbers: tuple[str, str], mo
     migrate = st.migrate
 
     def copies(source: st.Savepoint, dst: str, **options: Any) -> object:
-        st.copy(source, dst)
+        st.copy(source.path, dst)
         return migrate(source, f"{dst}-not-written", dry_run=True, to=options["to"])
 
     monkeypatch.setattr(st, "migrate", copies)
