@@ -14,6 +14,7 @@ from statetool.api.load import inventory_of
 from statetool.api.rewrite import RewriteOptions
 from statetool.api.savepoint import Savepoint
 from statetool.errors import FormatError, OptionError, TargetExistsError
+from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,6 +122,7 @@ def migrate(
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     on_staged: Callable[[], object] | None = None,
+    last_access_ms: int | None = None,
 ) -> MigrationPlan:
     """Write a copy of a snapshot whose states have the types of a new job. Everything else keeps its bytes.
 
@@ -148,6 +150,8 @@ def migrate(
     on_staged
         Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in no other.
         If the function raises an error, nothing is published.
+    last_access_ms
+        Last access of values that get a time to live, in epoch milliseconds.
 
     Returns
     -------
@@ -165,7 +169,9 @@ def migrate(
     """
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     base = options.open(src, dst)
-    migration = _prepare(base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills)
+    migration = _prepare(
+        base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills, last_access_ms=last_access_ms
+    )
     if on_plan is not None:
         on_plan(migration)
     if not dry_run:
@@ -197,6 +203,7 @@ def catch_up(
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     on_staged: Callable[[], object] | None = None,
+    last_access_ms: int | None = None,
 ) -> MigrationPlan:
     """Migrate a savepoint by converting only what changed since an earlier savepoint that was already migrated.
 
@@ -212,7 +219,7 @@ def catch_up(
         Two savepoints of one job, the older one first.
     dst, flink_version, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan, on_staged
         As for :func:`migrate`. The checkpoint id is that of ``after`` by default.
-    to, plan, accept, renames, fills
+    to, plan, accept, renames, fills, last_access_ms
         As for the call of :func:`migrate` that wrote ``migrated``.
 
     Returns
@@ -236,7 +243,9 @@ def catch_up(
 
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     base, first, done = (options.open(snapshot, dst) for snapshot in (after, before, migrated))
-    migration = _prepare(base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills)
+    migration = _prepare(
+        base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills, last_access_ms=last_access_ms
+    )
     if on_plan is not None:
         on_plan(migration)
     changes = plan_catch_up(migration.changes, first, base, done)
@@ -258,12 +267,15 @@ def _prepare(
     accept: Iterable[str],
     renames: Mapping[str, str] | None,
     fills: Mapping[str, Any] | None,
+    last_access_ms: int | None,
 ) -> MigrationPlan:
     """Return the plan of a migration with the user's choices, after a check of the target."""
     new_job = None if to is None else inventory_of(to)
     if new_job is not None:
         options.check_target(new_job, dst)
     chosen = _plan(base, new_job, plan).renaming(renames or {}).filling(fills or {})
+    if last_access_ms is not None:
+        chosen = chosen.with_last_access(whole_number("last_access_ms", last_access_ms, least=0))
     return chosen.accepting(tuple(accept))
 
 

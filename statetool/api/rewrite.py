@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.execution import Execution
 from statetool.api.load import inventory_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from statetool.saving.drop import DropPlan
     from statetool.saving.rename import RenamePlan
     from statetool.saving.rescale import RescalePlan
+    from statetool.saving.streams.conversion import StateConversion
     from statetool.saving.uids import UidChange
     from statetool.snapshot.inventory import Inventory
 
@@ -198,6 +199,7 @@ def convert(
     dry_run: bool = False,
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
+    state_api: Literal["v1", "v2"] | None = None,
 ) -> ConvertPlan:
     """Write a snapshot as a self-contained canonical savepoint, which any state backend can restore.
 
@@ -205,6 +207,9 @@ def convert(
 
     Parameters
     ----------
+    state_api
+        ``"v1"`` writes asynchronous state of ForSt as keyed state that RocksDB and the heap backend restore, ``"v2"`` the opposite. By default,
+        states stay what they are.
     src, dst, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
         As for :func:`statetool.rescale`.
 
@@ -224,7 +229,12 @@ def convert(
 
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     inventory = options.open(src, dst)
-    plan = plan_convert(inventory)
+    conversions: Mapping[str, Mapping[str, StateConversion]] = {}
+    if state_api is not None:
+        from statetool.migration.state_api import api_conversions
+
+        conversions = api_conversions(inventory, state_api)
+    plan = plan_convert(inventory, conversions)
     options.write(inventory, dst, changes=plan.changes)
     return plan
 

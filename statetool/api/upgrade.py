@@ -70,17 +70,22 @@ def plan_upgrade(
     *,
     other_jars: Iterable[str | os.PathLike[str]] = (),
     flink_version: str | None = None,
+    backend: str | None = None,
 ) -> MigrationPlan:
     """Plan the migration of an :func:`upgrade`, without the reasons against it that only a check finds. Parameters as there."""
     base, new_job = inventory_of(src), None if to is None else inventory_of(to)
-    return _plan(base, new_job, flink_version, _new_classes(name_list("other_jars", other_jars), base))
+    return _plan(base, new_job, flink_version, _new_classes(name_list("other_jars", other_jars), base), backend)
 
 
-def _plan(base: Inventory, new_job: Inventory | None, flink_version: str | None, classes: ClassSource) -> MigrationPlan:
+def _plan(
+    base: Inventory, new_job: Inventory | None, flink_version: str | None, classes: ClassSource, backend: str | None
+) -> MigrationPlan:
     from statetool.compatibility.check import with_new_classes
     from statetool.migration.plan import plan_migration
 
-    return plan_migration(base, with_new_classes(base, new_job, flink_version, classes))
+    # Only ForSt has asynchronous state. The savepoint of the new job shows what its states are.
+    api: Literal["v1"] | None = "v1" if new_job is None and backend in ("heap", "rocksdb") else None
+    return plan_migration(base, with_new_classes(base, new_job, flink_version, classes), api)
 
 
 def _new_classes(jars: tuple[str | os.PathLike[str], ...], base: Inventory) -> ClassSource:
@@ -174,7 +179,7 @@ def upgrade(
         options.check_target(new_job, dst)
         base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
     before = check_inventories(base, new_job, flink_version, backend, classes, started)
-    plan = _plan(base, new_job, flink_version, classes).renaming(renames or {}).filling(fills or {})
+    plan = _plan(base, new_job, flink_version, classes, backend).renaming(renames or {}).filling(fills or {})
     plan = plan.accepting(tuple(accept))
     plan = try_conversions(plan, base)
     plan = replace(plan, refused=tuple(dict.fromkeys((*plan.refused, *_not_mended(before, plan)))))
@@ -226,11 +231,15 @@ def _way_on(cause: Cause) -> str:
 def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
     """Yield the reasons of the check that no step of the plan mends."""
     from statetool.compatibility.verdicts import Level
+    from statetool.migration.conversion import are_of_both_apis
     from statetool.types.operators import display_name
 
     of_start = {f.text for step in check.steps if step.step in _OF_START for f in step.findings if f.kind != "not"}
     # The copy is written for the release.
     of_start |= {f.text for step in check.steps for f in step.findings if f.rule in ("M1", "M2", "M5")}
+    # Asynchronous state is written as state of the API that the job has.
+    converted = {str(s.uid) for s in plan.states if are_of_both_apis(s.conversion.old, s.conversion.meta)}
+    of_start |= {f.text for step in check.steps for f in step.findings if f.rule == "V3" and f.operator in converted}
     if any(c.level >= Level.UNKNOWN and c.reason not in of_start for c in check.causes):
         yield check.reason
     yield from (f"{s.name}: {s.failure}" for s in plan.states if s.failure)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ from statetool.errors import OptionError, TargetExistsError, several
 if TYPE_CHECKING:
     from statetool.api.comparison import Comparison
     from statetool.api.start_options import StartOptions
+    from statetool.compatibility.verdicts import Check
 
 #: Statistics tables shown in text output, with their columns.
 _SHOWN = {
@@ -320,7 +321,16 @@ def check(
     checked = statetool.check(first, *others, flink=flink, backend=backend, other_jars=jar_b, **run, **start)
     if options.output.is_json:
         options.output.record(checked.record())
-    show_check(checked, first, others[0] if others else None, options.output.form, jar_b, flink)
+
+    def recheck(path: str, is_migrated: bool) -> Check:
+        jars, plans = (jar_b if is_migrated else jar_a), (plan_b if is_migrated else plan_a)
+        # Only the given snapshots are in another place, or need a choice.
+        opened, *_ = open_snapshots(
+            [path], replace(options, rebase={}, latest=False, uids=(), name_uid=()), jars=[jars], plans=[plans]
+        )
+        return statetool.check(opened, *others, flink=flink, backend=backend, other_jars=jar_b, **start)
+
+    show_check(checked, first, others[0] if others else None, options.output.form, jar_b, flink, backend, recheck)
     if plan_file is not None:
         if not others:
             raise OptionError("--plan needs B, a savepoint of the new job", hint="run: statetool check A B --plan FILE")

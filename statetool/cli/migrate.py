@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,6 +32,7 @@ from statetool.cli.options import (
 from statetool.cli.output import echo_err, echo_marked
 from statetool.cli.rewrite import report_target, source_and_target
 from statetool.cli.verdicts import command_line, show_comparison
+from statetool.errors import OptionError
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
@@ -103,6 +105,11 @@ def _migration_options(command: Callable[..., None]) -> Callable[..., None]:
         sql_plan_options,
         flink_option("JOB"),
         fill_option,
+        click.option(
+            "--last-access",
+            metavar="MS|now",
+            help="Last access of values that get a time to live: epoch milliseconds, or now, as Flink 2 does.",
+        ),
         click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field."),
         click.option(
             "--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name."
@@ -123,11 +130,23 @@ class _Choices:
     accept: tuple[str, ...]
     renames: tuple[str, ...]
     fills: tuple[str, ...]
+    last_access: str | None
     flink: str | None
     jar_a: tuple[str, ...]
     jar_b: tuple[str, ...]
     plan_a: str | None
     plan_b: str | None
+
+    @property
+    def last_access_ms(self) -> int | None:
+        """The last access in epoch milliseconds."""
+        if self.last_access is None:
+            return None
+        if self.last_access == "now":
+            return int(time.time() * 1000)
+        if not self.last_access.isdecimal():
+            raise OptionError(f"--last-access {self.last_access} is no number of milliseconds, and not now")
+        return int(self.last_access)
 
     @property
     def paths(self) -> list[str]:
@@ -227,6 +246,7 @@ def _run(
             accept=chosen.accept,
             renames=pairs(chosen.renames, "FIELD=OLD"),
             fills=json_values(chosen.fills),
+            last_access_ms=chosen.last_access_ms,
             flink_version=chosen.flink,
             on_plan=show,
             on_staged=check,

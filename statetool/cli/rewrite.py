@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -172,17 +172,23 @@ def report_target(target: str, options: CommonOptions, size: int | None = None) 
 
 @click.command(cls=Command)
 @source_and_target
+@click.option(
+    "--state-api",
+    type=click.Choice(["v1", "v2"]),
+    help="Write keyed state for this API: v1 is restored by RocksDB and heap, v2 is asynchronous state of ForSt.",
+)
 @common_options(*WRITE, "on_spark")
-def convert(options: CommonOptions, source: str, target: str) -> None:
+def convert(options: CommonOptions, source: str, target: str, state_api: Literal["v1", "v2"] | None) -> None:
     """Convert a snapshot to a canonical savepoint.
 
     SRC is a checkpoint or a native savepoint. DST is self-contained and can be restored with any state backend.
 
     Examples:
       statetool convert checkpoints/1a2b/chk-7 savepoints/from-chk-7 --dry-run
+      statetool convert forst-checkpoint savepoint --state-api v1
     """
     savepoint = open_snapshot(source, options)
-    plan = statetool.convert(savepoint, target, spark=options.spark, **options.write_arguments)
+    plan = statetool.convert(savepoint, target, state_api=state_api, spark=options.spark, **options.write_arguments)
     options.output.rows(plan.operators)
     report_target(target, options)
 

@@ -18,7 +18,7 @@ from statetool.verdicts.finding import Findings
 from statetool.verdicts.text import lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from statetool.advice.findings import Finding as ConfigurationFinding
     from statetool.advice.history import Advice
@@ -52,8 +52,13 @@ def show_check(
     form: str,
     jars: Sequence[str] = (),
     flink: str | None = None,
+    backend: str | None = None,
+    recheck: Callable[[str, bool], Check] | None = None,
 ) -> None:
-    """Print the verdict of ``check``. ``jars`` are those of the new job, and ``flink`` is its release."""
+    """Print the verdict of ``check``. ``jars`` are those of the new job, and ``flink`` and ``backend`` its release and its backend.
+
+    ``recheck`` checks a copy that a trial of the suggested commands wrote; its flag says whether values have the types of the new job.
+    """
     from statetool.api.migrate import try_plan
     from statetool.verdicts.check import check_findings
 
@@ -63,13 +68,18 @@ def show_check(
             if jars:
                 from statetool.api.upgrade import plan_upgrade
 
-                plan = plan_upgrade(old, new, other_jars=jars, flink_version=flink)
+                plan = plan_upgrade(old, new, other_jars=jars, flink_version=flink, backend=backend)
             elif new is not None:
                 plan = statetool.plan_migration(old, new)
             if plan is not None and checked.verdict in ("not", "unknown"):
                 plan = try_plan(plan, old)
     commands = replace(command_line("a", "b"), by_jar=bool(jars) and new is None)
-    print_findings(check_findings(checked, commands, plan), form)
+    findings = check_findings(checked, commands, plan)
+    if recheck is not None and form != "json":
+        from statetool.cli.remedy_trial import try_remedies
+
+        findings = try_remedies(findings, old, commands.a, recheck)
+    print_findings(findings, form)
 
 
 def show_verification(verification: Verification, form: str) -> None:

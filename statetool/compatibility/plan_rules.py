@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, migration_remedy
+from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, combine, migration_remedy
 from statetool.errors import sentence
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
@@ -13,6 +13,7 @@ from statetool.sql_plans.aggregates import (
     PlanAggregates,
     changed_key,
     changed_rows,
+    changed_settings,
     changed_view,
     moved_columns,
     unnamed_rows,
@@ -23,6 +24,7 @@ _KEEP_VIEWS: Final = Remedy("Keep such aggregates at their positions in the quer
 _NAME_ROWS: Final = Remedy(
     "Pass the plan of each snapshot's job. If you did, compare the columns of both queries yourself."
 )
+_KEEP_ROWS: Final = Remedy("Keep them, or drop the operator: it then starts empty.")
 _KEEP_KEY: Final = Remedy("Keep the columns of the key, or drop the operator.")
 
 
@@ -42,8 +44,14 @@ def plan_resolutions(old: OperatorInventory, new: OperatorInventory | None) -> d
 def _resolutions(
     old: OperatorInventory, new: OperatorInventory, before: PlanAggregates, after: PlanAggregates
 ) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
-    if key := changed_key(before, after):
-        yield ("keyed", ""), _may_change(f"By the compiled plans, {key}.", _KEEP_KEY)
+    of_operator = (
+        [_may_change(f"By the compiled plans, {key}.", _KEEP_KEY)] if (key := changed_key(before, after)) else []
+    )
+    for change in changed_settings(before, after):
+        text = f"By the compiled plans, {change}. The state has rows that were kept by the old query, and lacks others."
+        of_operator.append(_may_change(text, _KEEP_ROWS))
+    if of_operator:
+        yield ("keyed", ""), combine(of_operator)
     states: list[tuple[Scope, str]] = [("keyed", n) for n in old.listed_keyed if n in new.listed_keyed]
     states += [("operator", n) for n in old.listed_elements if n in new.listed_elements]
     for scope, name in states:

@@ -142,7 +142,7 @@ def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Reso
         )
         return Resolution.because(Level.UNKNOWN, reason, release)
     if not may:
-        remedy = "Keep the TTL setting of the state."
+        remedy = migration_remedy("Or write a copy of the snapshot with it.", "Keep the TTL setting of the state.")
         return Resolution.because(Level.INCOMPATIBLE, f"{reason} Flink 1.x does not migrate it.", remedy)
     values = [s.children()[1][1] if isinstance(s, TtlSerializer) else s for s in (old, new)]
     return combine([Resolution.because(Level.AFTER_MIGRATION, reason), resolve(*values)])

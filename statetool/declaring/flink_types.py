@@ -238,9 +238,10 @@ def nullable(value: str | Serializer, *, pad: bool = False) -> Serializer:
     return _composite(_RUNTIME + "NullableSerializer$NullableSerializerSnapshot", 2, _i4(padding), inner)
 
 
-def ttl(value: str | Serializer) -> Serializer:
-    """Return the type of a value with its last access time, as Flink's TTL state stores it."""
-    return _composite(_STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot", 2, b"", LONG, value)
+def ttl(value: str | Serializer, *, asynchronous: bool = False) -> Serializer:
+    """Return the type of a value with its last access time, as Flink's TTL state stores it; asynchronous state has a class of its own."""
+    package = _STATE + ("v2.ttl." if asynchronous else "ttl.")
+    return _composite(package + "TtlStateFactory$TtlSerializerSnapshot", 2, b"", LONG, value)
 
 
 def timer(key: str | Serializer, namespace: str | Serializer) -> Serializer:

@@ -19,7 +19,15 @@ from statetool.columns.coerce import list_parts, map_parts, struct_parts
 from statetool.columns.types import arrow_type
 from statetool.errors import EncodeError, StatetoolError
 from statetool.migration.choices import Change, Choices, Step
-from statetool.migration.leaves import Convert, constants_of, fill_default, leaf_change, same
+from statetool.migration.leaves import (
+    Convert,
+    constants_of,
+    fill_default,
+    leaf_change,
+    objects_of_strings,
+    same,
+    strings_of_objects,
+)
 from statetool.migration.sides import NO_DEFAULT, TypeAtPath
 from statetool.serializers.base import Serializer
 from statetool.serializers.kryo.protobuf import bytes_or_not
@@ -27,6 +35,7 @@ from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.row import KIND_FIELD
 from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.streaming import StreamElementSerializer
 from statetool.types import Field, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
 from statetool.types.options import ReadOptions
 
@@ -38,6 +47,11 @@ _ACCESS: Final = TimestampType("ms", zoned=True)
 _VERBS: Final = {"widen": "widens to", "narrow": "narrows to"}
 #: The row of an accumulator has null for a view, whose values are a state.
 _VIEW: Final = b"\0"
+#: The reason against values that get a time to live.
+NO_ACCESS: Final = (
+    "values get a time to live: give their last access with --last-access, or as 'last_access_ms' in the plan"
+)
+_STRING: Final = "java.lang.String"
 _NO_VALUE: Final = "new field without a default: give its value with --fill, or its old name with --rename"
 _Make = Callable[[dict[str, pa.Array], int], pa.Array]
 
@@ -79,6 +93,10 @@ class Compiler:
         self._is_key = outer
         return key, self._any(old[1], new[1], "map_value")
 
+    def element(self, old: TypeAtPath, new: TypeAtPath) -> Convert:
+        """Compile the conversion of elements of lists."""
+        return self._any(old, new, "element")
+
     def add_step(self, path: str, change: Change, text: str, *, loses: bool = False) -> None:
         """Add a step."""
         self.steps.append(Step(path=path, change=change, text=text, loses=loses))
@@ -105,6 +123,8 @@ class Compiler:
     def _any(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if why := old.unreadable or new.unreadable:
             return self.impossible(path, why)
+        if (convert := self._strings(old, new, path) or self._records(old, new, path)) is not None:
+            return convert
         if old.only_text != new.only_text:
             name = (old if old.only_text else new).type_name
             return self.impossible(
@@ -127,6 +147,38 @@ class Compiler:
             case StructType(), StructType():
                 return self._struct(old, new, path)
         return self._leaf(old, new, path)
+
+    def _strings(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert | None:
+        """Compile the conversion of fields of type Object with strings to strings, or the reverse; ``None`` for other types."""
+        names = [None if side.java is None else side.java.name for side in (old, new)]
+        if old.is_object and names[1] == _STRING:
+            self.add_step(path, "narrow", "Object narrows to String: other objects are refused", loses=True)
+            return strings_of_objects
+        if names[0] == _STRING and new.is_object:
+            self.add_step(path, "widen", "String widens to Object")
+            return objects_of_strings
+        return None
+
+    def _records(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert | None:
+        """Compile the conversion of elements of windows that get or lose an evictor, which keeps their timestamps; ``None`` for other types."""
+        had, has = (isinstance(side.serializer, StreamElementSerializer) for side in (old, new))
+        if had == has:
+            return None
+        if had:
+            self.add_step(f"{path}.timestamp", "drop", "the timestamps of elements are dropped", loses=True)
+            convert = self._any(_record(old), new, path)
+            return lambda array: convert(_fields(array, old)["value"])
+        text = "elements have no timestamps: an evictor by time does not evict them"
+        self.add_step(f"{path}.timestamp", "add", text, loses=True)
+        convert = self._any(old, _record(new), path)
+        kind = arrow_type(new.logical, EXACT)
+
+        def records(array: pa.Array) -> pa.Array:
+            parts = {"value": convert(array), "element": pa.repeat("record", len(array))}
+            columns = [parts.get(f.name, pa.nulls(len(array), f.type)) for f in kind]
+            return pa.StructArray.from_arrays(columns, names=[f.name for f in kind])
+
+        return records
 
     def _leaf(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if old.logical == new.logical:
@@ -171,7 +223,7 @@ class Compiler:
     def _with_ttl(self, old: TypeAtPath, value: TypeAtPath, path: str) -> Convert:
         access = self.choices.last_access_ms
         if access is None:
-            return self.impossible(path, "values get a time to live: set 'last_access_ms' in the plan")
+            return self.impossible(path, NO_ACCESS)
         self.add_step(path, "add", f"values get the last access {access}")
         convert = self._any(old, value, path)
         stamp = pa.scalar(access * 1000, type=pa.timestamp("us", tz="UTC"))
@@ -180,12 +232,12 @@ class Compiler:
         )
 
     def _list(self, old: TypeAtPath, new: TypeAtPath, a: LogicalType, b: LogicalType, path: str) -> Convert:
-        was_set, is_set = _is_set(old), _is_set(new)
-        if is_set and not was_set:
+        was_set, becomes_set = is_set(old), is_set(new)
+        if becomes_set and not was_set:
             self.add_step(path, "narrow", "a list becomes a set: elements that are equal become one", loses=True)
         before = len(self.steps)
         convert = self._any(old.part(0, a), new.part(0, b), f"{path}.element")
-        may_join = is_set and was_set and any(step.loses for step in self.steps[before:])
+        may_join = becomes_set and was_set and any(step.loses for step in self.steps[before:])
 
         def lists(array: pa.Array) -> pa.Array:
             counts, elements = list_parts(_without_nulls(array))
@@ -384,7 +436,8 @@ def _class_field(side: TypeAtPath) -> str | None:
     return serializer.class_field if isinstance(serializer, PojoSerializer) and serializer.open else None
 
 
-def _is_set(side: TypeAtPath) -> bool:
+def is_set(side: TypeAtPath) -> bool:
+    """Return True for sets, which are shown as lists."""
     s = side.serializer
     return type(s).__name__ == "SetSerializer" or (isinstance(s, KryoSerializer) and s.type_class.endswith("Set"))
 
@@ -411,6 +464,12 @@ def _with_timestamps(side: TypeAtPath) -> TypeAtPath:
     """Return the type of values with a time to live as a struct of last access and value."""
     assert isinstance(side.logical, TtlType)
     return TypeAtPath(StructType.of(last_access=_ACCESS, value=side.logical.value), side.serializer)
+
+
+def _record(side: TypeAtPath) -> TypeAtPath:
+    """Return the values of records of a stream."""
+    assert isinstance(side.logical, StructType)
+    return side.field("value", next(f.type for f in side.logical.fields if f.name == "value"))
 
 
 def _inner(side: TypeAtPath, value: LogicalType) -> TypeAtPath:

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from statetool.columns.arrays import is_valid
-from statetool.columns.coerce import map_parts
+from statetool.columns.coerce import list_parts, map_parts
 from statetool.columns.encode import measure
 from statetool.columns.pieces import Bytes, Chain, Elements, Encoded, Flagged, Int64s, Joined, Piece, Ranges, pack
 from statetool.columns.values import StateLayout, broadcast_entries, decode_framed, map_values, split_joined
+from statetool.comparison.meaning import snapshot_bytes
 from statetool.entries.keys import split_keys
 from statetool.errors import StatetoolError, article
 from statetool.formats.keyed.distinct import distinct
@@ -21,28 +22,29 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.projections import with_projections
 from statetool.formats.naming import named_state
-from statetool.formats.state_meta import StateMetaInfo, read_m6
+from statetool.formats.state_meta import KEY_VALUE, KEY_VALUE_V2, StateMetaInfo, read_m6
 from statetool.io.cursor import Cursor
 from statetool.migration.choices import Choices
-from statetool.migration.compiling import EXACT, Compiler, check_distinct
+from statetool.migration.compiling import EXACT, Compiler, check_distinct, is_set
 from statetool.migration.leaves import Convert, same
 from statetool.migration.sides import TypeAtPath
 from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.measured_entries import MeasuredEntries
+from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.serializers.table import snapshot_reader
 from statetool.sql_plans.aggregates import RowNames
-from statetool.types import MapType, Scalar
+from statetool.types import ListType, MapType, Scalar, TtlType
 from statetool.types.declared import TypeContext
 
-#: Kinds of state with the kinds that they can become. A single value has the bytes of a list with one element, and a value that is a map
-#: becomes entries.
+#: Kinds of state with the kinds that they can become. A single value has the bytes of a list with one element; a value that is a list becomes
+#: elements, and one that is a map becomes entries.
 BECOMES: Final = {
     "reducing": ("value", "aggregating"),
     "aggregating": ("value",),
-    "value": ("list", "map"),
+    "value": ("list", "map", "reducing"),
     "map": ("value",),
     "union": ("list",),
-    "list": ("union",),
+    "list": ("union", "value"),
 }
 _DEALT: Final = {
     "list": "each subtask gets a part of the elements when the job restores",
@@ -52,6 +54,11 @@ _BY_ENTRY: Final = {
     "map": "the value becomes a map state: each entry of the map is stored for itself",
     "value": "the map state becomes a value: all entries of a key are stored as one map",
 }
+_BY_ELEMENT: Final = {
+    "list": "the value becomes a list state: its elements are those of the state",
+    "value": "the list state becomes a value: the elements of a key are stored as one list",
+}
+_APIS: Final = {KEY_VALUE: "state that all backends restore", KEY_VALUE_V2: "asynchronous state of ForSt"}
 
 
 def can_become(before: StateMetaInfo, after: StateMetaInfo) -> bool:
@@ -59,7 +66,7 @@ def can_become(before: StateMetaInfo, after: StateMetaInfo) -> bool:
 
     States with namespaces belong to operators of Flink, such as windows: a result is not an element of a list of records.
     """
-    if before.backend_type != after.backend_type:
+    if before.backend_type != after.backend_type and not are_of_both_apis(before, after):
         return False
     if before.kind == after.kind:
         return True
@@ -67,7 +74,37 @@ def can_become(before: StateMetaInfo, after: StateMetaInfo) -> bool:
     if not own or after.kind not in BECOMES.get(before.kind, ()):
         return False
     value = before if after.kind == "map" else after if before.kind == "map" else None
-    return value is None or isinstance(StateLayout(value).logical, MapType)
+    if value is not None:
+        return isinstance(StateLayout(value).logical, MapType)
+    return (before.kind, after.kind) != ("list", "value") or _has_lists(before, after)
+
+
+def _has_lists(before: StateMetaInfo, after: StateMetaInfo) -> bool:
+    """Return True if one of two states is a list state, and the values of the other one are lists of its elements."""
+    if {before.kind, after.kind} != {"list", "value"} or before.namespace is None or after.namespace is None:
+        return False
+    value, elements = (StateLayout(m) for m in ((before, after) if after.kind == "list" else (after, before)))
+    # Elements that are lists themselves may be the values.
+    is_list = isinstance(value.logical, ListType) and not is_set(TypeAtPath.of(value.element))
+    return is_list and not isinstance(elements.element.logical, ListType | TtlType)
+
+
+def are_of_both_apis(before: StateMetaInfo, after: StateMetaInfo) -> bool:
+    """Return True if one of two keyed states is asynchronous state, and the other is not."""
+    return {before.backend_type, after.backend_type} == {KEY_VALUE, KEY_VALUE_V2}
+
+
+def _has_equal_parts(before: StateMetaInfo, after: StateMetaInfo) -> bool:
+    """Return True if the values of two states, one of each API, have the same bytes."""
+
+    def parts(meta: StateMetaInfo) -> list[tuple[bool, bytes]]:
+        found = meta.parts or (unwrap(meta.value),)
+        return [
+            (isinstance(p, TtlSerializer), snapshot_bytes(p.value if isinstance(p, TtlSerializer) else p))
+            for p in found
+        ]
+
+    return before.kind == after.kind and parts(before) == parts(after)
 
 
 @lru_cache(maxsize=256)
@@ -82,10 +119,11 @@ def parse_meta(raw: bytes, types: TypeContext) -> StateMetaInfo:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The conversions of a state: of its values, and of its map keys if it is a map."""
+    """The conversions of a state: of its values, and of its map keys if it is a map. ``keeps_bytes``: only the description changes."""
 
     key: Convert
     value: Convert
+    keeps_bytes: bool = False
 
 
 def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) -> Compiled:
@@ -98,6 +136,11 @@ def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) ->
             text = f"{article(old.kind)} state becomes {article(new.kind)} state: {_DEALT[new.kind]}"
             compiler.add_step("element", "retype", text)
         return Compiled(same, compiler.value(old.value, new.value, "element"))
+    if are_of_both_apis(old, new):
+        kinds = [_APIS[meta.backend_type] for meta in (old, new)]
+        compiler.add_step("value", "rewrite", f"{kinds[0]} becomes {kinds[1]}")
+        if _has_equal_parts(old, new):
+            return Compiled(same, same, keeps_bytes=True)
     before, after = StateLayout(old), StateLayout(new)
     if before.declared is not None or after.declared is not None:
         compiler.impossible("value", "states of Python jobs")
@@ -114,7 +157,13 @@ def compile_state(old: StateMetaInfo, new: StateMetaInfo, compiler: Compiler) ->
     if "map" in (old.kind, new.kind):
         compiler.add_step("value", "retype", _BY_ENTRY[new.kind])
         return Compiled(*compiler.entries(_map_parts(before), _map_parts(after)))
-    if old.kind != new.kind:
+    if _has_lists(old, new):
+        compiler.add_step("value", "retype", _BY_ELEMENT[new.kind])
+        return Compiled(same, compiler.element(_element(before), _element(after)))
+    if new.kind == "reducing" and old.kind == "value":
+        text = "the value state becomes a reducing state: its function merges values that it did not make"
+        compiler.add_step("value", "retype", text, loses=True)
+    elif old.kind != new.kind:
         compiler.add_step(
             "value", "retype", f"{article(old.kind)} state becomes {article(new.kind)} state with the same values"
         )
@@ -129,6 +178,15 @@ def _map_parts(layout: StateLayout) -> tuple[TypeAtPath, TypeAtPath]:
     whole = TypeAtPath.of(layout.element)
     assert isinstance(whole.logical, MapType)
     return whole.part(0, whole.logical.key), whole.part(1, whole.logical.value)
+
+
+def _element(layout: StateLayout) -> TypeAtPath:
+    """Return the elements of a list state, or of a value that is a list."""
+    whole = TypeAtPath.of(layout.element)
+    if layout.kind == "list":
+        return whole
+    assert isinstance(whole.logical, ListType)
+    return whole.part(0, whole.logical.element)
 
 
 def _with_names(meta: StateMetaInfo, names: RowNames) -> StateMetaInfo:
@@ -167,6 +225,16 @@ def _split_maps(
         int(batch.state[0]), group, Chain(parts, len(start)), _entry_values(after, values, compiled)
     )
     return MeasuredEntries.batch([entries])
+
+
+def _split_lists(batch: EntryBatch, layouts: tuple[StateLayout, StateLayout], compiled: Compiled) -> EntryBatch:
+    """Convert values that are lists to list states. A list state without elements has no entry."""
+    before, after = layouts
+    counts, elements = list_parts(decode_framed(before.element, batch.data, batch.value, batch.value_end, EXACT))
+    has_any = counts > 0
+    keys = Ranges(batch.data, batch.key[has_any], (batch.key_end - batch.key)[has_any])
+    values = Joined(pack(measure(after.element, compiled.value(elements))), counts[has_any])
+    return MeasuredEntries.batch([MeasuredEntries(int(batch.state[0]), batch.group[has_any], keys, values)])
 
 
 def _join_maps(
@@ -228,8 +296,9 @@ class TypeConversion:
 
     @property
     def keeps_entries(self) -> bool:
-        """Whether each entry becomes one entry with the same key: not if values become map states, or the opposite."""
-        return (self.old.kind == "map") is (self.meta.kind == "map")
+        """Whether each entry becomes one entry with the same key: not if values become map states, or the opposite, or list states."""
+        old, new = self.old, self.meta
+        return (old.kind == "map") is (new.kind == "map") and not (new.kind == "list" and _has_lists(old, new))
 
     @property
     def old(self) -> StateMetaInfo:
@@ -282,6 +351,8 @@ class TypeConversion:
         stored = next(m for m in header.states if m.name == self.old.name)
         old = _with_names(stored, self.names)
         compiled = _compile(self)
+        if compiled.keeps_bytes:
+            return batch
         before, after = StateLayout(old), StateLayout(self.meta)
         keys: Piece = Ranges(batch.data, batch.key, batch.key_end - batch.key)
         data, pos, end = batch.data, batch.value, batch.value_end
@@ -296,6 +367,13 @@ class TypeConversion:
             prefix = Ranges(data, batch.key, split.user_key - batch.key)
             keys = Chain((prefix, measure(after.user_key, compiled.key(user_keys))), len(batch))
             values: Piece = _entry_values(after, map_values(before.element, data, pos, end, EXACT), compiled)
+        elif _has_lists(old, self.meta) and before.kind == "value":
+            return _split_lists(batch, (before, after), compiled)
+        elif _has_lists(old, self.meta):
+            counts, starts, ends = split_joined(before.element, data, pos, end)
+            elements = compiled.value(decode_framed(before.element, data, starts, ends, EXACT))
+            offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+            values = measure(after.element, pa.ListArray.from_arrays(offsets, elements))
         elif before.kind == "list":
             counts, starts, ends = split_joined(before.element, data, pos, end)
             array = decode_framed(before.element, data, starts, ends, EXACT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from decimal import Decimal
@@ -54,6 +55,8 @@ def leaf_change(old: LogicalType, new: LogicalType) -> LeafChange | None:
             return LeafChange("widen" if precision - scale >= _DIGITS[a] else "narrow", same)
         case BigIntegerType(), Scalar(b) if b in _BITS:
             return LeafChange("narrow", _cast(pa.int64()))
+        case BigIntegerType() | BigDecimalType(), Scalar("string"):
+            return LeafChange("retype", same)
         case BigIntegerType(), BigDecimalType():
             return LeafChange("widen", same)
         case BigDecimalType(), BigIntegerType():
@@ -93,6 +96,25 @@ def _epoch_millis(array: pa.Array) -> pa.Array:
     if any(pc.any(pc.not_equal(digits, 0)).as_py() for digits in below):
         raise EncodeError("a timestamp with digits below the millisecond")
     return millis
+
+
+def strings_of_objects(array: pa.Array) -> pa.Array:
+    """Return objects, as JSON text, as strings.
+
+    Raises
+    ------
+    EncodeError
+        An object is no string.
+    """
+    values = [None if text is None else json.loads(text) for text in array.to_pylist()]
+    if (other := next((v for v in values if v is not None and not isinstance(v, str)), None)) is not None:
+        raise EncodeError(f"an object that is no string: {json.dumps(other)[:80]}")
+    return pa.array(values, pa.string())
+
+
+def objects_of_strings(array: pa.Array) -> pa.Array:
+    """Return strings as objects, as JSON text."""
+    return pa.array([None if v is None else json.dumps(v, ensure_ascii=False) for v in array.to_pylist()], pa.string())
 
 
 def _doubles(array: pa.Array) -> pa.Array:

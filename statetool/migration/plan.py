@@ -19,14 +19,16 @@ from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, article, suggest
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
-from statetool.migration.conversion import TypeConversion, can_become, compile_state
+from statetool.migration.compiling import NO_ACCESS
+from statetool.migration.conversion import TypeConversion, are_of_both_apis, can_become, compile_state
+from statetool.migration.state_api import StateApi, as_state_of
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view, unnamed_rows
+from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view, unnamed_rows, unplanned_view
 
 #: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
 _JOB: Final = Job(backend="rocksdb")
@@ -171,6 +173,16 @@ class MigrationPlan:
             plan = plan.with_choices(state, fills={name.removeprefix(f"{state}."): value})
         return plan
 
+    def with_last_access(self, epoch_ms: int) -> MigrationPlan:
+        """Return the plan with the last access of all values that get a time to live, and that have none yet."""
+        states = (
+            s.with_choices(replace(s.choices, last_access_ms=epoch_ms))
+            if any(t.text == NO_ACCESS for t in s.steps)
+            else s
+            for s in self.states
+        )
+        return replace(self, states=tuple(states))
+
     def _state_of(self, field: str) -> str:
         known = [s.name for s in self.states]
         state = max((n for n in known if field.startswith(f"{n}.")), key=len, default=None)
@@ -264,10 +276,15 @@ def _needs(state: StateMigration, step: Step) -> Literal["nothing", "acceptance"
     return "acceptance" if step in state.unaccepted else "nothing"
 
 
-def plan_migration(old: Inventory, new: Inventory) -> MigrationPlan:
+def plan_migration(old: Inventory, new: Inventory, state_api: StateApi | None = None) -> MigrationPlan:
     """Plan the migration of a snapshot's states to their types in a snapshot of the new job.
 
     States whose values Flink reads unchanged are not migrated. Neither are states of operators that the new job does not have.
+
+    Parameters
+    ----------
+    state_api
+        The API of all keyed states in the new job, by default that of its snapshot.
 
     Raises
     ------
@@ -282,7 +299,7 @@ def plan_migration(old: Inventory, new: Inventory) -> MigrationPlan:
         if successor is None:
             continue
         refused += _refusal(operator, successor)
-        states += _migrations(operator, successor)
+        states += _migrations(operator, successor, state_api)
     return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused))
 
 
@@ -297,8 +314,9 @@ def _state_pairs(
             yield "operator", meta, new.operator_states[name]
 
 
-def _migrations(old: OperatorInventory, new: OperatorInventory) -> Iterator[StateMigration]:
-    for scope, before, after in _state_pairs(old, new):
+def _migrations(old: OperatorInventory, new: OperatorInventory, state_api: StateApi | None) -> Iterator[StateMigration]:
+    for scope, before, described in _state_pairs(old, new):
+        after = described if state_api is None else as_state_of(described, state_api)
         names, new_names = changed_rows(old.plan_aggregates, new.plan_aggregates, before.name)
         if not can_become(before, after) or (not names and _stays(before, after, old, new)):
             continue
@@ -337,6 +355,8 @@ def migration_of(uid: str, scope: Literal["keyed", "operator"], conversion: Type
 
 def _stays(before: StateMetaInfo, after: StateMetaInfo, old: OperatorInventory, new: OperatorInventory) -> bool:
     """Return True if Flink reads the values of a state without migration."""
+    if are_of_both_apis(before, after):
+        return False
     if before.kind == after.kind and _are_thrift(before, after):
         return True
     kryo = old.types.kryo != new.types.kryo and any(map(_has_kryo, before.serializers.values()))
@@ -407,6 +427,9 @@ def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
             yield f"{old.label}.{before.name}: {view}. Keep such aggregates at their positions in the query, and add others after them"
         if unnamed := unnamed_rows(old.plan_aggregates, new.plan_aggregates, before.name):
             yield f"{old.label}.{before.name}: {unnamed}. Pass the plan of each snapshot's job, or no plan to keep the positions"
+        unplanned = unplanned_view(old.plan_aggregates, new.plan_aggregates, before.name)
+        if unplanned and can_become(before, after) and not _stays(before, after, old, new):
+            yield f"{old.label}.{before.name}: {unplanned}. Pass the plan of each snapshot's job"
         yield from refusals_of_state(f"{old.label}.{before.name}", before, after)
 
 

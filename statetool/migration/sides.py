@@ -25,6 +25,8 @@ from statetool.types.declared import NOTHING_DECLARED, ClassDeclaration, TypeCon
 from statetool.types.java import PRIMITIVES, JavaType
 
 _NUMBERS: Final = ("int8", "int16", "int32", "int64", "float32", "float64")
+#: Types of fields that hold a string or an object of another class.
+_OBJECTS: Final = ("java.lang.Object", "java.io.Serializable", "java.lang.Comparable")
 #: Marker of a field without a default: the user must choose its value.
 NO_DEFAULT: Final = object()
 
@@ -85,7 +87,20 @@ class TypeAtPath:
     @property
     def only_text(self) -> bool:
         """Whether values are JSON text because the fields of their class are unknown. Only Kryo can recreate objects from it."""
-        return self.serializer is not None and self.logical == Scalar("string") and is_text_only(self.serializer)
+        if self.logical != Scalar("string"):
+            return False
+        if self.serializer is None:
+            return self.java is not None and (self.is_object or self._is_undeclared(self.java))
+        return is_text_only(self.serializer)
+
+    @property
+    def is_object(self) -> bool:
+        """Whether values are JSON text of objects of any class, such as a Java string."""
+        return self.java is not None and (self.java.as_json or self.java.name in _OBJECTS)
+
+    def _is_undeclared(self, java: JavaType) -> bool:
+        known = java.name in PRIMITIVES or java.name.startswith("java.")
+        return not known and self.classes.find(java.name) is None
 
     @property
     def constants(self) -> tuple[str, ...]:

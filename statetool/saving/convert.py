@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from statetool.formats.metadata.handles import streams_of
 from statetool.saving.composition import OperatorChange
 from statetool.snapshot.inventory import Inventory
 from statetool.types.operators import OperatorRecord
 
+if TYPE_CHECKING:
+    from statetool.saving.streams.conversion import StateConversion
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertRow(OperatorRecord):
-    """One operator. ``keyed_state`` is ``rewritten`` (from a backend's native format), ``copied`` or ``none``."""
+    """One operator. ``keyed_state`` is ``rewritten`` (from a backend's native format, or as state of another API), ``copied`` or ``none``."""
 
     operator_id: str
     keyed_state: str
@@ -28,22 +32,31 @@ class ConvertPlan:
     changes: Mapping[str, OperatorChange]
 
 
-def plan_convert(inventory: Inventory) -> ConvertPlan:
-    """Plan a conversion without reading entries."""
+def plan_convert(
+    inventory: Inventory, conversions: Mapping[str, Mapping[str, StateConversion]] | None = None
+) -> ConvertPlan:
+    """Plan a conversion without reading entries.
+
+    Parameters
+    ----------
+    conversions
+        Conversions of keyed states, by operator id and state.
+    """
     rows, changes = [], {}
     for operator in inventory.operators.values():
         state = operator.state
         handles = [s.managed_keyed for s in state.subtasks if s.managed_keyed is not None]
         native = not all(stored.canonical for stored in operator.keyed.managed)
-        if native:
-            changes[state.operator_id] = OperatorChange(canonical=True)
+        converted = (conversions or {}).get(state.operator_id, {})
+        if native or converted:
+            changes[state.operator_id] = OperatorChange(canonical=True, conversions=converted)
         elif operator.elements.are_unflushed:
             changes[state.operator_id] = OperatorChange()
         rows.append(
             ConvertRow(
                 operator=operator.label,
                 operator_id=state.operator_id,
-                keyed_state="rewritten" if native else "copied" if handles else "none",
+                keyed_state="rewritten" if native or converted else "copied" if handles else "none",
                 size_bytes=sum(p.size_bytes for h in handles for p in streams_of(h)),
             )
         )

@@ -238,7 +238,12 @@ class OperatorInventory:
             node = self._plan.node_of(self.label.operator_id, self.label.uid, self.label.name)
             columns = self._plan.columns(node, metas, key, expressions=True)
             names = {path: tuple(of_row) for path, of_row in columns.items()}
-            return PlanAggregates(columns=names, views=self._plan.views(node), query=self._plan.query(node))
+            return PlanAggregates(
+                columns=names,
+                views=self._plan.views(node),
+                query=self._plan.query(node),
+                settings=self._plan.settings(node),
+            )
         except (OptionError, FormatError) as error:
             raise error.at(operator=self.label) from error.__cause__
 

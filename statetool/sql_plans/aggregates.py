@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from statetool.sql_plans.expressions import is_identified
@@ -32,11 +32,14 @@ class PlanAggregates:
         Aggregates by the prefixes of the states that hold their views.
     query
         Text of the operator's node and all nodes before it. The names of two plans with the same text mean the same.
+    settings
+        What decides which rows the operator keeps: the order of Top-N, windows.
     """
 
     columns: Mapping[str, tuple[str, ...]]
     views: Mapping[str, str]
     query: str
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def rows_of(self, state: str) -> dict[str, tuple[str, ...]]:
         """Return the names of the rows of a state, by path."""
@@ -89,6 +92,13 @@ def changed_view(old: PlanAggregates | None, new: PlanAggregates | None, state: 
     return f"it has the values of {before} in the old plan, and of {after} in the new one"
 
 
+def unplanned_view(old: PlanAggregates | None, new: PlanAggregates | None, state: str) -> str:
+    """Return the reason why it is not known whose values a state holds, empty if the plans tell, or if it holds no view of an aggregate."""
+    if (old is not None and new is not None) or _VIEW.match(state) is None:
+        return ""
+    return "it holds the values of an aggregate of SQL, which may be another one in the new query, such as COUNT(DISTINCT x) and COUNT(DISTINCT y)"
+
+
 def changed_key(old: PlanAggregates | None, new: PlanAggregates | None) -> str:
     """Return the reason why keys may have other columns in the new plan, empty if they do not."""
     if old is None or new is None or old.query == new.query:
@@ -100,6 +110,18 @@ def changed_key(old: PlanAggregates | None, new: PlanAggregates | None) -> str:
     if before == after and all(map(is_identified, before)):
         return ""
     return f"the columns of the key were ({', '.join(before)}) and are ({', '.join(after)})"
+
+
+def changed_settings(old: PlanAggregates | None, new: PlanAggregates | None) -> list[str]:
+    """Return what decides which rows an operator keeps and differs between the plans, such as the order of Top-N, with both values."""
+    if old is None or new is None:
+        return []
+    before, after = old.settings, new.settings
+    return [
+        f"{name} was {before[name]} and is {after[name]}"
+        for name in before
+        if name in after and before[name] != after[name]
+    ]
 
 
 def moved_columns(before: RowNames, after: RowNames) -> list[str]:

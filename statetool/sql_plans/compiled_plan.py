@@ -93,6 +93,8 @@ _ROWS_OF_SINKS: Final[Mapping[str, tuple[str, ...]]] = {
     "watermark-buffer": ("input 0",),
 }
 _SINK: Final = "dynamicTableSink"
+#: The name of window specifications in :meth:`CompiledPlan.settings`.
+WINDOW: Final = "the window"
 _MULTI_JOIN: Final = "multi-join-input-"
 
 
@@ -235,6 +237,19 @@ class CompiledPlan:
         """
         try:
             return self._node(node, expressions=True).views()
+        except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as e:
+            raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
+
+    def settings(self, node: int) -> dict[str, str]:
+        """Return what decides which rows a node keeps: its order, its windows and their bounds, by readable names.
+
+        Raises
+        ------
+        FormatError
+            The plan lacks a member that such a node has.
+        """
+        try:
+            return dict(self._node(node, expressions=True).settings())
         except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as e:
             raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
 
@@ -393,6 +408,31 @@ class _Node:
             return list(key["columns"]) if key else None
         return None
 
+    def settings(self) -> Iterator[tuple[str, str]]:
+        """Yield what decides which rows the node keeps."""
+        spec = self.spec
+        groups = spec["overSpec"]["groups"] if "overSpec" in spec else ()
+        orders = [spec.get("orderBy"), spec.get("sortSpec"), *(group["orderBy"] for group in groups)]
+        if fields := [field for order in orders if order for field in order["fields"]]:
+            yield "the order", ", ".join(map(self._sorted_field, fields))
+        windows = [spec[name]["window"] for name in ("windowing", "leftWindowing", "rightWindowing") if name in spec]
+        windows += [spec["window"]] if "window" in spec else []
+        if windows:
+            # The legacy window names its time field too, which is no part of its size.
+            shown = [{n: v for n, v in w.items() if n not in ("alias", "timeField")} for w in windows]
+            yield WINDOW, _as_text(shown[0] if len(shown) == 1 else shown)
+        if "rankRange" in spec:
+            yield "the range of ranks", _as_text(spec["rankRange"])
+        if "intervalJoinSpec" in spec:
+            bounds = spec["intervalJoinSpec"]["windowBounds"]
+            yield "the interval", _as_text({n: v for n, v in bounds.items() if n.endswith("Bound")})
+        if groups:
+            yield "the bounds", _as_text([[group["lowerBound"], group["upperBound"]] for group in groups])
+
+    def _sorted_field(self, field: Mapping[str, Any]) -> str:
+        nulls = "last" if field["nullIsLast"] else "first"
+        return f"{self.inputs[0][field['index']]} {'ASC' if field['isAscending'] else 'DESC'} NULLS {nulls.upper()}"
+
     def views(self) -> dict[str, str]:
         """Return the aggregates by the prefixes of the states in which they keep values."""
         aggregates = self._aggregates()
@@ -427,3 +467,8 @@ def _fits(row: RowDataSerializer, roots: Sequence[str | None]) -> bool:
 def _distinct_in_spark(names: Sequence[str]) -> bool:
     """Return True if Spark can distinguish the names: SQL allows names that differ only in case."""
     return len({n.lower() for n in names}) == len(names)
+
+
+def _as_text(spec: Any) -> str:
+    """Return a part of the plan as text that is equal for equal parts."""
+    return json.dumps(spec, sort_keys=True)

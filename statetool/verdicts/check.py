@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
@@ -62,9 +63,14 @@ def check_findings(check: Check, commands: CommandLine | None = None, plan: Migr
         The plan of a migration of the snapshot to the new job, which shows if ``statetool migrate`` helps.
     """
     # If Flink does not read the metadata, it does not restore a snapshot without some state either.
+    if plan is not None:
+        # As Flink 2 does when it migrates values that get a time to live.
+        plan = plan.with_last_access(int(time.time() * 1000))
     remedies = _Remedies(CommandLine() if commands is None else commands, plan, droppable=not _is_refused(check))
+    if plan is not None and remedies.droppable:
+        remedies.rest = _without_dropped(plan, check, remedies)
     findings = list(_findings(check, remedies))
-    findings.sort(key=lambda f: _ORDER.index(f.severity))
+    findings.sort(key=lambda f: (_ORDER.index(f.severity), _comes_last(f)))
     return Findings(
         findings=tuple(_with_remedies_once(findings)), summary=_summary(check), conditions=_conditions(check)
     )
@@ -84,6 +90,11 @@ def _with_remedies_once(findings: Sequence[Finding]) -> Iterator[Finding]:
             yield finding
 
 
+def _comes_last(finding: Finding) -> bool:
+    """Return True for a migration: it needs what the commands against other errors write, such as a snapshot without a state."""
+    return finding.severity == "error" and finding.command.startswith(("statetool migrate", "statetool upgrade"))
+
+
 def _findings(check: Check, remedies: _Remedies) -> Iterator[Finding]:
     yield from _of_causes((), check.causes, remedies)
     yield from _of_warnings((), check.snapshot_warnings, remedies)
@@ -97,9 +108,10 @@ def _of_states(operators: Iterable[OperatorVerdict], remedies: _Remedies) -> Ite
     same: dict[Finding, list[tuple[str, str, Finding]]] = {}
     for operator in operators:
         where = (describe_operators([operator.uid]),)
+        is_dropped = remedies.of_operator(operator.uid).drops(operator)
         for state in operator.states:
             place = (*where, f"state {state.name}")
-            of_state = remedies.of_state(operator.uid, state.name)
+            of_state = remedies.of_state(operator.uid, state, is_dropped=is_dropped)
             for finding in chain(
                 _of_causes(place, state.causes, of_state), _of_warnings(place, state.warnings, of_state)
             ):
@@ -200,55 +212,79 @@ def _within(where: tuple[str, ...], path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class _Remedies:
-    """Remedies as text and command. A command is suggested only if a trial shows that it helps: ``migrate`` by the plan of a migration."""
+    """Remedies as text and command. A command is suggested only if a trial shows that it helps: ``migrate`` by the plan of a migration.
+
+    All commands that are printed can be run one after another, so each operator and each state has one, whatever the number of its causes.
+    """
 
     def __init__(self, commands: CommandLine, plan: MigrationPlan | None, *, droppable: bool) -> None:
         self._commands = commands
         self._plan = plan
-        self._droppable = droppable
+        #: The plan without the states that other commands leave out.
+        self.rest = plan
+        self.droppable = droppable
         self._migration: StateMigration | None = None
         #: The remedy that leaves out the state of the finding.
         self._drop = Remedy("")
+        self._is_refused = False
+        #: The text and command that mend all causes of a state.
+        self._mends: tuple[str, tuple[str, ...]] | None = None
 
     def of_operator(self, uid: str) -> _Remedies:
         """Return the remedies of one operator."""
-        found = _Remedies(self._commands, self._plan, droppable=self._droppable)
+        found = _Remedies(self._commands, self._plan, droppable=self.droppable)
+        found.rest = self.rest
         found._drop = Remedy(
             "If its state is not needed, drop it: it then starts empty.", ("drop", A, NEW, "--uid", uid)
         )
         return found
 
-    def of_state(self, uid: str, state: str) -> _Remedies:
-        """Return the remedies of one state."""
+    def drops(self, verdict: OperatorVerdict | StateVerdict) -> bool:
+        """Return True if the command against the causes of the operator itself, or of the state, leaves it out."""
+        verbs = {command[0] for _, command in self._against(verdict) if command}
+        return "drop" in verbs and "migrate" not in verbs
+
+    def of_state(self, uid: str, verdict: StateVerdict, *, is_dropped: bool) -> _Remedies:
+        """Return the remedies of one state. ``is_dropped``: the command against causes of the operator leaves it out."""
         found = self.of_operator(uid)
         found._drop = Remedy(
             "If its values are not needed, drop the state: it then starts empty.",
-            (*found._drop.command, "--state", state),
+            (*found._drop.command, "--state", verdict.name),
         )
         # The plan was made without the names that the other snapshot has for the same operators.
         planned = () if self._plan is None else self._plan.states
-        found._migration = next(
-            (s for s in planned if (_operator_id(s.uid), s.state) == (_operator_id(uid), state)), None
-        )
+        place = (_operator_id(uid), verdict.name)
+        found._migration = next((s for s in planned if (_operator_id(s.uid), s.state) == place), None)
+        against = found._against(verdict)
+        found._is_refused = bool(against)
+        if is_dropped:
+            found._mends = ("Leaving out the operator leaves out this state, too.", ())
+        else:
+            found._mends = next((a for a in against if a[1][:1] == ("migrate",)), None)
         return found
 
+    def _against(self, verdict: OperatorVerdict | StateVerdict) -> list[tuple[str, tuple[str, ...]]]:
+        return [self._mending(c) for c in verdict.causes if c.level == Level.INCOMPATIBLE]
+
     def of(self, remedy: Remedy | None) -> tuple[str, str]:
-        """Return the text and the command of a remedy."""
-        return self._shown(*self._tried(remedy))
+        """Return the text and the command of a remedy. A state that Flink refuses has the command against that."""
+        text, command = self._tried(remedy)
+        return self._shown(text, () if self._is_refused else command)
 
     def of_cause(self, cause: Cause) -> tuple[str, str]:
         """Return the text and the command against a cause. State that Flink refuses can always be left out."""
+        text, command = self._mending(cause)
+        if cause.level == Level.INCOMPATIBLE and self._mends is not None and command != self._mends[1]:
+            own = self._tried(cause.remedy)[0] if self._mends[1] else ""
+            text, command = f"{own} {self._mends[0]}".strip(), self._mends[1]
+        return self._shown(text, command)
+
+    def _mending(self, cause: Cause) -> tuple[str, tuple[str, ...]]:
         text, command = self._tried(cause.remedy)
         is_final = cause.remedy is not None and cause.remedy.is_final
-        if (
-            cause.level == Level.INCOMPATIBLE
-            and self._droppable
-            and self._drop.command
-            and not command
-            and not is_final
-        ):
-            text, command = f"{text} {self._drop.text}".strip(), self._drop.command
-        return self._shown(text, command)
+        if cause.level == Level.INCOMPATIBLE and self.droppable and self._drop.command and not command and not is_final:
+            return f"{text} {self._drop.text}".strip(), self._drop.command
+        return text, command
 
     def _shown(self, text: str, command: tuple[str, ...]) -> tuple[str, str]:
         return text, self._commands.suggest(*command) if command else ""
@@ -256,14 +292,17 @@ class _Remedies:
     def _tried(self, remedy: Remedy | None) -> tuple[str, tuple[str, ...]]:
         if remedy is None:
             return "", ()
-        if not remedy.migrates or self._plan is None:
+        if not remedy.migrates or self.rest is None:
             return f"{remedy.otherwise} {remedy.text}".lstrip(), remedy.command
-        text, command = self._migrate(remedy, self._plan)
+        text, command = self._migrate(remedy, self.rest)
         return (text if command else f"{remedy.otherwise} {text}".lstrip()), command
 
     def _migrate(self, remedy: Remedy, plan: MigrationPlan) -> tuple[str, tuple[str, ...]]:
         if self._migration is None:
             return "statetool has no conversion for this state.", ()
+        own = f"{self._migration.name}: "
+        if refused := [r.removeprefix(own) for r in (self._plan or plan).refused if r.startswith(own)]:
+            return f"statetool does not convert this state: {'; '.join(refused)}.", ()
         steps = "; ".join(f"{s.path}: {s.text}" for s in self._migration.steps)
         if any(s.change == "impossible" for s in self._migration.unaccepted):
             text = f"Not every value can be converted ({steps}). See the choices: statetool migrate --dry-run."
@@ -274,10 +313,34 @@ class _Remedies:
             text = f"statetool can convert this state ({steps}), but others need a decision. See the steps."
             return text, remedy.command
         accepted = tuple(w for row in plan.rows if row.needs == "acceptance" for w in ("--accept", row.step))
-        command = (*(word for word in remedy.command if word != "--dry-run"), *accepted)
+        accessed = any(s.choices.last_access_ms is not None for s in plan.states)
+        last_access = ("--last-access", "now") if accessed else ()
+        command = (*(word for word in remedy.command if word != "--dry-run"), *last_access, *accepted)
         if self._migration.unaccepted:
             return f"Write a copy of the snapshot with converted values ({steps}). With --accept, you agree.", command
         return f"Write a copy of the snapshot with converted values ({steps}; nothing is lost).", command
+
+
+def _without_dropped(plan: MigrationPlan, check: Check, remedies: _Remedies) -> MigrationPlan:
+    """Return the plan of the snapshot without the operators and states that the suggested commands leave out."""
+    operators: set[str] = set()
+    states: set[tuple[str, str]] = set()
+    for operator in check.operators:
+        operator_id = _operator_id(operator.uid)
+        if remedies.of_operator(operator.uid).drops(operator):
+            operators.add(operator_id)
+        for state in operator.states:
+            if remedies.of_state(operator.uid, state, is_dropped=False).drops(state):
+                states.add((operator_id, state.name))
+    gone = [s for s in plan.states if _operator_id(s.uid) in operators or (_operator_id(s.uid), s.state) in states]
+    names: list[str] = []
+    for operator in check.operators:
+        operator_id = _operator_id(operator.uid)
+        for name in (str(operator.uid), operator_id):
+            names += [f"{name}{end}" for end in (":", ".") if operator_id in operators]
+            names += [f"{name}.{state.name}:" for state in operator.states if (operator_id, state.name) in states]
+    refused = tuple(r for r in plan.refused if not r.startswith(tuple(names)))
+    return replace(plan, states=tuple(s for s in plan.states if s not in gone), refused=refused)
 
 
 def _operator_id(uid: str) -> str:

@@ -13,8 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import statetool as st
+from statetool import flink
 from statetool.api.migrate import try_plan
 from statetool.cli.main import cli
+from statetool.errors import UnsupportedError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.verdicts.check import check_findings
 from statetool.verdicts.commands import CommandLine
@@ -90,6 +92,49 @@ def test_a_suggested_command_makes_the_job_restore(tmp_path: Path, name: str) ->
     done = CliRunner().invoke(cli, [str(mended) if word == "NEW" else word for word in arguments])
     assert done.exit_code == 0, done.output
     assert st.check(str(mended), new).verdict == "fully"
+
+
+def two_states(first: str, second: str, values: Any, more: Any, *, key: Any = None) -> Any:
+    table = pa.table({"id": pa.array([1, 2]) if key is None else key, "s": values, "t": more})
+    return st.bootstrap_keyed_state(table, key="id", states={"s": st.value(first), "t": st.value(second)})
+
+
+NUMBERS_AND_LARGE: Final = two_states("INT", "BIGINT", NUMBERS, pa.array([1, 1 << 40]))
+#: Operators before and after with several errors, and the verbs of the commands, in their order.
+SEVERAL: Final = {
+    "a conversion that another state prevents": (
+        {"a": LARGE, "b": INT},
+        {"a": INT, "b": LONG},
+        ["drop", "migrate"],
+    ),
+    "a conversion that a state of the operator prevents": (
+        {"a": NUMBERS_AND_LARGE},
+        {"a": two_states("BIGINT", "INT", pa.array([1, 2]), NUMBERS)},
+        ["drop", "migrate"],
+    ),
+    "keys and values": (
+        {"a": two_states("INT", "INT", NUMBERS, NUMBERS, key=TEXTS), "b": INT},
+        {"a": two_states("BIGINT", "STRING", pa.array([1, 2]), TEXTS), "b": LONG},
+        ["drop", "migrate"],
+    ),
+    "an operator that is gone, and values": ({"a": INT, "b": keyed(TEXTS, "STRING")}, {"a": LONG}, ["drop", "migrate"]),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_suggested_commands_help_one_after_another(tmp_path: Path, name: str) -> None:
+    before, after, verbs = SEVERAL[name]
+    old, new = snapshot(tmp_path / "old", before), snapshot(tmp_path / "new", after)
+    commands = dict.fromkeys(f.command for f in findings(old, new) if f.command)
+    assert [shlex.split(command)[1] for command in commands] == verbs
+    path = str(tmp_path / "old")
+    for i, command in enumerate(commands):
+        mended = str(tmp_path / f"mended-{i}")
+        words = [{"NEW": mended, str(tmp_path / "old"): path}.get(word, word) for word in shlex.split(command)[1:]]
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code == 0, done.output
+        path = mended
+    assert st.check(path, new).verdict == "fully"
 
 
 def test_which_of_two_operators_it_is_only_the_user_knows(tmp_path: Path) -> None:
@@ -217,3 +262,64 @@ def test_the_documentation_counts_the_refused_pairs() -> None:
     assert f"refused {count} different changes" in text
     assert f"{len(tried)} runs" in text
     assert f"| {count} | {count} (100 %) | {count} (100 %) |" in text
+
+
+def timed(kind: str, values: Any, *, ttl: bool) -> Any:
+    table = pa.table({"id": pa.array([1, 2]), "s": values})
+    return st.bootstrap_keyed_state(
+        table, key="id", states={"s": st.value(kind, ttl=ttl, last_access_ms=1_790_000_000_000 if ttl else None)}
+    )
+
+
+def lists(of_state: bool) -> Any:
+    table = pa.table({"id": [1, 2], "s": pa.array([[1, 2], [3]], pa.list_(pa.int64()))})
+    kind = st.list_of("BIGINT") if of_state else st.value(flink.list_of("BIGINT"))
+    return st.bootstrap_keyed_state(table, key="id", states={"s": kind})
+
+
+def kept_as(kind: str) -> Any:
+    table = pa.table({"id": [1, 2], "s": pa.array([7, 8])})
+    return st.bootstrap_keyed_state(table, key="id", states={"s": getattr(st, kind)("BIGINT")})
+
+
+#: States of Flink 1.20 before and after, and the rows that the suggested command writes.
+CONVERTED: Final = {
+    "time to live off": (timed("INT", NUMBERS, ttl=True), timed("INT", NUMBERS, ttl=False), [1, 2]),
+    "time to live on": (timed("INT", NUMBERS, ttl=False), timed("INT", NUMBERS, ttl=True), [1, 2]),
+    "list state to a value that is a list": (lists(of_state=True), lists(of_state=False), [[1, 2], [3]]),
+    "a value that is a list to list state": (lists(of_state=False), lists(of_state=True), [[1, 2], [3]]),
+    "value to reducing": (kept_as("value"), kept_as("reducing"), [7, 8]),
+}
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_what_can_be_converted_is_not_dropped(tmp_path: Path, name: str) -> None:
+    before, after, rows = CONVERTED[name]
+    for folder, state in (("old", before), ("new", after)):
+        writer = st.SavepointWriter.new().with_operator("a", state, parallelism=1, max_parallelism=128)
+        writer.write(str(tmp_path / folder), flink_version="1.20")
+    old, new, mended = (str(tmp_path / n) for n in ("old", "new", "mended"))
+    shown = CliRunner().invoke(cli, ["check", old, new, "--flink", "1.20"]).stdout
+    (command,) = (line.strip() for line in shown.splitlines() if line.startswith("    statetool "))
+    assert "tried: the job restores what the suggested command writes" in " ".join(shown.split())
+    done = CliRunner().invoke(cli, [mended if word == "NEW" else word for word in shlex.split(command)[1:]])
+    assert done.exit_code == 0, done.output
+    table = st.load(mended, uids=["a"])["a"].to_arrow("keyed_state").sort_by("key")
+    assert table.column("s").to_pylist() == rows
+
+
+def test_values_of_an_aggregate_are_not_those_of_another_one(tmp_path: Path) -> None:
+    """COUNT(DISTINCT x) became COUNT(DISTINCT y): only the plans tell, and values of x would become those of y."""
+
+    def distinct(kind: str, values: Any) -> Any:
+        column = pa.array([[(values[0], 1)], [(values[1], 1)]], pa.map_(values.type, pa.int64()))
+        table = pa.table({"id": [1, 2], "distinctAcc_0": column})
+        return st.bootstrap_keyed_state(table, key="id", states={"distinctAcc_0": st.map_of(kind, "BIGINT")})
+
+    old = snapshot(tmp_path / "old", {"a": distinct("INT", NUMBERS)})
+    new = snapshot(tmp_path / "new", {"a": distinct("STRING", TEXTS)})
+    (error,) = (f for f in findings(old, new) if f.severity == "error")
+    assert "Pass the plan of each snapshot's job" in error.remedy
+    assert error.command == f"statetool drop {old.path} NEW --uid a --state distinctAcc_0"
+    with pytest.raises(UnsupportedError, match="aggregate of SQL"):
+        st.migrate(old, str(tmp_path / "migrated"), to=new)

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import statetool as st
+from statetool.api.load import inventory_of
 from statetool.cli.main import cli
 from statetool.compatibility import steps
 from statetool.compatibility.restore import Restore
@@ -465,6 +466,44 @@ def test_a_configuration_and_a_snapshot_may_name_different_backends(corpus: Path
     assert ("K1", "unknown") in found(st.check(database, flink="2.3", config=config))
 
 
+@pytest.mark.parametrize(
+    ("snapshot", "name", "rule", "change"),
+    [
+        ("sql_dedup_topn", "sql_topn", "Q10", ('"isAscending": false', '"isAscending": true', "the order was")),
+        ("sql_dedup_topn", "sql_topn", "Q10", ('"end": 3', '"end": 5', "the range of ranks was")),
+        ("sql_window_tumble", "sql_window_tumble", "W3", ("PT30S", "PT1M", "the window was")),
+    ],
+)
+def test_the_plans_tell_which_rows_are_kept(
+    sql_corpus: Path, tmp_path: Path, snapshot: str, name: str, rule: str, change: tuple[str, str, str]
+) -> None:
+    """Q10, W3: with the plans of both jobs it is known, otherwise assumed."""
+    plan = json.loads(next(unpack(HERE / "corpus" / "sql-plans.tar.xz", tmp_path).rglob(f"{name}.json")).read_text())
+    whole, path = snapshot_of(sql_corpus / snapshot), str(tmp_path / "operator")
+    kinds = {n["type"].removeprefix("stream-exec-").removesuffix("_1"): n["id"] for n in plan["nodes"]}
+    kind = next(k for k in ("rank", "global-window-aggregate") if k in kinds)
+    uids = list(st.load(whole).operators)
+    uid = next(u for u in uids if u.endswith(f"_{kind}"))
+    st.drop(whole, path, [u for u in uids if u != uid])
+    # The plan is that of the same query in another script, in which nodes have other ids.
+    shift = int(uid.partition("_")[0]) - kinds[kind]
+    for node in plan["nodes"]:
+        node["id"] += shift
+    for edge in plan["edges"]:
+        edge.update({end: edge[end] + shift for end in ("source", "target")})
+    before, after, shown = change
+    text = json.dumps(plan)
+    (tmp_path / "a.json").write_text(text)
+    (tmp_path / "b.json").write_text(text.replace(before, after))
+    a, b = (st.load(path, columns_from_plan=str(tmp_path / f"{side}.json")) for side in "ab")
+    changed = [w for w in st.check(a, b).warnings if "By the compiled plans" in w]
+    assert len(changed) == 1
+    assert shown in changed[0]
+    assert not [w for w in st.check(a, a).warnings if "By the compiled plans" in w]
+    assert rule in {x.rule for x in st.check(path, path).assumptions}
+    assert rule not in {x.rule for x in st.check(a, b).assumptions}
+
+
 def test_asynchronous_state_is_of_forst_only(jobs_of_more_kinds: Path, corpus: Path) -> None:
     """V3."""
     path = snapshot_of(jobs_of_more_kinds / "v2_3_0-keys-async-forst")
@@ -472,6 +511,31 @@ def test_asynchronous_state_is_of_forst_only(jobs_of_more_kinds: Path, corpus: P
     assert ("V3", "not") in kinds["heap"]
     assert ("V3", "not") in kinds["rocksdb"]
     assert not {k for k in kinds["forst"] if k[0] == "V3"}
+
+
+def test_asynchronous_state_becomes_state_of_the_other_backends(jobs_of_more_kinds: Path, tmp_path: Path) -> None:
+    """V3: by ``convert``, which its remedy names, by ``migrate`` as in a savepoint of the new job, and by ``upgrade`` as of its backend."""
+    whole, path = snapshot_of(jobs_of_more_kinds / "v2_3_0-keys-async-forst"), str(tmp_path / "old")
+    st.drop(whole, path, [o for o in st.load(whole).inventory.operators if not o.startswith("k-b")])
+    check = st.check(path, flink="2.3", backend="heap")
+    assert "statetool convert A NEW --state-api v1" in check.operators[0].remedy
+    st.convert(path, str(tmp_path / "v1"), state_api="v1")
+    assert ("V3", "not") in found(st.check(path, str(tmp_path / "v1"), backend="heap"))
+    assert ("V3", "not") not in found(st.check(str(tmp_path / "v1"), flink="2.3", backend="heap"))
+    st.migrate(path, str(tmp_path / "migrated"), to=str(tmp_path / "v1"))
+    upgraded = st.upgrade(path, str(tmp_path / "upgraded"), flink_version="2.3", backend="rocksdb")
+    assert upgraded.ok
+    st.convert(str(tmp_path / "v1"), str(tmp_path / "v2"), state_api="v2")
+    metas = {
+        n: {s: m for s, (_, m) in next(iter(inventory_of(str(tmp_path / n)).operators.values())).listed_keyed.items()}
+        for n in ("old", "v1", "migrated", "upgraded", "v2")
+    }
+    values = {n: st.load(str(tmp_path / n))["k-boolean"].to_arrow("keyed_state").sort_by("key") for n in metas}
+    for name in metas:
+        assert values[name] == values["old"]
+        api = 4 if name in ("old", "v2") else 0
+        assert {m.backend_type for m in metas[name].values() if m.kind != "timers"} == {api}
+    assert metas["v2"].keys() == metas["old"].keys()
 
 
 def test_names_of_partial_matches_are_looked_for_in_the_jar(connector_cases: Path, public_jar: Path) -> None:

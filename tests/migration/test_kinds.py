@@ -15,6 +15,7 @@ from statetool import flink
 from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, UnsupportedError
 from statetool.migration.conversion import can_become
+from tests.support.corpora.archives import HERE, unpack
 from tests.support.snapshots.migrations import KEYS, steps, written
 
 
@@ -62,8 +63,10 @@ def test_a_reducing_or_aggregating_state_becomes_a_value(tmp_path: Path, kind: s
     assert [s.kind for s in new.metadata_rows("states")] == ["value"]
     assert sorted(new["op"].to_arrow("s")["value"].to_pylist()) == [1, 2]
     assert statetool.check(new, job).verdict == "fully"
-    # Back, the function would merge values that it did not make.
-    assert statetool.plan_migration(job, old).refused
+    # Back, the function would merge values that it did not make: accumulators never, reduced values if the user agrees.
+    back = statetool.plan_migration(job, old)
+    assert bool(back.refused) is (kind == "aggregating")
+    assert [row.needs for row in back.rows] == ["acceptance"] * (kind == "reducing")
 
 
 def test_a_value_that_is_a_map_becomes_a_map_state_and_back(tmp_path: Path) -> None:
@@ -181,3 +184,24 @@ def test_contents_of_windows_do_not_become_another_kind() -> None:
     for kind, may in (("REDUCING", True), ("VALUE", False), ("LIST", False)):
         other = replace(contents, options={**contents.options, "KEYED_STATE_TYPE": kind})
         assert can_become(contents, other) is may
+
+
+@pytest.mark.parametrize(("old", "new"), [("w-delta", "w-evict"), ("w-evict", "w-delta")])
+def test_windows_get_or_lose_an_evictor(tmp_path: Path, old: str, new: str) -> None:
+    """With an evictor, elements of windows are records with a timestamp."""
+    case = unpack(HERE / "corpus" / "jobs.tar.xz", tmp_path / "jobs") / "v2_3_0-all-rocks"
+    whole = str(max((case / "snapshot").rglob("_metadata")).parent)
+    for uid in (old, new):
+        statetool.drop(whole, str(tmp_path / uid), [o for o in statetool.load(whole).operators if o != uid])
+    statetool.change_uids(str(tmp_path / old), str(tmp_path / "before"), {old: new})
+    before, job = (statetool.load(str(tmp_path / n)) for n in ("before", new))
+    state = f"{new}.window-contents.element.timestamp"
+    statetool.migrate(before, str(tmp_path / "after"), to=job, accept=[state])
+    after = statetool.load(str(tmp_path / "after"))
+    assert all(s.verdict == "fully" for s in statetool.check(after, job).operators[0].states)
+    rows = [[list(r.values()) for r in sp[new].to_arrow("window-contents").to_pylist()] for sp in (before, after)]
+    assert rows[0]
+    values = [
+        [row[-1]["value"] if isinstance(row[-1], dict) and "element" in row[-1] else row[-1] for row in r] for r in rows
+    ]
+    assert values[0] == values[1]

@@ -13,6 +13,7 @@ from statetool.sql_plans.aggregates import (
     PlanAggregates,
     changed_key,
     changed_rows,
+    changed_settings,
     changed_view,
     moved_columns,
 )
@@ -127,3 +128,12 @@ def test_a_damaged_plan_is_our_error(calc: Mapping[str, Any]) -> None:
     with pytest.raises(FormatError, match="node 4"):
         compiled.views(4)
     assert compiled.query(4)
+
+
+def test_settings_that_decide_which_rows_are_kept_are_compared() -> None:
+    old, new = (
+        PlanAggregates(columns={}, views={}, query="", settings={"the order": order, "the window": "w"})
+        for order in ("amount DESC NULLS LAST", "amount ASC NULLS FIRST")
+    )
+    assert changed_settings(old, new) == ["the order was amount DESC NULLS LAST and is amount ASC NULLS FIRST"]
+    assert changed_settings(old, old) == changed_settings(old, None) == []

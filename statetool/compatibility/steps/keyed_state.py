@@ -47,6 +47,9 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.verification.structure import key_groups_of
 
 _CONVERT: Final = Remedy("Convert it to a canonical savepoint, which all backends read.", ("convert", A, NEW))
+_TO_V1: Final = Remedy(
+    "Restore it with ForSt, or write it as state that all backends restore.", ("convert", A, NEW, "--state-api", "v1")
+)
 #: The backends that write each native format.
 _NATIVE: Final[dict[Layout, str]] = {"database": "RocksDB or ForSt", "full": "RocksDB", "heap": "the heap backend"}
 #: The assumption of a check without a snapshot of the new job.
@@ -183,7 +186,7 @@ def _asynchronous(restore: Restore, pair: Pair) -> Iterator[Result]:
     is_other = backend == "heap" or (backend == "rocksdb" and not restore.has_snapshot)
     if is_other or any(n in after and after[n][1].backend_type != KEY_VALUE_V2 for n in names):
         text = f"The operator has {shown}, which only ForSt restores: Flink fails with Unexpected state type."
-        yield refuses("V3", text, Remedy("Restore it with ForSt.", is_final=True), pair.old)
+        yield refuses("V3", text, _TO_V1, pair.old)
     elif not restore.has_snapshot:
         text = f"The operator has {shown}, which only ForSt restores, and the backend of the new job is not known to be ForSt."
         yield is_unknown("V3", text, Remedy("Name the backend with --backend.", is_final=True), pair.old)

@@ -12,9 +12,10 @@ from typing import Any, Final
 from statetool.compatibility.releases import shown_releases
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, is_unknown, refuses
+from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, refuses
 from statetool.compatibility.verdicts import Remedy
 from statetool.io import files
+from statetool.types.operators import describe_operators
 
 #: Node types that Flink 1.15 introduced, without ``stream-exec-`` (``ExecNodeMetadata.minPlanVersion`` of Flink 2.3.0).
 _SINCE_1_15: Final = frozenset(
@@ -79,16 +80,38 @@ _SINCE: Final[Mapping[str, tuple[int, int]]] = {
 _PREFIX: Final = "stream-exec-"
 
 
+#: States of Top-N (``org.apache.flink.table.runtime.operators.rank``).
+_RANKED: Final = frozenset({"Top1-Rank-State", "data-state-with-append", "data-state-with-update", "data-state"})
+
+
+def _has_plan(restore: Restore) -> bool:
+    return restore.new is not None and restore.new.columns_from_plan is not None
+
+
 def _irrelevant(restore: Restore) -> str:
-    if restore.new is not None and restore.new.columns_from_plan is not None:
-        return ""
-    return "no compiled plan of the new job is given"
+    ranks = any(_RANKED & p.old.listed_keyed.keys() for p in restore.pairs) and restore.has_snapshot
+    return "" if _has_plan(restore) or ranks else "no compiled plan of the new job is given"
+
+
+def _ranks(restore: Restore) -> list[str]:
+    """Return the operators of Top-N whose order and ranks the plans of both jobs do not tell."""
+    if not restore.has_snapshot:
+        return []
+    sides = ((p.old, p.new) for p in restore.pairs if p.new is not None and _RANKED & p.old.listed_keyed.keys())
+    return [str(old.label) for old, new in sides if None in (old.plan_aggregates, new.plan_aggregates)]
+
+
+def _ranking(restore: Restore) -> Iterator[Result]:
+    """Q10: Top-N keeps the first rows of an order (``AppendOnlyTopNFunction``). Which one it was, only the plan says."""
+    if ranks := _ranks(restore):
+        text = f"the order and the ranks of Top-N of {describe_operators(ranks)} did not change"
+        yield Assumption(rule="Q10", text=text, option="--columns-from-plan-a and --columns-from-plan-b")
 
 
 def _node_types(restore: Restore) -> Iterator[Result]:
     """Q4: the release has all types of nodes, in their versions (``ExecNodeContext``: Unsupported exec node type)."""
-    assert restore.new is not None
-    assert restore.new.columns_from_plan is not None
+    if restore.new is None or restore.new.columns_from_plan is None:
+        return
     path = restore.new.columns_from_plan
     releases = [tuple(map(int, r.split("."))) for r in restore.releases]
     if not releases:
@@ -119,6 +142,8 @@ def read_nodes(path: str) -> list[Mapping[str, Any]]:
 
 def _tables(restore: Restore) -> Iterator[Result]:
     """Q3: tables of the catalog must have the schemas of the plan (``ContextResolvedTableJsonDeserializer``)."""
+    if not _has_plan(restore):
+        return
     yield Assumption(
         rule="Q3",
         text="the tables of the catalog have the schemas that the compiled plan has",
@@ -131,5 +156,5 @@ STEP: Final = Step(
     title="Compiled plan",
     follows="ExecNodeContext, ContextResolvedTableJsonDeserializer",
     irrelevant=_irrelevant,
-    checks=(_node_types, _tables),
+    checks=(_node_types, _tables, guarded(_ranking)),
 )

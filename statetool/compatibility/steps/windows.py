@@ -20,6 +20,7 @@ from statetool.errors import several
 from statetool.snapshot import views
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
+from statetool.sql_plans.compiled_plan import WINDOW
 from statetool.types.operators import describe_operators
 
 #: Windows of an operator that are looked at.
@@ -80,7 +81,7 @@ def _bounds(restore: Restore) -> Iterator[Result]:
     """W3: windows of another size, slide or offset fire beside the old ones, so events are counted twice or split."""
     unknown = []
     for pair in restore.pairs:
-        if not _has_bounds(pair.old) or _merges(pair.old):
+        if not _has_bounds(pair.old) or _merges(pair.old) or _plans_tell(pair):
             continue
         change: str | None = None
         if pair.new is not None and restore.has_snapshot:
@@ -97,6 +98,12 @@ def _bounds(restore: Restore) -> Iterator[Result]:
     if unknown:
         text = f"size, slide and offset of the windows of {describe_operators(unknown)} did not change"
         yield Assumption(rule="W3", text=text, option="a savepoint of the new job with open windows")
+
+
+def _plans_tell(pair: Pair) -> bool:
+    """Return True if the compiled plans of both jobs have the windows (:mod:`statetool.compatibility.plan_rules`)."""
+    plans = [None if o is None else o.plan_aggregates for o in (pair.old, pair.new)]
+    return all(plan is not None and WINDOW in plan.settings for plan in plans)
 
 
 @dataclass(frozen=True, slots=True)

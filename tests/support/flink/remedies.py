@@ -106,15 +106,13 @@ def refused_pairs(suite: Suite, written_by: str, release: str, backend: str) -> 
 
 
 def _printed(folder: Path, options: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Return the commands that ``check`` prints against errors, or against what is unknown if there is no error, each once."""
+    """Return all commands that ``check`` prints, each once. If there is an error, what is unknown does not matter."""
     done = CliRunner().invoke(cli, ["check", str(folder / "old"), str(folder / "new"), *options])
     blocks = done.stdout.split("\n\n")
-    for severity in ("error", "unknown"):
-        lines = [line for b in blocks if b.startswith(f"{severity}:") for line in b.splitlines()]
-        commands = dict.fromkeys(line.strip() for line in lines if line.startswith("    statetool "))
-        if lines:
-            return tuple(commands), done.output
-    return (), done.output
+    if any(b.startswith("error:") for b in blocks):
+        blocks = [b for b in blocks if not b.startswith("unknown:")]
+    lines = [line for b in blocks for line in b.splitlines()]
+    return tuple(dict.fromkeys(line.strip() for line in lines if line.startswith("    statetool "))), done.output
 
 
 def _run(

@@ -1,0 +1,77 @@
+"""Trials of suggested commands: ``check`` runs them on small snapshots, and marks the others as proposals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import statetool as st
+from statetool.cli import remedy_trial
+from statetool.cli.main import cli
+
+
+def savepoint(folder: Path, kind: str, values: pa.Array, *, uids: tuple[str, ...] = ("a",)) -> str:
+    table = pa.table({"id": [1, 2], "s": values})
+    state = st.bootstrap_keyed_state(table, key="id", states={"s": st.value(kind)})
+    writer = st.SavepointWriter.new()
+    for uid in uids:
+        writer = writer.with_operator(uid, state, parallelism=1, max_parallelism=128)
+    return writer.write(str(folder), flink_version="2.3").path
+
+
+def checked(*words: str) -> str:
+    done = CliRunner().invoke(cli, ["check", *words])
+    assert isinstance(done.exception, SystemExit), done.exception
+    return " ".join(done.stdout.split())
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> tuple[str, str]:
+    old = savepoint(tmp_path / "old", "INT", pa.array([1, 2], pa.int32()))
+    return old, savepoint(tmp_path / "new", "BIGINT", pa.array([1, 2]))
+
+
+def test_commands_are_tried_and_nothing_stays(numbers: tuple[str, str], tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    shown = checked(*numbers)
+    assert "* tried: the job restores what the suggested command writes" in shown
+    assert "A proposal" not in shown
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_commands_on_large_snapshots_are_proposals(numbers: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remedy_trial, "_MOST_BYTES", 10)
+    shown = checked(*numbers)
+    assert "A proposal: it was not tried, because it would copy" in shown
+    assert "tried:" not in shown
+
+
+def test_a_command_that_fails_is_a_proposal(numbers: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(st, "migrate", _fails)
+    assert "A proposal: its trial failed. No space left." in checked(*numbers)
+
+
+def _fails(*_: object, **__: object) -> None:
+    raise OSError("no space left")
+
+
+def test_a_command_that_does_not_help_is_a_proposal(numbers: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    migrate = st.migrate
+
+    def copies(source: st.Savepoint, dst: str, **options: Any) -> object:
+        st.copy(source.path, dst)
+        return migrate(source, f"{dst}-not-written", dry_run=True, to=options["to"])
+
+    monkeypatch.setattr(st, "migrate", copies)
+    assert "A proposal: in a trial, the job still does not restore this." in checked(*numbers)
+
+
+def test_a_command_that_needs_a_choice_is_a_proposal(tmp_path: Path) -> None:
+    values = pa.array([1, 2], pa.int32())
+    old = savepoint(tmp_path / "old", "INT", values)
+    shown = checked(old, savepoint(tmp_path / "new", "INT", values, uids=("b", "c")))
+    assert "A proposal: it needs your choice, so it was not tried." in shown
