@@ -92,8 +92,6 @@ class File:
         Final name, current name, and number of bytes written; ``None`` on other file systems than local ones and Hadoop's.
     path, size
         Stored by newer versions only.
-    upload
-        The upload to S3.
     recoverable
         Version and bytes of the recoverable of another file system.
     """
@@ -103,8 +101,14 @@ class File:
     offset: int | None = None
     path: str | None = None
     size: int | None = None
-    upload: Upload | None = None
     recoverable: tuple[int, bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadedFile(File):
+    """A file that is uploaded to S3."""
+
+    upload: Upload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +284,7 @@ def part_files(state: SinkState) -> Iterator[NamedFile]:
 
 def hidden_part(file: File, pending: PendingCommit, folder: str = "") -> NamedFile:
     """Return a part that is not visible yet: a hidden file, or an upload to an object store."""
-    if file.upload is not None and file.upload.rest_key is not None and folder:
+    if isinstance(file, UploadedFile) and file.upload.rest_key is not None and folder:
         bucket = urlsplit(folder)
         path = f"{bucket.scheme}://{bucket.netloc}/{file.upload.rest_key}"
         return NamedFile(path=path, size_bytes=file.upload.rest_bytes, subtask=pending.subtask, name=pending.name)
@@ -420,7 +424,7 @@ def _read_upload(c: Cursor) -> File:
     rest_key, rest = _little_text(c) or None, _little(c, _LITTLE_LONG)
     c.expect_end("where an upload can go on")
     upload = Upload(key=key, upload_id=upload_id, parts=parts, rest_key=rest_key, rest_bytes=max(0, rest))
-    return File(offset=in_parts + upload.rest_bytes, upload=upload)
+    return UploadedFile(offset=in_parts + upload.rest_bytes, upload=upload)
 
 
 def _little(c: Cursor, number: struct.Struct) -> int:
@@ -437,7 +441,7 @@ def pending_file(file: File) -> PendingCommit:
     name = (
         file.path
         or file.target_file
-        or (file.upload and file.upload.key)
+        or (file.upload.key if isinstance(file, UploadedFile) else None)
         or (file.recoverable and file.recoverable[1].hex())
         or "(unnamed)"
     )

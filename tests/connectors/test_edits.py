@@ -220,12 +220,13 @@ def test_a_dry_run_writes_nothing_and_a_target_that_is_there_is_refused(connecto
 def test_what_is_forgotten_is_gone_and_the_rest_stays(connector_cases: Path, tmp_path: Path, name: str) -> None:
     base = case(connector_cases, name)
     rows = [r for r in base.connector_rows("transactions") if r.status != "open"]
-    label = rows[0].operator
-    wanted = [r.name for r in rows[::2]]
-    lost = statetool.forget_transactions(base, str(tmp_path / "new"), label, wanted)
-    assert [r.name for r in lost] == wanted
-    new = whole(tmp_path / "new").connector_rows("transactions")
-    assert new == [r for r in base.connector_rows("transactions") if r.name not in wanted]
+    for label in dict.fromkeys(r.operator for r in rows):
+        wanted = [r.name for r in rows if r.operator == label][::2]
+        target = tmp_path / label.operator_id
+        lost = statetool.forget_transactions(base, str(target), label, wanted)
+        assert [r.name for r in lost] == wanted
+        new = whole(target).connector_rows("transactions")
+        assert new == [r for r in base.connector_rows("transactions") if r.operator != label or r.name not in wanted]
 
 
 def test_a_writer_is_expected_to_have_made_fewer(connector_cases: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import statetool
-from statetool.connectors.file_sink import BUCKET, File, Upload, part_files, pending_file, read_bucket
+from statetool.connectors.file_sink import BUCKET, Upload, UploadedFile, part_files, pending_file, read_bucket
 from statetool.connectors.model import SinkState
 from statetool.connectors.named_files import NamedFiles
 from statetool.errors import FormatError
@@ -48,9 +48,9 @@ def bucket(recoverable: bytes) -> bytes:
     return head + b"\1" + versioned(2, part)
 
 
-def file_of(recoverable: bytes) -> File:
+def file_of(recoverable: bytes) -> UploadedFile:
     file = read_bucket(3, Cursor(bucket(recoverable))).in_progress
-    assert file is not None
+    assert isinstance(file, UploadedFile)
     return file
 
 
