@@ -12,9 +12,8 @@ import pytest
 import statetool
 from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE
 from statetool.connectors.wire import write_versioned
-from tests.connectors.test_written_sinks import written
 from tests.support.connectors.commands import run
-from tests.support.connectors.committers import committer
+from tests.support.connectors.committers import committer, write_sink
 from tests.support.connectors.layouts import framed, packed
 from tests.support.corpora.archives import unpack
 from tests.support.flink.write_ahead_job import ARCHIVE, UIDS
@@ -86,7 +85,7 @@ def test_open_parts_of_a_job_are_listed_and_forgotten(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_forgotten_part_leaves_what_the_writer_stores_without_one(version: int, tmp_path: Path) -> None:
     element = write_versioned(version, bucket(version, tmp_path, pending="part-9"))
-    source = written(tmp_path / "s", WRITER_STATE, element)
+    source = write_sink(tmp_path / "s", WRITER_STATE, element)
     (part,) = run("sinks", "pending", source)
     run("sinks", "forget", source, tmp_path / "t", "--uid", "sink", "--lose", part["name"])
     values = statetool.load(str(tmp_path / "t"), uids=["sink"])["sink"].to_arrow(WRITER_STATE)
@@ -138,7 +137,7 @@ def test_check_looks_for_open_and_uncommitted_files(tmp_path: Path) -> None:
 def test_the_removal_of_a_file_is_no_commit(tmp_path: Path) -> None:
     cleanup = write_versioned(2, packed(IN_PROGRESS, True, "/out/part-3", write_versioned(1, b"?")))
     committable = packed(struct.pack(">I", 0x1E765C80), False, True, cleanup)
-    path = written(tmp_path / "s", COMMITTER_STATE, committer(committable))
+    path = write_sink(tmp_path / "s", COMMITTER_STATE, committer(committable))
     (row,) = run("sinks", "pending", path)
     assert (row["name"], row["verdict"]) == ("remove /out/part-3", "will_remove")
     assert run("sinks", "check", path) == []

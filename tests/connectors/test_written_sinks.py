@@ -22,7 +22,7 @@ from statetool.connectors.starrocks import read_transactions
 from statetool.connectors.wire import read_version, write_versioned
 from statetool.errors import FormatError, StatetoolError, UnsupportedError
 from tests.support.connectors.commands import run
-from tests.support.connectors.committers import committer, global_committer
+from tests.support.connectors.committers import committer, global_committer, write_sink
 from tests.support.connectors.layouts import framed, packed
 from tests.support.connectors.written import PROGRAMS, run_program, written_states
 
@@ -108,13 +108,6 @@ def test_versions_that_are_not_known_stay_bytes() -> None:
         assert not {0, 3, 4} & (known.writer_versions | known.committable_versions)
 
 
-def written(folder: Path, state: str, *elements: bytes) -> Path:
-    values = pa.table({"value": pa.array(elements, pa.binary())})
-    rows = statetool.bootstrap_list_state(state, values, type="BINARY")
-    statetool.SavepointWriter.new().with_operator("sink", rows, parallelism=1).write(str(folder))
-    return folder
-
-
 def writer_of(connector: str) -> dict[str, Any]:
     return next(s for s in STATES if s["role"] == "writer" and s["connector"] == connector)
 
@@ -122,7 +115,7 @@ def writer_of(connector: str) -> dict[str, Any]:
 def test_buffered_requests_are_pending_and_can_be_dropped(tmp_path: Path) -> None:
     state = writer_of("http-sink")
     element = write_versioned(1, state["data"])
-    path = written(tmp_path / "s", WRITER_STATE, element, element)
+    path = write_sink(tmp_path / "s", WRITER_STATE, element, element)
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["role"], sink["pending"], sink["open"]) == ("http-sink", "writer", 8, 0)
     assert json.loads(sink["writers"])[0]["buffered_requests"] == 4
@@ -140,7 +133,7 @@ def test_buffered_requests_are_pending_and_can_be_dropped(tmp_path: Path) -> Non
 
 def test_requests_of_kinesis_or_sqs_are_shown_and_not_dropped(tmp_path: Path) -> None:
     state = writer_of("kinesis-streams-sink or sqs-sink")
-    path = written(tmp_path / "s", WRITER_STATE, write_versioned(1, state["data"]))
+    path = write_sink(tmp_path / "s", WRITER_STATE, write_versioned(1, state["data"]))
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["pending"]) == ("unknown", 3)
     assert sink["note"] == "could be of kinesis-streams-sink or sqs-sink"
@@ -151,7 +144,7 @@ def test_requests_of_kinesis_or_sqs_are_shown_and_not_dropped(tmp_path: Path) ->
 
 def test_rows_of_clickhouse_can_be_dropped(tmp_path: Path) -> None:
     state = next(s for s in STATES if s["connector"] == "clickhouse-sink" and s["version"] == 2)
-    path = written(tmp_path / "s", WRITER_STATE, write_versioned(2, state["data"]))
+    path = write_sink(tmp_path / "s", WRITER_STATE, write_versioned(2, state["data"]))
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["pending"], sink["open"]) == ("clickhouse-sink", 3, 0)
     pending = run("sinks", "pending", path)
@@ -159,7 +152,7 @@ def test_rows_of_clickhouse_can_be_dropped(tmp_path: Path) -> None:
     run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", "--lose", "buffered-0")
     left = run("sinks", "pending", tmp_path / "t")
     assert [json.loads(p["details"]) for p in left] == state["expected"][1:]
-    newer = written(tmp_path / "newer", WRITER_STATE, write_versioned(3, state["data"]))
+    newer = write_sink(tmp_path / "newer", WRITER_STATE, write_versioned(3, state["data"]))
     (unknown,) = run("sinks", "list", newer)
     assert (unknown["connector"], unknown["undecoded"]) == ("unknown", 1)
 
@@ -167,7 +160,7 @@ def test_rows_of_clickhouse_can_be_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("release", ["3.1.0", "4.0.0"])
 def test_operations_of_elasticsearch_can_be_dropped(release: str, tmp_path: Path) -> None:
     (state,) = (s for s in STATES if s["connector"] == "elasticsearch8-sink" and s["release"].startswith(release))
-    path = written(tmp_path / "s", WRITER_STATE, write_versioned(1, state["data"]))
+    path = write_sink(tmp_path / "s", WRITER_STATE, write_versioned(1, state["data"]))
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["pending"], sink["undecoded"]) == ("elasticsearch8-sink", 5, 0)
     run("sinks", "forget", path, tmp_path / "t", "--uid", "sink", "--lose", "buffered-0", "--lose", "buffered-3")
@@ -179,7 +172,7 @@ def test_operations_of_elasticsearch_can_be_dropped(release: str, tmp_path: Path
 def test_messages_of_rocketmq_are_pending_and_can_be_forgotten(tmp_path: Path) -> None:
     states = [s for s in STATES if s["connector"] == "rocketmq-sink"]
     first, second = (s["data"] for s in states[:2])
-    path = written(tmp_path / "s", COMMITTER_STATE, committer(first, second))
+    path = write_sink(tmp_path / "s", COMMITTER_STATE, committer(first, second))
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["role"], sink["pending"], sink["undecoded"]) == ("rocketmq-sink", "committer", 2, 0)
     old, new = run("sinks", "pending", path, "--timeout", "1h")
@@ -205,7 +198,7 @@ def test_other_values_are_not_those_of_clickhouse(cell: bytes, message: str) -> 
 
 def test_files_of_delta_are_pending(tmp_path: Path) -> None:
     parted, _ = DELTA_FILES
-    path = written(tmp_path / "s", COMMITTER_STATE, committer(parted["data"]))
+    path = write_sink(tmp_path / "s", COMMITTER_STATE, committer(parted["data"]))
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["role"], sink["pending"]) == ("delta-sink", "committer", 1)
     (file,) = run("sinks", "pending", path)
@@ -245,7 +238,7 @@ def of_1_14(*committables: bytes) -> bytes:
     ids=["two", "two after a restore", "restored and new", "two by 1.14", "two together by 1.14"],
 )
 def test_files_of_the_global_committer_of_delta(tmp_path: Path, state: bytes, checkpoints: list[int | None]) -> None:
-    path = written(tmp_path / "s", COMMITTER_STATE, state)
+    path = write_sink(tmp_path / "s", COMMITTER_STATE, state)
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["role"], sink["pending"], sink["undecoded"]) == (
         "delta-sink", "global-committer", 2, 0,
@@ -271,7 +264,7 @@ def test_global_committables_of_the_serializer_of_delta(tmp_path: Path) -> None:
     files = read_version(state["data"], state["version"], sink.split_global, "it")
     assert files == (PARTED, PLAIN)
     assert sink.join_global(state["version"], files) == state["data"] == delta_globals(PARTED, PLAIN)
-    path = written(tmp_path / "s", COMMITTER_STATE, of_1_14(state["data"]))
+    path = write_sink(tmp_path / "s", COMMITTER_STATE, of_1_14(state["data"]))
     assert [json.loads(f["details"]) for f in run("sinks", "pending", path)] == state["expected"]
 
 
@@ -280,7 +273,7 @@ def test_global_committables_of_other_sinks_stay_bytes(tmp_path: Path) -> None:
         *(s["data"] for s in STATES if s["connector"] == "doris-sink" and s["role"] == "committable"),
         restored=(3, [b"files"]),
     )
-    path = written(tmp_path / "s", COMMITTER_STATE, state)
+    path = write_sink(tmp_path / "s", COMMITTER_STATE, state)
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["role"], sink["undecoded"]) == ("doris-sink", "global-committer", 1)
     rows = run("sinks", "pending", path, code=1)
@@ -315,7 +308,7 @@ def test_a_committable_of_delta_names_its_application() -> None:
 
 def test_actions_of_delta_are_pending_and_can_be_forgotten(tmp_path: Path) -> None:
     states = [s for s in STATES if s["connector"] == "delta-kernel-sink"]
-    path = written(tmp_path / "s", COMMITTER_STATE, committer(states[1]["data"]))
+    path = write_sink(tmp_path / "s", COMMITTER_STATE, committer(states[1]["data"]))
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["role"], sink["pending"]) == ("delta-kernel-sink", "committer", 1)
     (commit,) = run("sinks", "pending", path)
@@ -325,7 +318,7 @@ def test_actions_of_delta_are_pending_and_can_be_forgotten(tmp_path: Path) -> No
 
 
 def test_an_empty_buffer_has_nothing_pending(tmp_path: Path) -> None:
-    path = written(tmp_path / "s", WRITER_STATE, write_versioned(1, writer_of("")["data"]))
+    path = write_sink(tmp_path / "s", WRITER_STATE, write_versioned(1, writer_of("")["data"]))
     (sink,) = run("sinks", "list", path)
     assert (sink["pending"], sink["undecoded"]) == (0, 0)
     assert run("sinks", "pending", path) == []
@@ -334,7 +327,7 @@ def test_an_empty_buffer_has_nothing_pending(tmp_path: Path) -> None:
 def test_transactions_of_doris_have_commands_and_can_be_forgotten(tmp_path: Path) -> None:
     first, second = (s["data"] for s in STATES if s["connector"] == "doris-sink" and s["role"] == "committable")
     other = packed("10.0.0.2:8040", "shop", (8, 5))
-    path = written(tmp_path / "s", COMMITTER_STATE, committer(first, other))
+    path = write_sink(tmp_path / "s", COMMITTER_STATE, committer(first, other))
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["role"], sink["pending"], sink["oldest_checkpoint"]) == (
         "doris-sink",
@@ -358,7 +351,7 @@ def test_transactions_of_doris_have_commands_and_can_be_forgotten(tmp_path: Path
 
 def test_loads_of_starrocks_have_their_age(tmp_path: Path) -> None:
     first, second = (s["data"] for s in STATES if s["connector"] == "starrocks-sink" and s["role"] == "committable")
-    path = written(tmp_path / "s", COMMITTER_STATE, committer(first, second))
+    path = write_sink(tmp_path / "s", COMMITTER_STATE, committer(first, second))
     load, nothing = run("sinks", "pending", path, "--timeout", "1h", code=1)
     assert load["name"] == 'label-orders, label-Größe "x", {7:'
     assert (load["age_from"], load["verdict"], load["checkpoint_id"]) == ("start", "has_expired", 7)
@@ -369,7 +362,7 @@ def test_loads_of_starrocks_have_their_age(tmp_path: Path) -> None:
 
 def test_the_function_of_starrocks_stores_its_loads_by_checkpoint(tmp_path: Path) -> None:
     state = next(s for s in STATES if s["role"] == "transaction")
-    path = written(tmp_path / "s", "starrocks-sink-transaction", write_versioned(1, state["data"]))
+    path = write_sink(tmp_path / "s", "starrocks-sink-transaction", write_versioned(1, state["data"]))
     (sink,) = run("sinks", "list", path)
     assert (sink["connector"], sink["role"], sink["pending"], sink["oldest_checkpoint"]) == (
         "starrocks-sink-function", "sink", 3, 6,
@@ -380,7 +373,7 @@ def test_the_function_of_starrocks_stores_its_loads_by_checkpoint(tmp_path: Path
         ("label-lines", 6, "start"),
         ("(nothing) 3", 7, "start"),
     ]
-    newer = written(tmp_path / "newer", "starrocks-sink-transaction", write_versioned(2, b"{}"))
+    newer = write_sink(tmp_path / "newer", "starrocks-sink-transaction", write_versioned(2, b"{}"))
     (unread,) = run("sinks", "pending", newer, code=1)
     assert (unread["verdict"], unread["is_decoded"]) == ("unknown", False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -61,3 +62,11 @@ def _collector(*committables: bytes) -> bytes:
     writer = packed((4, 1), packed((4, 0), (4, len(requests)), *map(framed, requests)), (4, 1), (4, 0))
     checkpoint = packed((8, 7), (4, 2), (4, 2), (4, 1), framed(writer))
     return packed(bytes.fromhex("b91f252c"), (4, 1), (4, 1), framed(checkpoint))
+
+
+def write_sink(folder: Path, state: str, *elements: bytes) -> Path:
+    """Write a savepoint of one operator with a list state that has these elements."""
+    values = pa.table({"value": pa.array(elements, pa.binary())})
+    rows = statetool.bootstrap_list_state(state, values, type="BINARY")
+    statetool.SavepointWriter.new().with_operator("sink", rows, parallelism=1).write(str(folder))
+    return folder
