@@ -20,7 +20,7 @@ from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
-from tests.support.corpora.archives import unpack
+from tests.support.corpora.archives import HERE, unpack
 from tests.support.flink import pairs
 from tests.support.flink.pair_suites import SUITES
 from tests.support.snapshots import build
@@ -88,6 +88,17 @@ def test_with_jars_nearly_all_is_known() -> None:
     assert _too_strict(table) == set()
     assert sum(r.verdict == "unknown" for r in table) <= 0.007 * len(table)
     assert sum(map(_is_right, table)) >= 0.985 * len(table)
+
+
+def test_the_documentation_counts_the_kinds() -> None:
+    by_jars = {s.name for s in SUITES if s.by_jars}
+    rows = [replace(r, verdict=r.with_jars, warnings=r.warnings_with_jars) for r in pairs.table() if r.suite in by_jars]
+    unknown = sum(r.verdict == "unknown" for r in rows)
+    needless = sum(bool(r.warnings) and r.verdict == "fully" and r.flink == "same" for r in rows)
+    page = (HERE.parent / "docs" / "reference" / "checks.md").read_text("utf-8")
+    assert f"{len({(r.suite, r.pair) for r in rows})} pairs of classes" in page
+    assert f"{len(rows):,} times in all" in page
+    assert f"`unknown` in {unknown} of them, warns without need in {needless}, and is right in all others" in page
 
 
 @pytest.fixture(scope="module")
