@@ -57,7 +57,7 @@ def check_inventories(
         # It does not show its Kryo. If its release is not known either, the step of metadata assumes that of the old job.
         new = new.with_types(replace(new.types, kryo=kryo_of(releases) or old.types.kryo))
     known_backend, may_be_forst = backend_of(new, backend, options.config, releases)
-    classes = None
+    classes, is_assumed = None, new is None
     if new_classes is not None:
         new = with_new_classes(old, new, flink, new_classes)
         classes = NewClasses(old.types, new.types, known_backend)
@@ -72,7 +72,7 @@ def check_inventories(
         return _run(Restore(old, new, job, options))
     from statetool.compatibility.running.runner import Runner  # most checks need no JVM
 
-    runner = Runner.of(options.run, jars, classes)
+    runner = Runner.of(options.run, jars, classes, is_assumed=is_assumed)
     try:
         return replace(_run(Restore(old, new, job, options, runner)), run=runner.summary())
     finally:

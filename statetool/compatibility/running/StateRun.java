@@ -47,7 +47,7 @@ import org.apache.flink.util.ChildFirstClassLoader;
  */
 public final class StateRun {
     private static final int KEYED = 0, ELEMENTS = 1, BROADCAST = 2, TIMERS = 3;
-    private static final int CLASS_NAME = 1;
+    private static final int CLASS_NAME = 1, ASSUMED = 2;
     private static final int MOST_REWRITTEN = 20, MOST_BYTES = 4096, MOST_TEXT = 160;
 
     private final DataInputStream in;
@@ -112,10 +112,10 @@ public final class StateRun {
         for (int n = in.readInt(); n > 0; n--) {
             String role = readText();
             byte[] old = readBytes();
-            boolean isClass = in.readByte() == CLASS_NAME;
+            int origin = in.readByte();
             byte[] successor = readBytes();
             boolean compares = in.readBoolean() && before != null;
-            parts.put(role, new Part(answer, role, old, successor, isClass, readsOld, readsNew, compares));
+            parts.put(role, new Part(answer, role, old, successor, origin, readsOld, readsNew, compares));
         }
         Reader reader = new Reader(answer, parts, form, maxParallelism);
         while (in.readBoolean()) {
@@ -177,13 +177,15 @@ public final class StateRun {
         /** Reads with the classes of the old job. */
         private TypeSerializer<Object> original;
         private final List<TypeSerializer<Object>> readers = new ArrayList<>();
+        private TypeSerializerSnapshot<Object> snapshot;
         private boolean migrates;
+        /** Whether only the old job tells the serializer, and no value was asked for that of its class. */
+        private boolean isAssumed;
         boolean usable;
 
-        Part(Answer answer, String role, byte[] old, byte[] successor, boolean isClass, boolean readsOld, boolean readsNew, boolean compares) {
+        Part(Answer answer, String role, byte[] old, byte[] successor, int origin, boolean readsOld, boolean readsNew, boolean compares) {
             this.answer = answer;
             this.role = role;
-            TypeSerializerSnapshot<Object> snapshot;
             TypeSerializer<Object> registered;
             try {
                 snapshot = snapshot(old, now);
@@ -192,7 +194,9 @@ public final class StateRun {
                 return;
             }
             try {
-                registered = isClass ? extracted(successor) : snapshot(successor, now).restoreSerializer();
+                registered = origin == CLASS_NAME
+                        ? extracted(new String(successor, StandardCharsets.UTF_8), now)
+                        : snapshot(successor, now).restoreSerializer();
             } catch (Throwable error) {
                 answer.fail(role, "new_snapshot", error);
                 return;
@@ -228,6 +232,7 @@ public final class StateRun {
                     Thread.currentThread().setContextClassLoader(now);
                 }
             }
+            isAssumed = origin == ASSUMED;
             usable = true;
         }
 
@@ -245,6 +250,10 @@ public final class StateRun {
             } catch (Throwable error) {
                 answer.fail(role, "unread", error);
                 return null;
+            }
+            if (isAssumed && value != null) {
+                isAssumed = false;
+                askForSerializer(value.getClass().getName());
             }
             byte[] written;
             try {
@@ -264,6 +273,33 @@ public final class StateRun {
                 answer.add(role, "rewritten", show(value));
             }
             return value;
+        }
+
+        /** Asks type extraction for the serializer of a class in both jobs: the new one may give it another one. */
+        private void askForSerializer(String type) {
+            String was = "";
+            if (original != null) {
+                Thread.currentThread().setContextClassLoader(before);
+                try {
+                    was = extracted(type, before).getClass().getName();
+                } catch (Throwable error) {
+                    // Then the old job had it from elsewhere.
+                } finally {
+                    Thread.currentThread().setContextClassLoader(now);
+                }
+            }
+            if (original == null || !was.equals(original.getClass().getName())) {
+                answer.add(role, "assumed", "");
+                return;
+            }
+            try {
+                TypeSerializer<Object> next = extracted(type, now);
+                if (StateSerializerProvider.fromPreviousSerializerSnapshot(snapshot).registerNewSerializerForRestoredState(next).isIncompatible()) {
+                    answer.add(role, "replaced", next.getClass().getName() + " of " + type);
+                }
+            } catch (Throwable error) {
+                answer.fail(role, "unresolved", error);
+            }
         }
 
         private void keep(byte[] bytes, byte[] written) {
@@ -436,8 +472,8 @@ public final class StateRun {
 
     /** The serializer that Flink's type extraction gives a class of the new job, without registrations. */
     @SuppressWarnings("unchecked")
-    private TypeSerializer<Object> extracted(byte[] name) throws Exception {
-        Class<?> type = Class.forName(new String(name, StandardCharsets.UTF_8), false, now);
+    private static TypeSerializer<Object> extracted(String name, ClassLoader loader) throws Exception {
+        Class<?> type = Class.forName(name, false, loader);
         TypeInformation<?> information = TypeExtractor.createTypeInfo(type);
         Class<?> config;
         Object given;

@@ -44,6 +44,7 @@ class Part:
     """Serializer snapshots of one part of a state, before and after.
 
     ``after`` is the name of a class if only its type extraction tells. ``compares``: the classes of the old job read its values too.
+    ``is_assumed``: only the old job tells the serializer, so type extraction is asked for that of the first value's class in both jobs.
     """
 
     role: str
@@ -51,6 +52,7 @@ class Part:
     after: bytes
     is_class: bool = False
     compares: bool = True
+    is_assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +187,7 @@ class Machine:
         for part in question.parts:
             _write(out, part.role.encode())
             _write(out, part.before)
-            out.write(bytes([part.is_class]))
+            out.write(bytes([1 if part.is_class else 2 if part.is_assumed else 0]))
             _write(out, part.after)
             out.write(bytes([part.compares]))
         self._write(out.getvalue())

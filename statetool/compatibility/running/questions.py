@@ -46,18 +46,22 @@ class Asked:
     sample: Sample | StatetoolError
 
 
-def questions(old: OperatorInventory, new: OperatorInventory, job: Job, most: int | None) -> Iterator[Asked]:
+def questions(
+    old: OperatorInventory, new: OperatorInventory, job: Job, most: int | None, *, is_assumed: bool
+) -> Iterator[Asked]:
     """Yield the questions about an operator.
 
     Parameters
     ----------
     most
         Entries per state; ``None`` for all.
+    is_assumed
+        No snapshot shows the serializers of the new job: own ones are those of the old job.
     """
     for name, (header, meta) in old.listed_keyed.items():
         successor = new.listed_keyed.get(name)
         pairs = None if successor is None else _keyed_pairs(header.key, meta, successor[0].key, successor[1])
-        parts = None if pairs is None else _parts(pairs)
+        parts = None if pairs is None else _parts(pairs, is_assumed=is_assumed)
         if pairs is None or parts is None:
             continue
         sample = _sample(keyed_sample, old, name, most)
@@ -73,7 +77,7 @@ def questions(old: OperatorInventory, new: OperatorInventory, job: Job, most: in
     for name, meta in old.listed_elements.items():
         after = new.listed_elements.get(name)
         pairs = None if after is None else _element_pairs(meta, after)
-        parts = None if pairs is None else _parts(pairs)
+        parts = None if pairs is None else _parts(pairs, is_assumed=is_assumed)
         if pairs is None or parts is None:
             continue
         sample = _sample(element_sample, old, name, most)
@@ -125,7 +129,7 @@ def _element_pairs(meta: StateMetaInfo, new: StateMetaInfo) -> Pairs | None:
     return pairs
 
 
-def _parts(pairs: Pairs) -> list[Part] | None:
+def _parts(pairs: Pairs, *, is_assumed: bool) -> list[Part] | None:
     """Return the parts of a state; ``None`` if none depends on classes of the job, or if the new serializer of one is not known."""
     if not any(isinstance(p, _OF_CLASSES) for p in _all_parts(pairs)):
         return None
@@ -138,7 +142,8 @@ def _parts(pairs: Pairs) -> list[Part] | None:
         except UnknownSerializerError:
             return None
         if not any(isinstance(p, UnderivedSerializer) for p in all_parts(new)):
-            found.append(Part(role, before, snapshot_bytes(new), compares=is_same_kryo(old, new)))
+            own = is_assumed and isinstance(old, OpaqueSerializer)
+            found.append(Part(role, before, snapshot_bytes(new), compares=is_same_kryo(old, new), is_assumed=own))
         elif name := _extracted_class(old):
             found.append(Part(role, before, name.encode(), is_class=True, compares=is_same_kryo(old, new)))
         else:

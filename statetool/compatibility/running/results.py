@@ -112,6 +112,12 @@ class Judge:
                 yield Resolution.because(
                     Level.INCOMPATIBLE, f"{with_flink}: {_FAILURES[f.kind].format(f.role)}: {f.text}.", _CHANGE
                 )
+        elif f.kind == "replaced":
+            text = f"{with_flink}: it refuses the new serializer of the {f.role}, {f.text}."
+            yield Resolution.because(Level.INCOMPATIBLE, text, _CHANGE)
+        elif f.kind == "assumed":
+            text = f"{with_flink}: the new job is taken to give the {f.role} the serializer that it had. A snapshot of the new job (B) shows it."
+            yield Resolution.note(text, "")
         elif f.kind == "new_snapshot":
             yield Resolution.note(
                 f"{with_flink}: the serializer of the new job cannot be created, so its {f.role} was not tried: {f.text}.",

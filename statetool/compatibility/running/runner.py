@@ -36,15 +36,23 @@ class Runner:
     options: RunOptions
     flink: FlinkJars
     classes: NewClasses
+    #: No snapshot shows the serializers of the new job.
+    is_assumed: bool
     _machine: Machine
     _ends: int = 0
     _seconds: float = 0.0
     _read: list[StateRead] = field(default_factory=list)
 
     @classmethod
-    def of(cls, options: RunOptions, flink: FlinkJars, classes: NewClasses) -> Runner:
+    def of(cls, options: RunOptions, flink: FlinkJars, classes: NewClasses, *, is_assumed: bool) -> Runner:
         """Return a runner. The JVM starts at the first state."""
-        return cls(options, flink, classes, Machine(flink, jars_of(classes.new.source), jars_of(classes.old.source)))
+        return cls(
+            options,
+            flink,
+            classes,
+            is_assumed,
+            Machine(flink, jars_of(classes.new.source), jars_of(classes.old.source)),
+        )
 
     def close(self) -> None:
         """End the JVM."""
@@ -72,7 +80,7 @@ class Runner:
         judge = Judge(release=self.flink.release, backend=job.backend, is_gone=self.classes.is_gone)
         native = any(not stored.canonical and not stored.database for stored in old.keyed.managed)
         of_keys: list[Ran] = []
-        for asked in questions(old, new, job, self.options.sample):
+        for asked in questions(old, new, job, self.options.sample, is_assumed=self.is_assumed):
             if self._ends >= _MOST_ENDS:
                 return
             try:
