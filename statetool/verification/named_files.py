@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -15,10 +16,17 @@ from statetool.errors import NO_FINDING, StatetoolError, several
 from statetool.io import files
 from statetool.io.listing import FoundFile
 from statetool.io.threads import in_threads
+from statetool.serializers.base import all_parts
+from statetool.serializers.beam.serializer import BeamSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.verification.problems import Problem, Severity, elsewhere, note
 
 _LOST: Final = "the file does not exist, and neither does the one that a commit makes of it: unless the sink has committed it, its records are lost"
+_BEAM: Final = (
+    "files that this state may name are not checked: Beam's file writes keep the names of temporary files in elements"
+)
+#: The coder of ``FileBasedSink.FileResult``, by its name in the type of a state.
+_BEAM_FILE: Final = re.compile(r"\bFileResult\b")
 #: Directories in which files are looked for at the same time.
 _THREADS: Final = 16
 _STOPPED: Final = "the file does not exist: a restored writer continues it, and fails; statetool sinks forget writes a copy without it"
@@ -72,6 +80,8 @@ class _Check:
         label = self._operator.label
         for unread in named.unread:
             yield note(label, f"files that this state may name are not checked: {unread.reason}", unread.state)
+        for state in _states_of_beam_files(self._operator):
+            yield note(label, _BEAM, state)
         yield from self._of_states(named.of_state)
         self._look_for(named.files)
         unchecked = Counter[str]()
@@ -160,3 +170,17 @@ def _storage(uri: str) -> tuple[str, str]:
         return "", ""
     parts = urlsplit(uri)
     return parts.scheme, parts.netloc
+
+
+def _states_of_beam_files(operator: OperatorInventory) -> Iterator[str]:
+    """Yield the states of a pipeline of Beam with files that it has written and not yet moved to their place."""
+    try:
+        metas = {**{name: meta for name, (_, meta) in operator.listed_keyed.items()}, **operator.listed_elements}
+    except NO_FINDING:
+        raise
+    except StatetoolError:
+        return  # what cannot be listed is reported where it is read
+    for name, meta in metas.items():
+        parts = (part for serializer in meta.serializers.values() for part in all_parts(serializer))
+        if any(isinstance(part, BeamSerializer) and _BEAM_FILE.search(part.type_name) for part in parts):
+            yield name

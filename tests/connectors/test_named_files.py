@@ -37,6 +37,7 @@ from statetool.types.declared import NOTHING_DECLARED
 from statetool.verification.named_files import check_named_files
 from tests.support.corpora.archives import unpack
 from tests.support.flink.write_ahead_job import ARCHIVE, UIDS
+from tests.support.snapshots import beam, canonical
 from tests.support.snapshots.trees import JOB, age, lose_file
 
 STATE = "pending-checkpoints"
@@ -348,3 +349,19 @@ def test_requests_of_a_compactor_are_counted(requests: int) -> None:
     listed = struct.pack(">qii", 7, 1, requests) + requests * (struct.pack(">i", 3) + b"abc")
     inner = struct.pack(">Ii", 0xA946BE83, 1) + listed
     assert count_requests(struct.pack(">ii", 1, len(inner)) + inner) == requests
+
+
+def test_files_of_beam_are_said_to_be_unchecked(tmp_path: Path) -> None:
+    """Elements between the steps of a file write are ``FileBasedSink.FileResult``, with the names of temporary files."""
+    result = beam.obj("org.apache.beam.sdk.io.FileBasedSink$FileResultCoder")
+    buffered = beam.coder("List", elementCoder=beam.windowed(result, beam.GLOBAL))
+    states = [
+        canonical.keyed("buffered", "value", beam.unversioned(buffered)),
+        canonical.keyed("sums", "value", beam.unversioned(beam.coder("VarLong"))),
+    ]
+    subtask = canonical.Subtask(key=beam.unversioned(beam.KEY), states=states, entries=[])
+    canonical.savepoint(tmp_path, [subtask], max_parallelism=1)
+    (operator,) = statetool.load(str(tmp_path)).inventory.operators.values()
+    _, problems = check_named_files(operator, str(tmp_path / "_metadata"), stat)
+    assert [(p.severity, p.state) for p in problems] == [("note", "buffered")]
+    assert "Beam's file writes" in problems[0].problem
