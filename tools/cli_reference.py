@@ -81,7 +81,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "sources remove": f"statetool sources remove {_SOURCE} smaller --uid orders orders-3 --dry-run",
         "sources convert": "statetool sources convert kafka-consumer converted --uid bc4197a480c92c793190a9f8c0afc54c --dry-run",
         "sinks list": f"statetool sinks list {_SINK}",
-        "sinks pending": f"statetool sinks pending {_SINK}",
+        "sinks pending": f"statetool sinks pending {_SINK} --commands | grep kafka-transactions | head -n 4",
         "sinks committed": f"statetool sinks committed {_SINK}",
         "sinks check": "statetool sinks check paimon-job --paimon paimon-table",
         "sinks forget": (
