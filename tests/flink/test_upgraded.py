@@ -23,7 +23,11 @@ _RETYPED: Final = ("class-KryoRetyped",)
 _LEFT_TO_KRYO: Final = "changed-KryoClassToRecord"
 #: Suites whose old and new classes both exist. Values of Java serialization and messages are left out, because statetool converts them to no
 #: other type: ``check`` refuses them by name, and ``test_pairs`` runs the commands that it prints. Those with libraries have a test of their own.
-_CHANGED: Final = [s for s in SUITES if s.by_flink and not s.whole and not s.libraries and s.name != "java-serialized"]
+_CHANGED: Final = [
+    s
+    for s in SUITES
+    if s.by_flink and not s.whole and not s.libraries and not s.by_jars and s.name != "java-serialized"
+]
 
 
 @pytest.mark.parametrize("suite", _CHANGED, ids=lambda s: s.name)
