@@ -35,6 +35,8 @@ from tools.maven import maven_jars
 TABLE: Final = Path(__file__).with_name("pairs.tsv")
 SNAPSHOTS: Final = Path(__file__).with_name("pairs.tar.xz")
 BEFORE: Final = Path(__file__).with_name("before")
+#: New classes of the suites of many kinds, which need a release with which their pairs are restored.
+KINDS: Final = Path(__file__).with_name("kinds")
 AVRO: Final = Path(__file__).with_name("avro")
 BACKENDS: Final = ("rocksdb", "hashmap")
 #: Sets of jars from Maven.
@@ -439,12 +441,12 @@ def jar_of(snapshots: Path, side: str) -> Path:
 def _keep_classes(snapshots: Path, work: Path, *, generated: bool) -> None:
     """Store the classes of both jobs with the savepoints, so that tests without Flink have them."""
     version = min(DEFAULT_VERSIONS)
-    for side, source in (("old", BEFORE), ("new", JAVA)):
+    for side, sources in (("old", (BEFORE,)), ("new", (JAVA, KINDS))):
         target = snapshots / "classes" / side
         if generated:
             generate_classes(target, work / side, new=side == "new")
             continue
-        classes = compiled(version, source)
+        classes = compiled(version, *sources)
         for package in ("evolved", "corpus"):
             shutil.rmtree(target / package, ignore_errors=True)
             if (classes / package).exists():
@@ -483,7 +485,7 @@ def machine(
     """Start a release: with the classes of old jobs, with sets of jars from Maven and the classes that need them."""
     old = BEFORE if before else None
     if not libraries:
-        return FlinkMachine(version, work, before=old)
+        return FlinkMachine(version, work, () if before else (KINDS,), old)
     snapshots = snapshots or unpack(SNAPSHOTS, work / "snapshots")
     jars, sources = [snapshots / "classes" / ("old" if before else "new")], []
     for jar_set, source in ((FLINK_AVRO, AVRO), (MESSAGES, MESSAGE_VALUES)):
