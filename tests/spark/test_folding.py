@@ -11,7 +11,7 @@ import pytest
 import statetool
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
 from statetool.jobs.follow import main
-from statetool.spark import folding, streaming
+from statetool.spark import folding
 from statetool.spark.folding import merge_statement
 from tests.support.snapshots.incremental import Job
 from tests.support.spark.data_sources import data_sources
@@ -178,7 +178,7 @@ class TestFolding:
 @data_sources
 def test_batches_of_changes_make_the_same_table(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on PySpark 4.0 and 4.1, whose streams have no position; ``tests/spark/test_batches.py`` has what may happen between batches."""
-    monkeypatch.setattr(streaming, "STREAMS_KNOW_THEIR_POSITION", False)
+    monkeypatch.setattr("statetool.spark.streaming.STREAMS_KNOW_THEIR_POSITION", False)
     root = tmp_path / "root"
     with Job(root) as job:
         for n in range(4):
