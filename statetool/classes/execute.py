@@ -7,6 +7,8 @@ Follows chapter 6 of the Java Virtual Machine Specification.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -36,14 +38,18 @@ _NAMES: Final = {
     "F": "float",
     "D": "double",
 }
-_TEXT_CALLS: Final[Mapping[str, Callable[..., Any]]] = {
-    "charAt": lambda s, i: ord(s[i]), "toLowerCase": str.lower, "toUpperCase": str.upper, "substring": lambda s, a, b=None: s[a:b],
-    "startsWith": lambda s, t: int(s.startswith(t)), "equalsIgnoreCase": lambda s, t: int(s.lower() == t.lower()),
-}  # fmt: skip
+_TEXT: Final = "Ljava/lang/String;"
 _CHECKS: Final = ("requireNonNull", "checkNotNull", "requireNonNullElse")
-_TEXT_METHODS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "length": len, "isEmpty": lambda s: int(not s), "isBlank": lambda s: int(not s.strip()), "trim": str.strip, "strip": str.strip,
-    "toString": str, "intern": str,
+#: Methods of texts, which give the same as Python's for ASCII: Java counts units of UTF-16, and has other letters and spaces.
+_TEXT_METHODS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    ("charAt", "(I)C"): lambda s, i: ord(_within(s, i, i + 1)),
+    ("substring", f"(I){_TEXT}"): lambda s, a: _within(s, a, len(s)),
+    ("substring", f"(II){_TEXT}"): lambda s, a, b: _within(s, a, b),
+    ("startsWith", f"({_TEXT})Z"): lambda s, t: int(s.startswith(t)),
+    ("equalsIgnoreCase", f"({_TEXT})Z"): lambda s, t: int(s.lower() == t.lower()),
+    ("toLowerCase", f"(){_TEXT}"): str.lower, ("toUpperCase", f"(){_TEXT}"): str.upper,
+    ("length", "()I"): len, ("isEmpty", "()Z"): lambda s: int(not s), ("isBlank", "()Z"): lambda s: int(not s.strip()),
+    ("trim", f"(){_TEXT}"): lambda s: s.strip("".join(map(chr, range(33)))), ("strip", f"(){_TEXT}"): str.strip,
 }  # fmt: skip
 _COMPARISONS: Final[tuple[Callable[[int, int], bool], ...]] = (
     lambda a, b: a == b, lambda a, b: a != b, lambda a, b: a < b, lambda a, b: a >= b, lambda a, b: a > b, lambda a, b: a <= b,
@@ -159,6 +165,9 @@ class _Machine:
             raise Unfollowed(f"calls methods more than {_MAX_DEPTH} deep")
         try:
             return _Frame(self, cls, method, arguments, depth).run()
+        except (IndexError, KeyError):
+            # A place that does not exist: on the stack, or to jump to.
+            raise Unfollowed(f"runs {method.name} of {cls.name}, whose code is not valid") from None
         except Thrown as error:
             if method.has_handlers:
                 raise Unfollowed(f"{error}, which {method.name} of {cls.name} may catch") from None
@@ -357,7 +366,8 @@ class _Frame:
                 push(_converted(self._stack.pop(), op))
             case _ if 0x94 <= op <= 0x98:
                 b, a = self._stack.pop(), self._stack.pop()
-                push(_known(a, b, lambda x, y: (x > y) - (x < y)))
+                of_nan = 1 if op in (0x96, 0x98) else -1
+                push(_known(a, b, lambda x, y: of_nan if x != x or y != y else (x > y) - (x < y)))
 
     def _object_step(self, op: int, c: Cursor) -> None:
         push = self._stack.append
@@ -413,12 +423,18 @@ class _Frame:
 
     def _store_element(self) -> None:
         value, index, array = self._stack.pop(), self._stack.pop(), self._stack.pop()
-        if isinstance(array, list) and isinstance(index, int) and 0 <= index < len(array):
-            array[index] = value
+        _check_null(array, "writes an element of an array")
+        if not isinstance(array, list):
+            return  # none of its elements is known
+        if not isinstance(index, int):
+            raise Unfollowed("writes an element of an array at a place that is not known")
+        if not 0 <= index < len(array):
+            raise Thrown("throws java.lang.ArrayIndexOutOfBoundsException")
+        array[index] = value
 
     def _calculate(self, op: int) -> None:
         if op in (0x74, 0x75, 0x76, 0x77):
-            self._stack.append(_number(self._stack.pop(), lambda v: -v))
+            self._stack.append(_number(self._stack.pop(), lambda v: _WRAPS[op % 4](-v)))
             return
         b, a = self._stack.pop(), self._stack.pop()
         kind = (op - 0x60) // 4
@@ -472,9 +488,7 @@ class _Frame:
             b, a = self._stack.pop(), self._stack.pop()
             compare = _COMPARISONS[(op - 0x9F) if op <= 0xA4 else (op - 0xA5)]
         if op in (0xA5, 0xA6):
-            if any(isinstance(v, Some) for v in (a, b)) or isinstance(a, str):
-                raise Unfollowed("compares objects")
-            return target if (a is b) == (op == 0xA5) else None
+            return target if _is_same(a, b) == (op == 0xA5) else None
         if not isinstance(a, int) or not isinstance(b, int):
             raise Unfollowed(f"depends on {_shown(a if not isinstance(a, int) else b)}")
         return target if compare(a, b) else None
@@ -545,14 +559,12 @@ class _Frame:
             return receiver.name
         if isinstance(receiver, Constant) and method.name in ("name", "ordinal", "toString"):
             return receiver.ordinal if method.name == "ordinal" else receiver.name
-        if (
-            isinstance(receiver, str)
-            and method.name in _TEXT_CALLS
-            and all(isinstance(a, int | str) for a in arguments)
-        ):
-            return _TEXT_CALLS[method.name](receiver, *arguments)
-        if isinstance(receiver, str) and method.name in _TEXT_METHODS and not arguments:
-            return _TEXT_METHODS[method.name](receiver)
+        if isinstance(receiver, str) and method.name in ("toString", "intern") and not arguments:
+            return receiver
+        of_text = _TEXT_METHODS.get((method.name, method.descriptor))
+        texts = (receiver, *(a for a in arguments if not isinstance(a, int)))
+        if of_text is not None and all(isinstance(t, str) and t.isascii() for t in texts):
+            return of_text(receiver, *arguments)
         if isinstance(receiver, str) and method.name == "equals" and isinstance(arguments[0], str | None):
             return int(receiver == arguments[0])
         if isinstance(receiver, Boxed) and method.name.endswith("Value"):
@@ -593,7 +605,7 @@ def _static_result(machine: _Machine, method: MemberReference, arguments: list[A
     if call == ("java.util.Arrays", "hashCode") and first is None:
         return 0
     if call in (("java.util.Objects", "equals"), ("java.util.Objects", "deepEquals")):
-        return _equal(machine, first, arguments[1], depth)
+        return _equal(machine, first, arguments[1], depth, deep=method.name == "deepEquals")
     if method.name == "copyOf" and len(arguments) == 1 and first is None:
         raise Thrown("throws java.lang.NullPointerException")
     if (method.owner, method.name) == ("java.util.Objects", "isNull"):
@@ -602,12 +614,19 @@ def _static_result(machine: _Machine, method: MemberReference, arguments: list[A
     return Some(f"the result of {method.owner}.{method.name}()", may_be_null=True)
 
 
-def _equal(machine: _Machine, a: Any, b: Any, depth: int) -> Any:
+def _equal(machine: _Machine, a: Any, b: Any, depth: int, *, deep: bool) -> Any:
+    """Return the result of ``Objects.equals``, or of ``deepEquals``, which compares the elements of arrays."""
     if a is None or b is None:
         return int(a is b)
     if isinstance(a, Instance) and isinstance(b, Instance):
         return machine.call(a, MemberReference(a.cls, "equals", "(Ljava/lang/Object;)Z"), [b], depth)
-    if isinstance(a, str | Boxed | Constant | list | Known) and type(a) is type(b):
+    if isinstance(a, list) and isinstance(b, list):
+        if not deep:
+            return int(a is b)
+        if any(isinstance(part, Some | Instance | list) for part in (*a, *b)):
+            raise Unfollowed("compares arrays of objects")
+        return int(a == b)
+    if isinstance(a, str | Boxed | Constant | Known) and type(a) is type(b):
         return int(a == b)
     raise Unfollowed(f"compares {_shown(a)}")
 
@@ -648,7 +667,35 @@ def _bits(op: int, a: int, b: int) -> int:
     return a ^ b
 
 
-_WRAPS: Final[tuple[Callable[[Any], Any], ...]] = (to_int32, _to_int64, float, float)
+def _to_float32(value: float) -> float:
+    """Return a number as a ``float`` of Java."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+_WRAPS: Final[tuple[Callable[[Any], Any], ...]] = (to_int32, _to_int64, _to_float32, float)
+
+
+def _within(text: str, start: int, end: int) -> str:
+    if not 0 <= start <= end <= len(text):
+        raise Thrown("throws java.lang.StringIndexOutOfBoundsException")
+    return text[start:end]
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Return True if two references are those of one object, which constants of enums and classes are."""
+    if a is None or b is None:
+        other = b if a is None else a
+        if isinstance(other, Some) and other.may_be_null:
+            raise Unfollowed(f"depends on {other.origin}")
+        return a is b
+    if isinstance(a, Constant | ClassConstant) and type(a) is type(b):
+        return bool(a == b)
+    if type(a) is type(b) and isinstance(a, Instance | list):
+        return a is b
+    raise Unfollowed("compares objects")
 
 
 def _check_known(values: Sequence[Any], method: MemberReference) -> None:
@@ -680,13 +727,26 @@ def _known(a: Any, b: Any, operation: Callable[[Any, Any], Any]) -> Any:
 
 
 def _converted(value: Any, op: int) -> Any:
+    """Return the result of a conversion between numbers, from ``i2l`` to ``i2s``."""
     if not isinstance(value, int | float):
         return value
-    if op in (0x86, 0x87, 0x89, 0x8A, 0x8D, 0x90):
-        return float(value)
-    if value != value:
-        return 0
-    return to_int32(int(value)) if op in (0x88, 0x8B, 0x8E, 0x91, 0x92, 0x93) else int(value)
+    match op:
+        case 0x86 | 0x89 | 0x90:
+            return _to_float32(float(value))
+        case 0x87 | 0x8A | 0x8D:
+            return float(value)
+        case 0x8B | 0x8C | 0x8E | 0x8F:
+            size = 31 if op in (0x8B, 0x8E) else 63
+            if value != value:
+                return 0
+            return int(max(-(1 << size), min((1 << size) - 1, value)))
+        case 0x91:
+            return ((int(value) + 0x80) & 0xFF) - 0x80
+        case 0x92:
+            return int(value) & 0xFFFF
+        case 0x93:
+            return ((int(value) + 0x8000) & 0xFFFF) - 0x8000
+    return to_int32(int(value)) if op == 0x88 else int(value)
 
 
 def components_of(cls: ClassFile) -> Iterator[Member]:
