@@ -71,12 +71,28 @@ def _executed(old: OperatorInventory, key: Serializer, new_types: TypeContext, *
     if not moved:
         return Resolution(Level.AS_IS)
     value, group, now = moved[0]
+    if not _explains(old, key, after, value, group, sample.max_parallelism):
+        return None
     names = ", ".join(user_classes(key))
     text = (
         f"The new job does not find {several(len(moved), 'key')} of {len(sample.values)}: hashCode() of {names} changed."
         f" It puts {value!r} into key group {now}, which is stored in {group}."
     )
     return Resolution.because(Level.AS_IS, text, _KEEP, CheckWarning(kind="loses", message=text))
+
+
+def _explains(
+    old: OperatorInventory, key: Serializer, after: Executed, value: object, group: int, max_parallelism: int
+) -> bool:
+    """Return False if the classes of the old job, executed, put a key elsewhere than where it is stored: then nothing follows from it."""
+    if old.types.source is None:
+        return True
+    before = Executed(replace(old.types, kryo=after.types.kryo))
+    try:
+        then = key_group_for(before.serializer(key).hash_code(value), max_parallelism)
+    except StatetoolError:
+        return False
+    return not before.unknown and not before.address and then == group
 
 
 def _of_other_code(old: OperatorInventory, key: Serializer, sample: Sample, after: Executed) -> Resolution | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +87,17 @@ class Executed:
             field: self.value(part, value[place], descriptors.get(field, ""))
             for place, (field, part) in enumerate(parts.items())
         }
-        return Instance(name, fields)
+        return Instance(name, {**self._not_stored(name, descriptors, parts), **fields})
+
+    def _not_stored(self, name: str, descriptors: Mapping[str, str], stored: Collection[str]) -> Mapping[str, Any]:
+        """Return the fields of an object that its constructor sets and no serializer stores, such as transient ones."""
+        missing = descriptors.keys() - set(stored)
+        if not missing or self.types.source is None:
+            return {}
+        made = self.types.source.create(name, {})
+        if made.fails or made.unknown:
+            return {field: Some(f"the field {field}", may_be_null=True) for field in missing}
+        return {field: value for field, value in made.fields.items() if field in missing}
 
 
 def _scalar(value: Any, descriptor: str, serializer: Serializer) -> Any:

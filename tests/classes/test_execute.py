@@ -10,8 +10,12 @@ from typing import Final
 import pytest
 
 from statetool.classes.jar_classes import JarClasses
+from statetool.hashing.executed import Executed
+from statetool.io.cursor import Cursor
+from statetool.types.declared import TypeContext
 from statetool.types.execution import Boxed, Constant, Instance
 from tests.support.compile import compile_java
+from tests.support.snapshots import build, canonical
 from tools.flink_jars import java_tool
 
 _SOURCE = """
@@ -43,6 +47,8 @@ public class All {
         }
     }
     public record Pair(long a, Level b, double c) {}
+    public static class Salted { public int a; transient int salt = 31; @Override public int hashCode() { return a * salt; } }
+    public static class Asked { public int a; transient int salt = Integer.getInteger("salt"); @Override public int hashCode() { return a * salt; } }
     public static class Sums {
         long id; String name; double d; Level level; int kind; int[] numbers;
         public Sums() {}
@@ -175,3 +181,14 @@ def test_objects_are_compared_as_java_does(jar: JarClasses, kind: int, equal: in
 
     found = jar.execute_equals(made(), made())
     assert (found.value, found.unknown) == (equal, "")
+
+
+def test_fields_that_are_not_stored_have_the_values_of_the_constructor(jar: JarClasses) -> None:
+    def hashed(name: str) -> tuple[int, str]:
+        key = canonical.serializer(build.pojo(f"acme.All${name}", {"a": build.INT}))
+        executed = Executed(TypeContext(source=jar))
+        hasher = executed.serializer(key)
+        return hasher.hash_code(hasher.decode(Cursor(canonical.encoded(key, (5,))))), executed.unknown
+
+    assert hashed("Salted") == (155, "")
+    assert hashed("Asked")[1]
