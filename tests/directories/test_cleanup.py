@@ -368,8 +368,8 @@ def test_a_directory_beside_the_root_that_cannot_be_listed_refuses(root: Path, m
             raise PermissionError(13, "Permission denied", path)
         return listing(path)
 
-    monkeypatch.setattr(os, "scandir", scandir)
-    with pytest.raises(OptionError, match="cannot be listed"):
+    with monkeypatch.context() as patch, pytest.raises(OptionError, match="cannot be listed"):
+        patch.setattr(os, "scandir", scandir)
         statetool.delete_orphans(str(own / "orders"))
 
 
