@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -36,12 +37,14 @@ class Scene:
         Files that no snapshot names and that a clean-up may move.
     newest
         The last snapshot of jobs that each continued the one before, so that no job has written after it. Empty otherwise.
+    savepoints
+        The number of the job that took each savepoint.
     """
 
     world: Path
     layout: str
     directories: list[Path] = field(default_factory=list)
-    savepoints: list[str] = field(default_factory=list)
+    savepoints: dict[str, int] = field(default_factory=dict)
     lost: list[Path] = field(default_factory=list)
     newest: str = ""
     steps: list[str] = field(default_factory=list)
@@ -55,9 +58,15 @@ class Scene:
         found = [path for folder in self.directories for _, path in complete(folder)]
         return [*found, *(s for s in self.savepoints if Path(s, "_metadata").exists())]
 
+    def job_of(self, snapshot: str) -> int:
+        """Return the number of the job that took a snapshot."""
+        return (
+            self.savepoints[snapshot] if snapshot in self.savepoints else self.directories.index(Path(snapshot).parent)
+        )
 
-def build_scene(r: random.Random, job: Job, world: Path) -> Scene:
-    """Run one to three jobs, each from a snapshot of an earlier one."""
+
+def build_scene(r: random.Random, job: Job, world: Path, save: Callable[[int], None]) -> Scene:
+    """Run one to three jobs, each from a snapshot of an earlier one, and save the world that each leaves, by the number of the job."""
     scene = Scene(world, r.choice(LAYOUTS))
     job.out = world / r.choice(("out", "top/table", "top/checkpoints/table"))
     scene.steps.append(f"layout {scene.layout}, output {job.out.relative_to(world)}")
@@ -85,9 +94,10 @@ def build_scene(r: random.Random, job: Job, world: Path) -> Scene:
                 last = job.checkpoint()
             if r.random() < 0.4:
                 last = job.savepoint(world / "savepoints", native=r.random() < 0.5)
-                scene.savepoints.append(last)
+                scene.savepoints[last] = number
         finally:
             job.stop()
+        save(number)
         scene.steps.append(f"job {number} from {before}, claim {claim}, merge {merge}")
         before = last if r.random() < 0.6 else r.choice(scene.snapshots())
     scene.newest = last if in_line else ""
