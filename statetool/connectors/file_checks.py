@@ -71,8 +71,19 @@ def _look(sink: Sink, file: NamedFile) -> tuple[Outcome, str]:
         raise
     except StatetoolError as error:
         return "unknown", error.message
-    return _short(file, found) or (
-        ("will_continue", "a restored writer goes on with the file") if file.fails_restore else ("will_commit", "")
+    if short := _short(file, found):
+        return short
+    return ("will_continue", _continued(file, found)) if file.fails_restore else ("will_commit", "")
+
+
+def _continued(file: NamedFile, found: FoundFile) -> str:
+    """Say what a restored writer does with an open file. What a forked job has written cannot be told from what the same job has."""
+    later = found.size_bytes - (found.size_bytes if file.size_bytes is None else file.size_bytes)
+    if not later:
+        return "a restored writer goes on with the file"
+    return (
+        f"a restored writer goes on with the file and cuts it off: {several(later, 'byte')} were written after the snapshot. If a job that was "
+        "restored from an earlier snapshot has written them, it may have replaced records of this snapshot too"
     )
 
 
@@ -91,8 +102,12 @@ def _short(file: NamedFile, found: FoundFile) -> tuple[Outcome, str] | None:
 
 
 def _missing(file: NamedFile) -> tuple[Outcome, str]:
-    if file.committed_path is not None and stat(file.committed_path) is not None:
-        return "is_committed", ""
+    committed = None if file.committed_path is None else stat(file.committed_path)
+    if committed is not None:
+        other = file.other_commit(committed.size_bytes)
+        return (
+            ("will_drop", f"{other}: a restore drops the records of this snapshot") if other else ("is_committed", "")
+        )
     if files.is_local(file.path) and not files.is_dir(files.parent(file.path)):
         return "unknown", f"the directory {files.parent(file.path)} does not exist here"
     if not file.fails_restore:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from statetool.errors import several
+
 Status: TypeAlias = Literal["assigned", "unassigned", "finished"]
 
 
@@ -193,6 +195,15 @@ class NamedFile:
     subtask: int | None = None
     state: str | None = None
     name: str | None = None
+
+    def other_commit(self, committed_bytes: int) -> str:
+        """Return why the file at ``committed_path`` is not this one, empty if it may be: a commit does not change the size of a file."""
+        if self.size_bytes in (None, committed_bytes):
+            return ""
+        return (
+            f"{self.committed_path} has {several(committed_bytes, 'byte')}, the state says {self.size_bytes:,}: another job has committed it, "
+            "which was restored from an earlier snapshot"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,8 @@ _FILE_LISTS: Final = (
     ("new_files", "deleted_files", "changelog_files"),
     ("compact_before", "compact_after", "compact_changelog_files"),
 )
+#: What counts for the number of rows of a commit. Results of compactions are commits of their own.
+_SIGNS: Final = ((1, "new_files"), (-1, "deleted_files"))
 _INDEX_LISTS: Final = (
     ("new_index_files", "deleted_index_files"),
     ("compact_new_index_files", "compact_deleted_index_files"),
@@ -82,6 +84,14 @@ class PaimonCommittable:
     message_version: int
     messages: tuple[PaimonMessage, ...] | None
     size_bytes: int
+
+    @property
+    def added_rows(self) -> int | None:
+        """Return the number of rows that the commit adds to the data files, ``None`` if this is not known."""
+        if self.messages is None:
+            return None
+        files = [(s, f) for m in self.messages for s, n in _SIGNS for f in m.files.get(n, ())]
+        return None if any(f.rows is None for _, f in files) else sum(s * (f.rows or 0) for s, f in files)
 
 
 class PaimonSink(StateSink):

@@ -1,7 +1,8 @@
 """Uncommitted transactions of a sink compared with the commits that its table already has.
 
 Paimon: ``TABLE/snapshot/snapshot-N`` are JSON files with user and identifier of a commit. The sink commits again what has a higher identifier
-than the newest snapshot of its user, and drops the rest (``FileStoreCommitImpl.filterCommitted``).
+than the newest snapshot of its user, and drops the rest (``FileStoreCommitImpl.filterCommitted``). A job that was restored from an earlier
+snapshot has the same user, and commits other records under the same identifiers. The snapshot has their number.
 
 Iceberg: the table's metadata is JSON. Summaries of snapshots have ``flink.job-id``, ``flink.operator-id`` and
 ``flink.max-committed-checkpoint-id``. The sink looks at the newest snapshot of its job and operator among the ancestors of the branch
@@ -19,9 +20,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from statetool.connectors.iceberg_sink import IcebergCommittable
 from statetool.connectors.model import PendingCommit
+from statetool.connectors.paimon import PaimonCommittable
 from statetool.connectors.sinks import Sink, unread_pending
 from statetool.connectors.tables import sinks_and_unknown
-from statetool.errors import FormatError, OptionError
+from statetool.errors import FormatError, OptionError, several
 from statetool.io.files import is_dir, join, list_dir, read_whole
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord
@@ -81,13 +83,14 @@ class TableCommitRow(OperatorRecord):
 class _Commits:
     """Checkpoint ids that a table has of one sink. ``lost`` is set if it may have more of them.
 
-    ``elsewhere`` is the highest id of another operator of the job, if the sink does not store which operator has committed.
+    ``replaced`` is set if the table has another commit under the id. ``elsewhere`` is the highest id of another operator of the job, if the sink does not store which operator has committed.
     """
 
     ids: frozenset[int]
     highest: int | None
     lost: bool
     elsewhere: int | None = None
+    replaced: str = ""
 
 
 def table_commit_rows(
@@ -144,7 +147,7 @@ def _outcome(pending: PendingCommit, commits: _Commits | None) -> tuple[Outcome,
     if pending.checkpoint_id is None:
         return "unknown", "it was written at the end of the input and has no checkpoint id"
     if pending.checkpoint_id in commits.ids:
-        return "is_committed", ""
+        return ("will_drop", commits.replaced) if commits.replaced else ("is_committed", "")
     if commits.elsewhere is not None and pending.checkpoint_id <= commits.elsewhere:
         return (
             "may_double",
@@ -188,7 +191,26 @@ class _Paimon:
             for snapshot, name in self._snapshots
             if snapshot.get("commitUser") in users
         ]
-        return _Commits(ids=frozenset(ids), highest=ids[-1] if ids else None, lost=self._expired)
+        replaced = self._replaced(users, pending)
+        return _Commits(ids=frozenset(ids), highest=ids[-1] if ids else None, lost=self._expired, replaced=replaced)
+
+    def _replaced(self, users: set[str], pending: PendingCommit) -> str:
+        """Return why the commit of the table under the id of a transaction is another one, empty if it may be the same."""
+        rows = pending.fields.added_rows if isinstance(pending.fields, PaimonCommittable) else None
+        committed = [
+            _whole_number(snapshot, "deltaRecordCount", name)
+            for snapshot, name in self._snapshots
+            if snapshot.get("commitUser") in users
+            and snapshot.get("commitKind") == "APPEND"
+            and snapshot.get("commitIdentifier") == pending.checkpoint_id
+            and snapshot.get("deltaRecordCount") is not None
+        ]
+        if rows is None or not committed or sum(committed) == rows:
+            return ""
+        return (
+            f"the table has {several(sum(committed), 'record')} under this id, the snapshot {rows:,}: another job has committed it, which was "
+            "restored from an earlier snapshot. A restore drops the records of this one"
+        )
 
 
 class _Iceberg:

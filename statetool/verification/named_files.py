@@ -126,8 +126,13 @@ class _Check:
                 yield self._short(file, found)
         elif file.fails_restore:
             yield self._problem(file, "error", _STOPPED)
-        elif file.committed_path is None or self._find(file.committed_path) is None:
-            yield self._problem(file, "warning", _LOST)
+        else:
+            committed = None if file.committed_path is None else self._find(file.committed_path)
+            if committed is None:
+                yield self._problem(file, "warning", _LOST)
+            elif other := file.other_commit(committed.size_bytes):
+                words = f"{other}, so a restore drops the records that this state names"
+                yield replace(self._problem(file, "warning", words), file=file.committed_path)
 
     def _why_unseen(self, file: NamedFile) -> str:
         """Return why it is unknown whether a file of a sink exists, empty if it is known."""

@@ -134,6 +134,24 @@ def test_check_looks_for_open_and_uncommitted_files(tmp_path: Path) -> None:
     ]
 
 
+def test_check_sees_that_another_job_has_gone_on(tmp_path: Path) -> None:
+    """A job that was restored from an earlier snapshot has committed a file of the same name, and goes on with the same open file."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    source = streaming(tmp_path / "s", write_versioned(2, bucket(2, folder, pending="part-9")))
+    (folder / ".part-0.inprogress").write_bytes(b"x" * 1012)
+    (folder / "part-9").write_bytes(b"x" * 7)
+    opened, pending = run("sinks", "check", source, code=1)
+    assert (opened["outcome"], opened["is_problem"]) == ("will_continue", False)
+    assert "1,002 bytes were written after the snapshot" in opened["message"]
+    assert (pending["outcome"], pending["is_problem"]) == ("will_drop", True)
+    assert "part-9 has 7 bytes, the state says 5: another job has committed it" in pending["message"]
+    (problem,) = [p for p in statetool.verify(str(source)).problems if p.severity != "note"]
+    assert (problem.severity, problem.file) == ("warning", str(folder / "part-9"))
+    (folder / "part-9").write_bytes(b"x" * 5)
+    run("sinks", "check", source)
+
+
 def test_the_removal_of_a_file_is_no_commit(tmp_path: Path) -> None:
     cleanup = write_versioned(2, packed(IN_PROGRESS, True, "/out/part-3", write_versioned(1, b"?")))
     committable = packed(struct.pack(">I", 0x1E765C80), False, True, cleanup)

@@ -144,6 +144,22 @@ def test_commits_that_the_table_lacks(lake_cases: Path, tmp_path: Path) -> None:
     assert {(r["outcome"], r["message"]) for r in fresh} == {("will_commit", "the table has no commit of this sink")}
 
 
+def test_a_commit_of_another_job_under_the_same_id_is_seen(lake_cases: Path, tmp_path: Path) -> None:
+    """A job that was restored from an earlier snapshot has committed other records under the id: Paimon drops those of this snapshot."""
+    case = lake_cases / APPENDED
+    ids = [p.checkpoint_id for p in committer_of(case).state.pending if p.checkpoint_id is not None]
+    table = changed_table(case, tmp_path / "table", lambda s: True)
+    for file in (table / "snapshot").glob("snapshot-*"):
+        snapshot = json.loads(file.read_text())
+        if snapshot["commitIdentifier"] == max(ids):
+            file.write_text(json.dumps({**snapshot, "deltaRecordCount": snapshot["deltaRecordCount"] + 1}))
+    found = {r["checkpoint_id"]: r for r in run("sinks", "check", case / "snapshot", "--paimon", table, code=1)}
+    assert {i: r["outcome"] for i, r in found.items()} == {
+        i: "will_drop" if i == max(ids) else "is_committed" for i in ids
+    }
+    assert "another job has committed" in found[max(ids)]["message"]
+
+
 def test_other_folders_and_damaged_tables_are_refused(lake_cases: Path, tmp_path: Path) -> None:
     case = lake_cases / APPENDED
     savepoint = statetool.load(str(case / "snapshot"))
