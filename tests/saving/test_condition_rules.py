@@ -56,6 +56,8 @@ REFUSED = (
     ("registered.make_timestamp().age() > INTERVAL 1 DAY", "calls age"),
     ("key = 'a') LIMIT (1", "cannot be parsed"),
     ("key = 'a') GROUP BY (key", "not one expression"),
+    ("key = 'a') OR (true", "not one expression"),
+    ("true)\n OR (key = 'a' -- )", "not one expression"),
     ("key = 'a') UNION SELECT (1", "not one expression"),
     ("key = 'a') QUALIFY (true", "not one expression"),
     ("true); SELECT (1", "not one expression"),

@@ -77,8 +77,9 @@ def names_in(where: str) -> frozenset[str]:
     shell["node"].pop("where_clause")
     statements = tree.get("statements", ())
     expression = statements[0]["node"].pop("where_clause", None) if len(statements) == 1 else None
-    # A condition may close the parenthesis around it, and open another one.
-    if tree["error"] is False and (expression is None or _plain(statements[0]) != _plain(shell)):
+    # A condition may close the parenthesis around it, and open another one: it then is something else, or two conditions.
+    closes = tree["error"] is False and _parse(f"SELECT TRUE WHERE\n{where}\n")["error"]
+    if closes or (tree["error"] is False and (expression is None or _plain(statements[0]) != _plain(shell))):
         raise OptionError(f"the condition {where!r} is not one expression", hint="pass the expression only")
     if expression is None:
         raise OptionError(f"the condition {where!r} cannot be parsed: {tree['error_message']}")
