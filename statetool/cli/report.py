@@ -74,8 +74,12 @@ def report(
 
 
 def _verdict(facts: Facts) -> str:
+    from statetool.report.findings import report_findings
+
     if not facts.is_sound:
         return "problems found"
+    warnings = sum(f.severity == "warning" for f in report_findings(facts).leading)
+    found = f"no errors, {several(warnings, 'warning')} found" if warnings else "no problems found"
     if facts.unread:
-        return f"no problems found in the state that was read; {several(len(facts.unread), 'piece')} of state could not be read"
-    return "no problems found"
+        return f"{found} in the state that was read; {several(len(facts.unread), 'piece')} of state could not be read"
+    return found

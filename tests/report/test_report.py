@@ -22,6 +22,8 @@ from statetool.html.numbers import moment
 from statetool.report import charts
 from statetool.types.operators import display_name
 from statetool.verdicts.check import check_findings
+from tests.support.corpora.archives import unpack
+from tests.support.flink.write_ahead_job import ARCHIVE
 
 NOW = 1_800_000_000_000
 HOSTILE = "<script>alert('x')</script>\"&\u202e\x1b[31m"
@@ -234,6 +236,15 @@ def test_ids_are_shown_on_request_only(tmp_path: Path) -> None:
         for i in ids
         if i not in {o.operator_id for o in sp.metadata_rows("operators") if o.uid}
     }
+
+
+def test_the_command_counts_warnings(tmp_path: Path) -> None:
+    """A file that only state names is gone: a restored sink sends nothing."""
+    (checkpoint,) = (unpack(ARCHIVE, tmp_path / "jobs") / "v2_3_0").glob("chk-*")
+    next((checkpoint.parent / "taskowned").iterdir()).unlink()
+    done = CliRunner().invoke(cli, ["report", str(checkpoint), "--target", str(tmp_path / "a.html")])
+    assert done.exit_code == 0
+    assert done.stderr.splitlines()[-1].endswith("a.html: no errors, 1 warning found")
 
 
 def test_what_is_not_read_is_no_success(tmp_path: Path) -> None:
