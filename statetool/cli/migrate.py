@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
     from statetool.migration.plan import MigrationPlan, StepRow
 
+#: Verdicts on a result that the new job restores.
+_RESTORED: Final = ("fully", "after_migration")
 #: Number of differences that a dry run of ``transform`` shows.
 _MAX_SHOWN: Final = 20
 
@@ -165,7 +167,7 @@ def migrate(options: CommonOptions, source: str, target: str, **choices: Any) ->
     checks whether the new job restores the result before it is published. With --json, the verdict is the last row.
 
     Exits 1 if a step of a dry run is not possible or not accepted, or if the result is not known to restore. A result
-    that does not restore is not published.
+    with a converted state that does not restore is not published. With --to, a dry run checks what stays as it is.
 
     Examples:
       statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job
@@ -174,7 +176,7 @@ def migrate(options: CommonOptions, source: str, target: str, **choices: Any) ->
     chosen = _Choices(**choices)
     jars, plans = [chosen.jar_a, chosen.jar_b], [chosen.plan_a, chosen.plan_b]
     savepoint, *jobs = open_snapshots([source, *chosen.paths], options, jars=jars, plans=plans)
-    _run(partial(statetool.migrate, savepoint), target, jobs, chosen, options)
+    _run(partial(statetool.migrate, savepoint), savepoint, target, jobs, chosen, options)
 
 
 @click.command(cls=Command)
@@ -192,7 +194,7 @@ def catch_up(options: CommonOptions, migrated: str, first: str, second: str, tar
     job restores the result before it is published.
 
     Exits 1 if a step of a dry run is not possible or not accepted, or if the result is not known to restore. A result
-    that does not restore is not published.
+    with a converted state that does not restore is not published. With --to, a dry run checks what stays as it is.
 
     Examples:
       statetool catch-up migrated savepoint-1a2b savepoint-9f8e upgraded \\
@@ -204,17 +206,18 @@ def catch_up(options: CommonOptions, migrated: str, first: str, second: str, tar
     plans = [chosen.plan_a, chosen.plan_a, chosen.plan_b, chosen.plan_b]
     after, before, done, *jobs = open_snapshots(paths, options, jars=jars, plans=plans)
     convert = partial(statetool.catch_up, done, before, after, spark=options.spark)
-    _run(convert, target, jobs, chosen, options)
+    _run(convert, after, target, jobs, chosen, options)
 
 
 def _run(
     convert: Callable[..., MigrationPlan],
+    source: statetool.Savepoint,
     target: str,
     jobs: Sequence[statetool.Savepoint],
     chosen: _Choices,
     options: CommonOptions,
 ) -> None:
-    """Convert states, show the steps, and check the staged result against the new job."""
+    """Convert states, show the steps, and check the staged result against the new job. A dry run checks what stays as it is in the source."""
     job = jobs[0] if jobs else None
     output = options.output
     rows: list[StepRow] = []
@@ -252,6 +255,10 @@ def _run(
             on_staged=check,
             **options.write_arguments,
         )
+        if options.dry_run and job is not None:
+            before = statetool.check(source, job, flink=chosen.flink, other_jars=chosen.jar_b)
+            checked = _check_of_unchanged(before, migrated)
+            rows.extend([] if checked is None else [_verdict_row(checked)])
     except _NotRestoredError:
         _print_verdict(checked, target, chosen.new_job)
         echo_err(f"nothing was published to {target}: the new job does not restore a converted state")
@@ -280,11 +287,28 @@ def _report_result(
     """Print refusals and the verdict. Exit with 1 if a step is open or the result is not known to restore."""
     echo_err(*(f"refused: {refusal}" for refusal in plan.refused))
     report_target(target, options)
-    if not options.dry_run:
+    if checked is not None or not options.dry_run:
         _print_verdict(checked, target, new_job)
-    restores = checked is None or checked.verdict in ("fully", "after_migration")
-    if plan.is_open or not restores:
+    if plan.is_open or not (checked is None or checked.verdict in _RESTORED):
         sys.exit(1)
+
+
+def _check_of_unchanged(checked: Check, migrated: Set[tuple[str, str]]) -> Check | None:
+    """Return what is not restored of the source and what a migration of some states leaves as it is, ``None`` if there is nothing."""
+    if checked.verdict in _RESTORED:
+        return None
+    left = []
+    for operator in checked.operators:
+        failed = [(operator.uid, s.name) for s in operator.states if s.verdict not in _RESTORED]
+        if operator.verdict not in _RESTORED and not (failed and migrated.issuperset(failed)):
+            left.append(operator)
+    of_states = any(o.verdict not in _RESTORED for o in checked.operators)
+    if of_states and not left:
+        return None
+    verdict, reason = (
+        (left[0].verdict, f"{left[0].uid}: {left[0].reason}") if left else (checked.verdict, checked.reason)
+    )
+    return replace(checked, verdict=verdict, reason=reason, operators=tuple(left))
 
 
 def _print_verdict(checked: Check | None, target: str, new_job: str | None) -> None:
@@ -300,5 +324,5 @@ def _verdict_row(checked: Check) -> StepRow:
     """Return the verdict of a check on the result, as the last row of the plan."""
     from statetool.migration.plan import StepRow
 
-    fine = checked.verdict in ("fully", "after_migration")
+    fine = checked.verdict in _RESTORED
     return StepRow(step="check", change=checked.verdict, text=checked.reason, needs="nothing" if fine else "correction")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -174,6 +175,27 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory, connector_cases: Path, c
     st.drop(newest(corpus / "v1_20_5-hashmap-canonical"), str(folder / "older"), ["orders"])
     found["OLDER"] = str(folder / "older")
     return found
+
+
+@pytest.mark.parametrize("command", [("migrate", "SRC"), ("catch-up", "MIGRATED", "SRC", "LATER")])
+def test_a_dry_run_says_that_an_operator_is_not_restored(
+    command: tuple[str, ...], snapshots: dict[str, str], tmp_path: Path
+) -> None:
+    """The new job lacks an operator, so the run writes a result that Flink restores only without its state, and ends with 1."""
+    job, target = str(tmp_path / "job"), tmp_path / "new"
+    st.drop(snapshots["JOB"], job, ["text"])
+    words = [snapshots.get(word, word) for word in command]
+    more = ["--to", job, "--accept", "op.v.value"]
+    (*_, last) = json.loads(CliRunner().invoke(cli, [*words, str(target), *more, "--dry-run", "--json"]).stdout)
+    assert (last["step"], last["change"], last["needs"]) == ("check", "not", "correction")
+    asked = [*words, str(target), *more]
+    dry = CliRunner().invoke(cli, [*asked, "--dry-run"])
+    assert not target.exists()
+    run = CliRunner().invoke(cli, asked)
+    assert (run.exit_code, dry.exit_code) == (1, 1), (run.output, dry.output)
+    assert target.exists()
+    for done in (run, dry):
+        assert "The new job has no operator with this uid" in done.stderr
 
 
 def newest(case: Path) -> str:
