@@ -300,7 +300,7 @@ def _check_of_unchanged(checked: Check, migrated: Set[tuple[str, str]]) -> Check
     left = []
     for operator in checked.operators:
         failed = [(operator.uid, s.name) for s in operator.states if s.verdict not in _RESTORED]
-        if operator.verdict not in _RESTORED and not (failed and migrated.issuperset(failed)):
+        if operator.verdict not in _RESTORED and not (failed and migrated >= set(failed)):
             left.append(operator)
     of_states = any(o.verdict not in _RESTORED for o in checked.operators)
     if of_states and not left:
