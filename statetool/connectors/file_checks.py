@@ -13,6 +13,8 @@ from statetool.connectors.tables import sinks_and_unknown
 from statetool.errors import NO_FINDING, StatetoolError, several
 from statetool.io import files
 from statetool.io.listing import FoundFile, stat
+from statetool.io.origins import may_open
+from statetool.snapshot.locate import refuse_path
 from statetool.snapshot.operator import OperatorInventory
 
 _PROBLEMS = ("will_fail", "will_drop", "unknown")
@@ -64,6 +66,10 @@ def _look(sink: Sink, file: NamedFile) -> tuple[Outcome, str]:
     try:
         if file.is_state:
             return _look_for_state(sink, file)
+        for path in filter(None, (file.path, file.committed_path)):
+            # State may name any server. No rule of --rebase applies to files of the system that a sink writes to.
+            if not may_open(path, [sink.operator.metadata_file]):
+                return "unknown", refuse_path(path, "the state").message
         found = stat(file.path)
         if found is None:
             return _missing(file)

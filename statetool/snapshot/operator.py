@@ -150,6 +150,11 @@ class OperatorInventory:
         """The uid, empty if it is not known."""
         return self.label.uid
 
+    @property
+    def metadata_file(self) -> str:
+        """The metadata file of the snapshot."""
+        return self._locator.metadata_file
+
     def resolve(self, handle: StreamHandle) -> Stream | None:
         """Return the location of a stream handle's bytes, ``None`` for a null or empty handle. Errors name the operator."""
         try:

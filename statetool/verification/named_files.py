@@ -64,7 +64,7 @@ class _Check:
         """Look for remote files, in several directories at the same time. Where that fails, the error is that of :meth:`_find`."""
         folders: dict[str, list[str]] = defaultdict(list)
         for file in named:
-            if not file.is_state and not file.is_upload and _storage(file.path) == _storage(self._metadata_file):
+            if not file.is_state and not file.is_upload and not self._elsewhere(file):
                 for path in filter(None, (file.path, file.committed_path)):
                     if not files.is_local(path):
                         folders[files.parent(path)].append(path)
@@ -138,8 +138,8 @@ class _Check:
         """Return why it is unknown whether a file of a sink exists, empty if it is known."""
         if file.is_upload:
             return "uploads to object stores are not files before their commit"
-        if _storage(file.path) != _storage(self._metadata_file):
-            return f"{file.path} is in another file system than the snapshot"
+        if path := self._elsewhere(file):
+            return f"{path} is in another file system than the snapshot"
         try:
             if (
                 self._find(file.path) is None
@@ -152,6 +152,11 @@ class _Check:
         except StatetoolError as error:
             return str(error)
         return ""
+
+    def _elsewhere(self, file: NamedFile) -> str:
+        """Return the path of a file that is in another file system than the snapshot, empty if there is none."""
+        paths = filter(None, (file.path, file.committed_path))
+        return next((path for path in paths if _storage(path) != _storage(self._metadata_file)), "")
 
     def _short(self, file: NamedFile, found: FoundFile) -> Problem:
         words = f"the file has {several(found.size_bytes, 'byte')}, the state that names it says {file.size_bytes:,}"

@@ -21,25 +21,26 @@ from tests.support.flink.write_ahead_job import ARCHIVE, UIDS
 BUCKET, IN_PROGRESS, PENDING = (struct.pack(">I", n) for n in (0x1E764B79, 0xB3A4073D, 0x2C853C89))
 
 
-def recoverable(target: Path, temporary: Path, offset: int) -> bytes:
-    names = [str(target).encode(), str(temporary).encode()]
+def recoverable(target: str, temporary: str, offset: int) -> bytes:
+    names = [target.encode(), temporary.encode()]
     return struct.pack("<Iqii", 0x1E744B57, offset, *map(len, names)) + b"".join(names)
 
 
-def bucket(version: int, folder: Path, *, is_open: bool = True, pending: str = "") -> bytes:
+def bucket(version: int, folder: Path | str, *, is_open: bool = True, pending: str = "") -> bytes:
     """Return the state of a bucket with an open part of 10 bytes, and in versions 1 and 2 with a pending file."""
+    at = f"{folder}/".__add__
     parts: list[Any] = [BUCKET, write_versioned(1, struct.pack("<i", 3) + b"day"), str(folder)]
     if is_open:
-        place = write_versioned(1, recoverable(folder / "part-0", folder / ".part-0.inprogress", 10))
+        place = write_versioned(1, recoverable(at("part-0"), at(".part-0.inprogress"), 10))
         if version > 1:
-            place = write_versioned(2, packed(IN_PROGRESS, True, str(folder / "part-0"), place))
+            place = write_versioned(2, packed(IN_PROGRESS, True, at("part-0"), place))
         parts += [(8, 1700000000000), True, place]
     else:
         parts += [(8, 2**63 - 1), False]
     if version < 3:
-        file = recoverable(folder / pending, folder / f".{pending}.inprogress", 5)
+        file = recoverable(at(pending), at(f".{pending}.inprogress"), 5)
         if version == 2:
-            file = packed(PENDING, True, str(folder / pending), (8, 5), write_versioned(1, file))
+            file = packed(PENDING, True, at(pending), (8, 5), write_versioned(1, file))
         files = [framed(file)] if pending else []
         # The version of a file, one checkpoint, its files.
         parts += [(4, 2 if version == 2 else 1), (4, 1), (8, 7), (4, len(files)), *files]
@@ -150,6 +151,34 @@ def test_check_sees_that_another_job_has_gone_on(tmp_path: Path) -> None:
     assert (problem.severity, problem.file) == ("warning", str(folder / "part-9"))
     (folder / "part-9").write_bytes(b"x" * 5)
     run("sinks", "check", source)
+
+
+@pytest.mark.parametrize("folder", ["http://169.254.169.254/out", "hdfs://169.254.169.254:80/out", "ftp://there/out"])
+def test_check_asks_only_storage(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """State cannot send the command to other servers."""
+    monkeypatch.setattr("statetool.connectors.file_checks.stat", refuse)
+    source = streaming(tmp_path / "s", write_versioned(2, bucket(2, folder, pending="part-9")))
+    rows = run("sinks", "check", source, code=1)
+    assert names(rows, "outcome") == [("unknown",)] * 2
+    assert all("which statetool does not open" in r["message"] for r in rows)
+    assert statetool.verify(str(source)).ok
+
+
+def refuse(path: str) -> None:
+    raise AssertionError(f"{path} is looked for")
+
+
+def test_verify_looks_for_a_committed_file_only_where_the_snapshot_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = bucket(2, tmp_path, is_open=False, pending="part-9").replace(
+        f"{tmp_path}/part-9".encode(), f"s3://{str(tmp_path)[5:]}/part-9".encode()
+    )
+    source = streaming(tmp_path / "s", write_versioned(2, elsewhere))
+    monkeypatch.setattr("statetool.io.listing.file_system", refuse)
+    (problem,) = statetool.verify(str(source)).problems
+    assert "s3://" in problem.problem
+    assert "in another file system" in problem.problem
 
 
 def test_the_removal_of_a_file_is_no_commit(tmp_path: Path) -> None:
