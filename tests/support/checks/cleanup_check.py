@@ -5,9 +5,10 @@ in a round, one to three jobs of a kind take checkpoints and savepoints, each fr
 or damaged, strays and links are put beside them, and volumes are away. ``orphans --delete`` cleans up, or refuses. Each snapshot that is
 left is restored: Flink compares all state with the input of the job, and its sinks must write what was pending. If that fails, the same
 snapshot is restored as it was before the clean-up. If that succeeds, the clean-up is at fault. If not, the snapshot is restored in the
-world that its own job left, where it must succeed (but for FLINK-39964, which ``verify`` must name), and then in the world that each later job left, before any damage: the first that fails
-names the job that replaced it. Jobs that fork from an earlier snapshot write, commit and delete the same files and numbers again in another
-way, so Flink itself has taken from the snapshot what it needs. If no job did, the damage of the check has, and ``verify`` must say so.
+world that its own job left, where it must succeed (but for FLINK-39964, which ``verify`` must name), and then in the world that each later
+job left, before any damage: the first that fails names the job that replaced it. Jobs that fork from an earlier snapshot write, commit and
+delete the same files and numbers again in another way, so Flink itself has taken from the snapshot what it needs. If no job did, the damage
+of the check has, and ``verify`` must say so.
 ``verify`` must never call sound what Flink refuses.
 Prints each fault with the steps of its round, and finally the figures; exits 0 only without faults. ``--first N`` repeats a round.
 """
