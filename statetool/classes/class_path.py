@@ -42,9 +42,13 @@ _MAX_COMMENT: Final = 0xFFFF
 _VERSIONS: Final = "META-INF/versions/"
 ARCHIVES: Final = (".jar", ".war", ".zip")
 #: Part of the key of cached indexes.
-_INDEX_FORM: Final = "3"
+_INDEX_FORM: Final = "10"
 #: Part of the names of methods that register serializers.
 _REGISTERS: Final = b"KryoSerializer"
+#: Parts of the names of classes with which a job declares its operators, keys, states, timers, windows and patterns.
+_DECLARES: Final = (
+    b"StateDescriptor", b"/streaming/api/windowing/", b"/streaming/api/datastream/", b"org/apache/flink/cep/", b"TimerService",
+)  # fmt: skip
 #: No name of a class has it.
 _SEPARATOR: Final = ";"
 _MOST_CACHED: Final = 50
@@ -80,6 +84,8 @@ class _Index:
     archives: list[list[Any]] = field(default_factory=list)
     #: Classes that may register serializers with Kryo.
     registering: list[str] = field(default_factory=list)
+    #: Classes that may declare operators, keys, states, timers, windows or patterns.
+    declaring: list[str] = field(default_factory=list)
 
     def entry(self, row: int) -> _Entry:
         return _Entry(*(column[row] for column in self.entries))
@@ -153,6 +159,8 @@ class ClassPath:
         self._parsed: dict[str, ClassFile] = {}
         #: Classes that may register serializers with Kryo.
         self.registering: list[str] = []
+        #: Classes that may declare operators, keys, states, timers, windows or patterns.
+        self.declaring: list[str] = []
         for path in self.paths:
             for file in files_of(path):
                 if file.endswith(".class"):
@@ -165,6 +173,7 @@ class ClassPath:
         cls = parse_class(data, file)
         if cls.name not in self._at:
             self.registering += [cls.name] if _REGISTERS in data else []
+            self.declaring += [cls.name] if any(part in data for part in _DECLARES) else []
             self._at[cls.name] = file
             self._parents[cls.name] = _SEPARATOR.join(filter(None, (cls.superclass, *cls.interfaces)))
 
@@ -173,8 +182,16 @@ class ClassPath:
         added = {name: (jar, row) for row, name in enumerate(index.names)}
         parents = dict(zip(index.names, index.parents, strict=True))
         self.registering += [name for name in index.registering if name not in self._at]
+        self.declaring += [name for name in index.declaring if name not in self._at]
         self._at = {**added, **self._at}
         self._parents = {**parents, **self._parents}
+
+    def checksums(self) -> dict[str, int]:
+        """Return the checksum of each class, as its jar has it."""
+        return {
+            name: zlib.crc32(_read_class_file(at)) if isinstance(at, str) else at[0].index.entry(at[1]).checksum
+            for name, at in self._at.items()
+        }
 
     def __contains__(self, name: str) -> bool:
         return name in self._at
@@ -340,10 +357,15 @@ class _Indexer:
         self._archives: list[_Entry] = []
         self._found: dict[str, tuple[int, str, _Entry]] = {}
         self._registering: set[str] = set()
+        self._declaring: set[str] = set()
 
     def build(self, data: Buffer) -> _Index:
         self._add(data, 0, self._path, 0)
-        index = _Index(archives=[list(_columns(e)) for e in self._archives], registering=sorted(self._registering))
+        index = _Index(
+            archives=[list(_columns(e)) for e in self._archives],
+            registering=sorted(self._registering),
+            declaring=sorted(self._declaring),
+        )
         index.names = list(self._found)
         index.parents = [parents for _, parents, _ in self._found.values()]
         rows = [_columns(entry) for _, _, entry in self._found.values()]
@@ -402,6 +424,8 @@ class _Indexer:
             self._found[head[0]] = version, _SEPARATOR.join(head[1:]), entry
             if _REGISTERS in raw:
                 self._registering.add(head[0])
+            if any(part in raw for part in _DECLARES):
+                self._declaring.add(head[0])
 
 
 def _columns(entry: _Entry) -> tuple[Any, ...]:
@@ -526,7 +550,9 @@ def _cached_index(jar: _Jar, release: int, name: str) -> _Index:
             continue
     index = _Indexer(jar, release).build(data)
     if folders:
-        text = json.dumps([index.names, index.parents, index.entries, index.archives, index.registering])
+        text = json.dumps(
+            [index.names, index.parents, index.entries, index.archives, index.registering, index.declaring]
+        )
         keep_newest(folders[0], name, text, most=_MOST_CACHED)
     return index
 

@@ -10,15 +10,18 @@ from statetool.classes.class_file import ABSTRACT
 from statetool.classes.class_path import ClassPath
 from statetool.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar
 from statetool.classes.execute import components_of, create, equals, hash_code
+from statetool.classes.flink_calls import find_calls
 from statetool.classes.hash_codes import find_convention
 from statetool.classes.java_serialization import serializable_class
 from statetool.classes.line_numbers import without_line_numbers
+from statetool.classes.scala_classes import case_class_parameters, enumeration_values, own_hash_code
 from statetool.classes.signatures import GenericType, class_signature, parse_type
 from statetool.classes.type_extraction import TYPE_INFO, extract_type
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, ClassSource
 from statetool.types.execution import Creation, Result, Some
+from statetool.types.flink_calls import FlinkCall
 from statetool.types.java import PRIMITIVES
 from statetool.types.serializable import SerializableClass
 from statetool.types.type_information import TypeInformation
@@ -49,6 +52,7 @@ class JarClasses(ClassSource):
         self._below: dict[tuple[str, int | None], tuple[ClassDeclaration, ...]] = {}
         self._hash_codes: dict[str, Convention | str] = {}
         self._informations: dict[tuple[str, bool], TypeInformation | None] = {}
+        self._flink_calls: tuple[FlinkCall, ...] | None = None
 
     def open(self) -> JarClasses:
         """Index the jars, so that errors in them are reported at once.
@@ -167,6 +171,9 @@ class JarClasses(ClassSource):
             seen |= found
         return True
 
+    def has_same_classes(self, other: ClassSource) -> bool:
+        return isinstance(other, JarClasses) and self._opened("").checksums() == other._opened("").checksums()
+
     def has_same_code(self, name: str, other: ClassSource) -> bool:
         if not isinstance(other, JarClasses) or not self.has(name):
             return False
@@ -184,6 +191,23 @@ class JarClasses(ClassSource):
             unchecked += found - seen
             seen |= found
         return not unchecked
+
+    def case_class(self, name: str) -> tuple[tuple[str, str], ...] | None:
+        cls = self._opened(name).read(name)
+        return None if cls is None else case_class_parameters(cls)
+
+    def enumeration_values(self, name: str) -> tuple[str, ...]:
+        cls = self._opened(name).read(name)
+        return () if cls is None else enumeration_values(cls)
+
+    def own_hash_code(self, name: str) -> str:
+        cls = self._opened(name).read(name)
+        return "" if cls is None else own_hash_code(cls)
+
+    def flink_calls(self) -> tuple[FlinkCall, ...]:
+        if self._flink_calls is None:
+            self._flink_calls = tuple(find_calls(self._opened("")))
+        return self._flink_calls
 
     def subclasses(self, name: str, kryo: Literal[2, 5] | None) -> tuple[ClassDeclaration, ...]:
         if not self._has_subclasses or name.startswith("[") or is_known_without_jar(name):

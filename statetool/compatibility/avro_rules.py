@@ -165,8 +165,28 @@ class _ByPosition(_Pairs):
             yield "drops", field["name"]
 
 
+def other_values(writer: Schema, reader: Schema) -> list[str]:
+    """Return what a reader takes for other values: symbols that it lacks for the default of their enum, numbers for those of another logical type.
+
+    Examples
+    --------
+    >>> old, new = ({"type": "enum", "name": "E", "symbols": [s, "B"], "default": "B"} for s in "AC")
+    >>> other_values(old, new)
+    ['the symbol A is read as B']
+    """
+    resolver = _Resolver(writer, reader)
+    for _ in resolver.problems(writer, reader):
+        pass
+    return resolver.others
+
+
 class _Resolver(_Pairs):
     """Reason why a reader's schema does not read a writer's. Pairs already walked count as readable."""
+
+    def __init__(self, writer: Schema, reader: Schema) -> None:
+        super().__init__(writer, reader)
+        #: What is read as other values.
+        self.others: list[str] = []
 
     def problems(self, writer: Schema, reader: Schema) -> Iterator[str]:
         pair = self.defined(writer, reader)
@@ -182,6 +202,9 @@ class _Resolver(_Pairs):
                 yield f"{_type(writer)} is none of the reader's choices"
             return
         old, new = _type(writer), _type(reader)
+        units = _logical(writer), _logical(reader)
+        if all(units) and units[0] != units[1]:
+            self.others.append(f"{units[0]} is read as {units[1]}")
         if old != new:
             if new not in _PROMOTIONS.get(old, ()):
                 yield f"{old} is not read as {new}"
@@ -193,6 +216,8 @@ class _Resolver(_Pairs):
             missing = [s for s in writer["symbols"] if s not in reader["symbols"]]
             if missing and "default" not in reader:
                 yield f"the reader does not have the symbols {', '.join(missing)}"
+            elif missing:
+                self.others += [f"the symbol {symbol} is read as {reader['default']}" for symbol in missing]
         elif old == "fixed" and writer["size"] != reader["size"]:
             yield f"{writer['size']} bytes are not read as {reader['size']}"
         elif old in ("array", "map"):
@@ -203,11 +228,19 @@ class _Resolver(_Pairs):
         old = {f["name"]: f for f in writer["fields"]}
         for field in reader["fields"]:
             name = next((n for n in (field["name"], *field.get("aliases", ())) if n in old), None)
-            if name is not None:
+            if taken := [n for n in field.get("aliases", ()) if n in old and field["name"] in old]:
+                yield f"{taken[0]} has the alias {field['name']}, and so has another field"
+            elif name is not None:
                 for problem in self.problems(old[name]["type"], field["type"]):
                     yield f"{field['name']}: {problem}"
             elif "default" not in field:
                 yield f"the new field {field['name']} has no default"
+
+
+def _logical(schema: Schema) -> str:
+    """Return the logical type of a schema, with the scale of a decimal: Avro compares neither, and reads the same number."""
+    kind = schema.get("logicalType", "") if isinstance(schema, dict) else ""
+    return f"{kind} of scale {schema.get('scale', 0)}" if kind == "decimal" else str(kind)
 
 
 def _name_of(schema: Schema) -> str:

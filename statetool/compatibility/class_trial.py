@@ -146,7 +146,9 @@ class _Reader:
         if isinstance(error, UnknownSerializerError):
             if error.java_class and new_classes.is_gone(error.java_class):
                 self.trial.gone = self.trial.gone or error.java_class
-            elif error.java_class and new_classes.became_abstract(error.java_class):
+            elif error.java_class and new_classes.became_abstract(
+                error.java_class, is_of_value=not isinstance(error, _UnknownTypeError)
+            ):
                 self.trial.failed = self.trial.failed or f"The class {error.java_class} of a value became abstract."
             else:
                 self.trial.unknown = self.trial.unknown or _text_of(error)
@@ -154,6 +156,10 @@ class _Reader:
             self.trial.failed = (
                 self.trial.failed or f"Flink cannot read a value with the new classes: {_text_of(error)}."
             )
+
+
+class _UnknownTypeError(UnknownSerializerError):
+    """No value of the type of a state can be read, whatever its own class is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +184,15 @@ class NewClasses:
 
         return _Reader(old, new, trial=trial, one_by_one=self.creations.watch(new, changed), **more)
 
-    def became_abstract(self, name: str) -> bool:
-        """Return True if the new job cannot create objects of a class, and the old one can."""
+    def became_abstract(self, name: str, *, is_of_value: bool) -> bool:
+        """Return True if the new job cannot create objects of a class, and the old one can.
+
+        Without the old jar, only the class of a value was certainly not abstract: the type of a state may always have been.
+        """
         old, new = self.old.source, self.new.source
-        return new is not None and new.is_abstract(name) and not (old is not None and old.is_abstract(name))
+        if new is None or not new.is_abstract(name):
+            return False
+        return is_of_value if old is None else not old.is_abstract(name)
 
     def is_gone(self, name: str) -> bool:
         """Return True if the new job lacks a class that the jar of the old one has."""
@@ -197,7 +208,7 @@ class NewClasses:
         found: dict[tuple[Scope, str], list[Resolution]] = {}
         for place, serializers in _serializers(old):
             found.setdefault(place, []).extend(
-                r for s in serializers for r in (*self._of_classes(s), *self._of_defaults(s))
+                r for s in serializers for r in (*self._of_classes(s, is_key=not place[1]), *self._of_defaults(s))
             )
         for place, serializers in _serializers(trial.new):
             found.setdefault(place, []).extend(r for s in serializers for r in self._of_own_code(s))
@@ -211,10 +222,10 @@ class NewClasses:
             found.setdefault(place, []).append(resolution)
         return {place: combine(resolutions) for place, resolutions in found.items()}
 
-    def _of_classes(self, serializer: Serializer) -> Iterator[Resolution]:
+    def _of_classes(self, serializer: Serializer, *, is_key: bool) -> Iterator[Resolution]:
         """Yield the resolutions of classes that a serializer names and that the new job lacks, or writes in another way."""
         for part in _described_parts(serializer):
-            yield from resolve_class(part, self.new)
+            yield from resolve_class(part, self.old, self.new, is_key=is_key)
             for name in _classes_of(part):
                 if self.is_gone(name):
                     yield _gone(name)
@@ -536,7 +547,7 @@ def _decode(serializer: Serializer, raw: bytes, *, is_list: bool) -> tuple[list[
     if hint:
         kryo = next(p for p in all_parts(serializer) if isinstance(p, KryoSerializer) and p.missing_declaration_hint)
         reason = kryo.context.reason(kryo.type_class) or "its fields are not known"
-        error = UnknownSerializerError(f"values of {kryo.type_class} cannot be read: {reason}")
+        error = _UnknownTypeError(f"values of {kryo.type_class} cannot be read: {reason}")
         error.java_class = kryo.type_class
         raise error
     c = LenientCursor(raw)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from statetool.advice.configuration import Configuration
 from statetool.advice.restore_settings import ClaimMode, claim_mode
-from statetool.compatibility.job_classes import jars_of
+from statetool.compatibility.job_classes import jars_of, strings_in_jars
 from statetool.compatibility.job_graph import JobGraph
 from statetool.compatibility.running.summary import RunOptions
 from statetool.compatibility.states import Hidden, Job, RanStates
@@ -149,7 +149,26 @@ class Restore:
             raise OptionError(
                 "two operators are mapped to the same operator of the new job", hint="check --map OLD=NEW"
             )
-        return renamed
+        return {**self.by_hash, **renamed}
+
+    @cached_property
+    def by_hash(self) -> Mapping[str, str]:
+        """Ids of operators that the jar of the new job has as texts, and the ids of the operators that restore them (``setUidHash``).
+
+        A snapshot of the new job has the operators under ids that Flink generated (``StateAssignmentOperation``). Only an operator that has the
+        same states can be the one, if there is no other.
+        """
+        if not self.has_snapshot or not self.new_jars:
+            return {}
+        gone = {i: o for i, o in self._old_by_id.items() if i not in self._new_by_id and _state_names(o)}
+        fresh = [o for i, o in self._new_by_id.items() if i not in self._old_by_id and _state_names(o)]
+        if not gone or not fresh:
+            return {}
+        alike = {
+            i: [o for o in fresh if _state_names(o) == _state_names(gone[i])]
+            for i in strings_in_jars(self.new_jars, gone)
+        }
+        return {i: found[0].state.operator_id for i, found in alike.items() if len(found) == 1}
 
     def successor(self, old: OperatorInventory) -> OperatorInventory | None:
         """Return the operator of the new job that restores an operator; ``None`` if it has none, or is not known."""
@@ -220,6 +239,10 @@ class Restore:
         if given is not None:
             return given
         return None if pair.new is None else pair.new.state.parallelism
+
+
+def _state_names(operator: OperatorInventory) -> set[str]:
+    return {*operator.listed_keyed, *operator.listed_elements}
 
 
 def _properties(snapshot: Inventory) -> CheckpointProperties | None:

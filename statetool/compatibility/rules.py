@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from statetool.comparison.meaning import snapshot_bytes
-from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
+from statetool.compatibility.avro_rules import by_position, canonical, equal, other_values, unreadable
 from statetool.compatibility.beam_rules import resolve_coders
 from statetool.compatibility.flinkx_rules import ACCEPTING, accept_parts, resolve_arity, same_case_class
 from statetool.compatibility.kryo_rules import resolve_kryo
@@ -65,7 +65,12 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
     """
     old, new = unwrap(old), unwrap(new)
     if isinstance(old, TtlSerializer) != isinstance(new, TtlSerializer):
-        return _ttl_switched(old, new, may=ttl_may_switch)
+        switched = switch_ttl(may_switch=ttl_may_switch, on=isinstance(new, TtlSerializer))
+        if switched.level != Level.AFTER_MIGRATION:
+            return switched
+        return combine(
+            [switched, resolve(*(s.children()[1][1] if isinstance(s, TtlSerializer) else s for s in (old, new)))]
+        )
     if isinstance(new, UnderivedSerializer):
         text = f"Which serializer the new job has for {old.type_name} is unknown: {new.reason}."
         return Resolution.by_run(text, remedy=Remedy(f"{_TAKE} If the class tells its serializer, --run does too."))
@@ -133,19 +138,18 @@ def _by_code(old: OpaqueSerializer, new: OpaqueSerializer, same: str) -> Resolut
     return _AS_IS if same == "is the same" and before.has_same_code(name, after) else None
 
 
-def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Resolution:
-    on = isinstance(new, TtlSerializer)
+def switch_ttl(*, may_switch: bool | None, on: bool) -> Resolution:
+    """Return the resolution of a state whose time to live was switched on or off."""
     reason = f"Time to live (TTL) was switched {'on' if on else 'off'}."
-    if may is None:
+    if may_switch is None:
         release = Remedy(
             "Name the Flink release of the new job: only Flink 2.x migrates it.", ("check", A, B, "--flink", "2.3")
         )
         return Resolution.because(Level.UNKNOWN, reason, release)
-    if not may:
+    if not may_switch:
         remedy = migration_remedy("Or write a copy of the snapshot with it.", "Keep the TTL setting of the state.")
         return Resolution.because(Level.INCOMPATIBLE, f"{reason} Flink 1.x does not migrate it.", remedy)
-    values = [s.children()[1][1] if isinstance(s, TtlSerializer) else s for s in (old, new)]
-    return combine([Resolution.because(Level.AFTER_MIGRATION, reason), resolve(*values)])
+    return Resolution.because(Level.AFTER_MIGRATION, reason)
 
 
 def _typed_maps(old: TypedMapSerializer, new: TypedMapSerializer) -> Resolution:
@@ -320,7 +324,20 @@ def _avro(old: AvroSerializer, new: AvroSerializer) -> Resolution:
         return _AS_IS
     if new.runtime_class == _GENERIC_RECORD:
         return _generic_records(before, after)
-    return Resolution.because(Level.AFTER_MIGRATION, _ANOTHER_SCHEMA, None, *_avro_losses(before, after))
+    warnings = [*_avro_losses(before, after)]
+    if others := other_values(before, after):
+        text = f"The new Avro schema gives other values: {', '.join(others)}."
+        warnings.append(CheckWarning(kind="may_change", message=text))
+    if _named_by_schema(old, before) and not _named_by_schema(new, after):
+        text = f"Avro looks for the class of a record by the name of its schema, and the schema of {new.runtime_class} has another name: the first value that is read fails (ClassCastException)."
+        warnings.append(CheckWarning(kind="later", message=text))
+    return Resolution.because(Level.AFTER_MIGRATION, _ANOTHER_SCHEMA, None, *warnings)
+
+
+def _named_by_schema(serializer: AvroSerializer, schema: Any) -> bool:
+    """Return True if the schema has the name of the class (``SpecificData.getClassName``): a nested class has a namespace that ends with ``$``."""
+    name = schema.get("name") if isinstance(schema, dict) else None
+    return isinstance(name, str) and name.replace("$.", "$") == serializer.runtime_class
 
 
 def _generic_records(before: object, after: object) -> Resolution:

@@ -92,7 +92,7 @@ def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
 def check_keyed(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether a keyed state can be restored into another one."""
     if old.kind != new.kind:
-        return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), _keep_kind(old, new))
+        return another_kind(old.kind, new.kind)
     resolutions = [_in_release(None, (old,), job)]
     if old.namespace is not None and new.namespace is not None:
         resolutions.append(_without_migration(resolve(old.namespace, new.namespace).inside("namespace")))
@@ -100,14 +100,24 @@ def check_keyed(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     return combine(resolutions)
 
 
-def _another_kind(old: StateMetaInfo, new: StateMetaInfo) -> str:
-    return f"The {old.kind} state became {article(new.kind)} state."
+def another_kind(old: str, new: str) -> Resolution:
+    """Return the resolution of a state that became another kind of state.
 
-
-def _keep_kind(old: StateMetaInfo, new: StateMetaInfo) -> Remedy:
-    return migration_remedy(
-        f"Or write a copy of the snapshot with {article(new.kind)} state.", f"Keep the {old.kind} state."
+    Flink keeps broadcast state apart from lists (``DefaultOperatorStateBackend``): the old state is carried along, and the new one starts
+    empty. Snapshots store both under one name, so the positions of one replace those of the other.
+    """
+    text = f"The {old} state became {article(new)} state."
+    if "broadcast" not in (old, new):
+        remedy = migration_remedy(
+            f"Or write a copy of the snapshot with {article(new)} state.", f"Keep the {old} state."
+        )
+        return Resolution.because(Level.INCOMPATIBLE, text, remedy)
+    text = f"{text} Flink keeps the two apart: the old values are not used, and the new state starts empty."
+    other_name = Remedy(
+        "Give the new state another name: later snapshots keep only one of two states with the same name."
     )
+    warning = CheckWarning(kind="loses", message=text, remedy=other_name)
+    return Resolution.because(Level.AS_IS, text, other_name, warning)
 
 
 def _values(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
@@ -145,9 +155,9 @@ def _without_migration(resolution: Resolution) -> Resolution:
 def check_elements(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
     """Check whether an operator state can be restored into another one."""
     if old.kind != new.kind and "broadcast" in (old.kind, new.kind):
-        return _other_registry(old, new, job)
+        return combine([_in_release(None, (old,), job), another_kind(old.kind, new.kind)])
     if old.kind != new.kind:
-        return Resolution.because(Level.INCOMPATIBLE, _another_kind(old, new), _keep_kind(old, new))
+        return another_kind(old.kind, new.kind)
     resolutions = [_in_release(None, (old,), job)]
     for role, before in old.serializers.items():
         after = new.serializers.get(role)
@@ -155,18 +165,6 @@ def check_elements(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resoluti
             step = "key" if role == "KEY_SERIALIZER" else "value"
             resolutions.append(resolve(before, after).inside(step))
     return combine(resolutions)
-
-
-def _other_registry(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:
-    """Return the resolution of a broadcast state that became a list or a union, or the other way.
-
-    Flink keeps broadcast state apart from the others (``DefaultOperatorStateBackend``): the old state is carried along, and the new one
-    starts empty. Snapshots store both under one name, so the positions of one replace those of the other.
-    """
-    text = f"{_another_kind(old, new)} Flink keeps the two apart: the old values are not used, and the new state starts empty."
-    remedy = Remedy("Give the new state another name: later snapshots keep only one of two states with the same name.")
-    warning = CheckWarning(kind="loses", message=text, remedy=remedy)
-    return combine([_in_release(None, (old,), job), Resolution.because(Level.AS_IS, text, remedy, warning)])
 
 
 def _in_release(key: Serializer | None, metas: tuple[StateMetaInfo, ...], job: Job) -> Resolution:

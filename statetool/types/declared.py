@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from statetool.errors import OptionError, several
 from statetool.types.conventions import Convention, parse_convention
+from statetool.types.flink_calls import FlinkCall
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
 from statetool.types.type_information import TypeInformation
@@ -208,6 +209,26 @@ class ClassSource:
 
     def has_same_code(self, name: str, other: ClassSource) -> bool:
         """Return True if another source has the same class, and the same classes to which it refers directly or through others."""
+        raise NotImplementedError
+
+    def case_class(self, name: str) -> tuple[tuple[str, str], ...] | None:
+        """Return names and descriptors of the parameters of a case class, ``None`` if the source has no such case class."""
+        raise NotImplementedError
+
+    def enumeration_values(self, name: str) -> tuple[str, ...]:
+        """Return the names of the values of a Scala enumeration in the order of their ids."""
+        raise NotImplementedError
+
+    def own_hash_code(self, name: str) -> str:
+        """Return the code of the ``hashCode()`` that the job defines for a case class, empty if scalac generated it."""
+        raise NotImplementedError
+
+    def has_same_classes(self, other: ClassSource) -> bool:
+        """Return True if another source has the same classes and no others."""
+        raise NotImplementedError
+
+    def flink_calls(self) -> tuple[FlinkCall, ...]:
+        """Return the calls of Flink's API with which the code of the job declares states, windows and patterns."""
         raise NotImplementedError
 
     def type_information(self, name: str, kryo: Literal[2, 5] | None) -> TypeInformation | None:

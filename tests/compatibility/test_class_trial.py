@@ -245,7 +245,7 @@ def test_a_native_snapshot_needs_the_backend_of_the_new_job(corpus: Path, public
     options += ["--config", str(tmp_path / "config.yaml")]
     done = CliRunner().invoke(cli, ["upgrade", str(tmp_path / "old"), str(tmp_path / "new"), *options])
     assert done.exit_code == 0, done.output
-    assert "after: fully, if 3 assumptions hold" in done.stderr
+    assert "after: fully, if 4 assumptions hold" in done.stderr
     assert "not verified: the new job has the operators and states of this snapshot" in done.stderr
 
 

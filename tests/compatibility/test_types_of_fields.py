@@ -103,9 +103,9 @@ public class Old {
 def test_classes_of_which_flink_creates_no_objects(
     both_jars: tuple[JarClasses, JarClasses], name: str, fields: str, level: Level | None
 ) -> None:
-    new = TypeContext(kryo=5, source=both_jars[1])
+    old, new = (TypeContext(kryo=5, source=jar) for jar in both_jars)
     part = types.pojo(f"acme.Old${name}", dict.fromkeys(fields, "INT"))
-    assert [r.level for r in resolve_class(part, new)] == ([] if level is None else [level])
+    assert [r.level for r in resolve_class(part, old, new, is_key=False)] == ([] if level is None else [level])
 
 
 @pytest.fixture(scope="module")

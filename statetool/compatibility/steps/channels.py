@@ -52,6 +52,10 @@ def _changed(restore: Restore) -> Iterator[Result]:
         f"{p.old.label.display} with parallelism {after} instead of {p.old.state.parallelism}"
         for p, after in restore.parallelism_changes
     ][:3]
+    if not changes and _is_same_code(restore):
+        text = "the job is built with the same arguments, so its chains, exchanges and records are the same: both jars have the same classes"
+        yield Assumption(rule="U5", text=text, option="a savepoint instead of this checkpoint")
+        return
     if not changes or not pairs:
         text = "The checkpoint has in-flight data. If the new job has other chains, exchanges or record types next to it, Flink refuses to restore, or reads records wrongly."
         remedy = Remedy(f"{_SAVEPOINT.text} Or pass the job graph of the new job with --graph.", is_final=True)
@@ -64,6 +68,13 @@ def _changed(restore: Restore) -> Iterator[Result]:
     )
     remedy = Remedy(f"{_SAVEPOINT.text} Or pass the job graph of the new job with --graph.", is_final=True)
     yield is_unknown("U1", text, remedy)
+
+
+def _is_same_code(restore: Restore) -> bool:
+    classes = restore.job.classes
+    if classes is None or classes.old.source is None or classes.new.source is None:
+        return False
+    return classes.old.source.has_same_classes(classes.new.source)
 
 
 def _in_graph(restore: Restore, graph: JobGraph, pair: Pair) -> Iterator[Result]:

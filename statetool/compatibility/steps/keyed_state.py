@@ -6,11 +6,13 @@ Follows ``StreamTaskStateInitializerImpl``, ``HeapRestoreOperation``, ``RocksDBF
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
 from statetool.compatibility.backends import stored_forms
+from statetool.compatibility.declared_states import check_declared_states
 from statetool.compatibility.releases import may_be_of_2, shown_releases
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.running.results import NOT_RUN
@@ -33,6 +35,7 @@ from statetool.compatibility.steps.step import (
     guarded,
     is_unknown,
     loses,
+    may_change,
     per_pair,
     refuses,
 )
@@ -44,6 +47,7 @@ from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.serializers.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.flink_calls import difference, key_calls
 from statetool.verification.structure import key_groups_of
 
 _CONVERT: Final = Remedy("Convert it to a canonical savepoint, which all backends read.", ("convert", A, NEW))
@@ -148,6 +152,22 @@ def _not_keyed(restore: Restore, pair: Pair) -> Iterator[Result]:
         "Move its state to the operator that has the keys in the new job, with statetool move-state or graft."
     )
     yield loses("K8", text, remedy, old)
+
+
+def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """K3, K4, K6, K8, Z4 without a snapshot of the new job: its code declares other states than the snapshot has."""
+    yield from check_declared_states(restore, pair, keyed=True)
+
+
+def _key_selectors(restore: Restore) -> Iterator[Result]:
+    """K11: keys of another selector are of the same type, and are not found."""
+    classes = restore.job.classes
+    if classes is None or classes.old.source is None or classes.new.source is None:
+        return
+    before, after = (key_calls(s.flink_calls()) for s in (classes.old.source, classes.new.source))
+    if Counter(map(str, before)) - Counter(map(str, after)):
+        text = f"The code that selects keys changed ({difference(before, after)}). Where the keys of an operator change, its state is not found."
+        yield may_change("K11", text, "Compare the key selectors of both jobs.")
 
 
 def _forst(restore: Restore, pair: Pair) -> Iterator[Result]:
@@ -307,6 +327,8 @@ STEP: Final = Step(
         _states,
         guarded(_backend),
         per_pair(_not_keyed),
+        per_pair(_declared),
+        guarded(_key_selectors),
         per_pair(_forst),
         per_pair(_asynchronous),
         per_pair(_mixed_handles),

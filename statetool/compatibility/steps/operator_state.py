@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from statetool.compatibility.declared_states import check_declared_states
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.states import Hidden, Job, RanStates, element_verdicts, of_error
 from statetool.compatibility.steps.keyed_state import SAME_STATES
@@ -73,6 +74,11 @@ def _states(restore: Restore) -> Iterator[Result]:
         yield SAME_STATES
 
 
+def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """E2 to E4 and Z4 without a snapshot of the new job: its code declares other states than the snapshot has."""
+    yield from check_declared_states(restore, pair, keyed=False)
+
+
 def _compressed(restore: Restore, pair: Pair) -> Iterator[Result]:
     """E1: compressed lists of Flink 1.18.0 and 1.18.1 have one offset for the elements of a chunk (FLINK-34063)."""
     if pair.old.elements.are_unflushed:
@@ -117,5 +123,5 @@ STEP: Final = Step(
     title="Operator state",
     follows="OperatorStateRestoreOperation, DefaultOperatorStateBackend",
     irrelevant=_irrelevant,
-    checks=(_states, per_pair(_compressed), per_pair(_raw), _inline),
+    checks=(_states, per_pair(_declared), per_pair(_compressed), per_pair(_raw), _inline),
 )

@@ -11,12 +11,14 @@ from typing import Any, Final
 from statetool.compatibility.job_classes import strings_in_jars
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, fails_later, is_unknown, per_pair
+from statetool.compatibility.steps.step import Result, Step, fails_later, is_unknown, may_change, per_pair
 from statetool.compatibility.verdicts import Remedy
 from statetool.serializers.base import all_parts
 from statetool.serializers.rowdata import RowDataSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.views import EVENTS, NFA
+from statetool.types.flink_calls import difference, pattern_calls
+from statetool.types.flink_calls import pattern_names as declared_names
 
 #: Keys of an operator whose partial matches are read.
 _MOST_KEYS: Final = 20_000
@@ -86,9 +88,9 @@ def _names(restore: Restore, pair: Pair) -> Iterator[Result]:
         yield fails_later("W7", text, _DROP, old)
         return
     jars = () if _is_sql(old) else restore.new_jars
-    in_jars = strings_in_jars(jars, missing) if jars else set()
+    in_jars = _in_jars(restore, jars, missing) if jars else set()
     if jars and (gone := missing - in_jars):
-        text = f"Partial matches wait for {_shown(gone)}, which is no text in the jar of the new job: unless the job computes the name, the next event of such a key fails the job (does not exist in the NFA)."
+        text = f"Partial matches wait for {_shown(gone)}, which no pattern in the jar of the new job has: unless the job computes the name, the next event of such a key fails the job (does not exist in the NFA)."
         yield fails_later("W7", text, _DROP, old)
     elif in_jars:
         # The text may be another one than a name of this pattern.
@@ -98,6 +100,31 @@ def _names(restore: Restore, pair: Pair) -> Iterator[Result]:
         ask = "" if _is_sql(old) else "Pass the jar of the new job with --jar-b. "
         text = f"Partial matches wait for {_shown(missing)}. If the pattern of the new job lacks one of these names, the next event of such a key fails the job."
         yield is_unknown("W7", text, Remedy(f"{ask}{_DROP.text}"), old)
+
+
+def _in_jars(restore: Restore, jars: tuple[str, ...], names: set[str]) -> set[str]:
+    """Return the names that patterns in the code of the new job have; if it computes names, those that are texts of the jar."""
+    after = None if restore.job.classes is None else restore.job.classes.new.source
+    declared = None if after is None else declared_names(after.flink_calls())
+    return strings_in_jars(jars, names) if declared is None else names & declared
+
+
+def _rules(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """W8: partial matches go on with the conditions and the order of the new pattern."""
+    old, classes = pair.old, restore.job.classes
+    if NFA not in old.listed_keyed or _is_sql(old):
+        return
+    sources = (None, None) if classes is None else (classes.old.source, classes.new.source)
+    before, after = ([] if s is None else pattern_calls(s.flink_calls()) for s in sources)
+    changed = difference(before, after) if before and after else ""
+    if changed:
+        text = f"The pattern changed ({changed}): partial matches go on with the new one."
+        yield may_change("W8", text, "Let the old job end its partial matches, or leave out their keys.", old)
+        return
+    text = f"the order and the conditions of the pattern of {old.label.display} did not change"
+    yield Assumption(
+        rule="W8", text=text, option="the jars of both jobs (--jar-a, --jar-b), and compare their conditions"
+    )
 
 
 def _is_sql(operator: OperatorInventory) -> bool:
@@ -115,5 +142,5 @@ STEP: Final = Step(
     title="Patterns",
     follows="CepOperator, NFA",
     irrelevant=_irrelevant,
-    checks=(per_pair(_names),),
+    checks=(per_pair(_names), per_pair(_rules)),
 )

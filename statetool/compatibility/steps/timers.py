@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from statetool.advice.restore_settings import TIMERS, keeps_timers_on_heap
+from statetool.compatibility.job_classes import strings_in_jars
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.keyed_state import SAME_STATES
@@ -19,10 +20,14 @@ from statetool.compatibility.timer_counts import count_timers
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.errors import several
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.flink_calls import timer_calls
 
 _CONVERT: Final = Remedy(
     "Write a canonical savepoint: its timers can be restored with both kinds of timer services.", ("convert", A, NEW)
 )
+#: The timer service of process functions, and those of Flink's own operators.
+_OF_FUNCTIONS: Final = "user-timers"
+_OF_FLINK: Final = (_OF_FUNCTIONS, "window-timers", "cleanup-timers", "watermark-callbacks")
 
 
 def timer_states(operator: OperatorInventory) -> set[str]:
@@ -168,6 +173,25 @@ def _no_service(restore: Restore, pair: Pair) -> Iterator[Result]:
         yield loses("T3", text, remedy, old)
 
 
+def _not_registered(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """T3 without a snapshot of the new job: only the code of the old job registers timers, or has the name of their service."""
+    classes = restore.job.classes
+    if restore.has_snapshot or classes is None or classes.old.source is None or classes.new.source is None:
+        return
+    services = {n: n.rpartition("/")[2].partition("_")[2] for n in timer_states(pair.old)}
+    own = set(services.values()) - set(_OF_FLINK)
+    gone = strings_in_jars(restore.old_jars, own) - strings_in_jars(restore.new_jars, own) if own else set()
+    registers = [timer_calls(s.flink_calls()) for s in (classes.old.source, classes.new.source)]
+    if registers[0] and not registers[1]:
+        gone |= {_OF_FUNCTIONS}
+    names = {n for n, service in services.items() if service in gone}
+    amount = count_timers(pair.old, names) if names else "no timers"
+    if amount != "no timers":
+        shown = ", ".join(sorted({services[n] for n in names}))
+        text = f"The code of the old job has the timer service of {amount} ({shown}), and that of the new job does not: Flink carries them along, and they never fire."
+        yield loses("T3", text, "Keep the function that registers them, and the name of its service.", pair.old)
+
+
 def _own_raw_state(restore: Restore, pair: Pair) -> Iterator[Result]:
     """T6: raw keyed state that is not timers is read as timers, unless the operator has raw state of its own."""
     old, new = pair.old, pair.new
@@ -191,6 +215,7 @@ STEP: Final = Step(
         per_pair(_lost_when_written),
         guarded(_may_have_lost),
         per_pair(_no_service),
+        per_pair(_not_registered),
         per_pair(_own_raw_state),
         _assumed,
     ),

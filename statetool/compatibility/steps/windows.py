@@ -13,7 +13,7 @@ from typing import Final
 
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, guarded, loses, may_change, per_pair
+from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, loses, may_change, per_pair
 from statetool.compatibility.timer_counts import count_entries
 from statetool.compatibility.verdicts import Remedy
 from statetool.errors import several
@@ -21,6 +21,7 @@ from statetool.snapshot import views
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
 from statetool.sql_plans.compiled_plan import WINDOW
+from statetool.types.flink_calls import content_calls, difference, window_calls
 from statetool.types.operators import describe_operators
 
 #: Windows of an operator that are looked at.
@@ -75,6 +76,37 @@ def _assigner(restore: Restore, pair: Pair) -> Iterator[Result]:
     else:
         text = f"The sessions became windows of fixed size: merged sessions of the snapshot ({amount}) do not find their contents and are lost."
         yield loses("W2", text, remedy, old)
+
+
+def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """W1 to W5: what the code of both jobs declares of windows."""
+    classes = restore.job.classes
+    if classes is None or not _is_of_flink(pair.old) or classes.new.source is None:
+        return
+    if classes.old.source is None:
+        yield _assumed(pair)
+        return
+    calls = [s.flink_calls() for s in (classes.old.source, classes.new.source)]
+    before, after = map(window_calls, calls)
+    changed = difference(before, after) if before and after else ""
+    if not changed:
+        yield _assumed(pair)
+    elif restore.has_snapshot or content_calls(calls[0]) == content_calls(calls[1]):
+        text = f"The code that declares windows changed ({changed}). Timers and contents of open windows are those of the old code."
+        yield may_change("W4", text, "Let the old job close its windows before the snapshot.", pair.old)
+    else:
+        text = f"The code that declares windows changed ({changed}). Flink may refuse to restore them, close them otherwise, or never."
+        yield is_unknown("W4", text, "Pass a savepoint of the new job with open windows (B).", pair.old)
+
+
+def _is_of_flink(operator: OperatorInventory) -> bool:
+    """Return True for a window operator of DataStream."""
+    return "window-contents" in operator.listed_keyed
+
+
+def _assumed(pair: Pair) -> Assumption:
+    text = f"trigger, lateness and functions of the windows of {pair.old.label.display} did not change"
+    return Assumption(rule="W4", text=text, option="the jars of both jobs (--jar-a, --jar-b), and compare their code")
 
 
 def _bounds(restore: Restore) -> Iterator[Result]:
@@ -173,5 +205,5 @@ STEP: Final = Step(
     title="Windows",
     follows="WindowOperator, MergingWindowSet",
     irrelevant=_irrelevant,
-    checks=(per_pair(_assigner), guarded(_bounds)),
+    checks=(per_pair(_assigner), guarded(_bounds), per_pair(_declared)),
 )

@@ -1,0 +1,205 @@
+"""Calls of Flink's API in the code of a job, and the states that they declare."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+_SHOWN: Final = 3
+#: An argument that is no constant, or the beginning of one that is a field of the job.
+COMPUTED: Final = "?"
+#: Begins the text of a lambda, before the hash of its code.
+LAMBDA: Final = "lambda"
+_WINDOWS: Final = "org.apache.flink.streaming.api.windowing."
+_WINDOWED: Final = ("WindowedStream", "AllWindowedStream")
+#: Methods of windowed streams that do not decide the types of contents.
+_WITHOUT_TYPES: Final = ("trigger", "allowedLateness", "sideOutputLateData")
+_OTHER_WINDOWS: Final = ("GlobalWindows",)
+_STREAMS: Final = "org.apache.flink.streaming.api.datastream."
+_PATTERNS: Final = "org.apache.flink.cep."
+#: Methods that begin a part of a pattern, whose name is their first argument.
+_PARTS: Final = ("begin", "next", "followedBy", "followedByAny", "notNext", "notFollowedBy")
+_DESCRIPTORS: Final = {
+    "ValueStateDescriptor": "value", "ListStateDescriptor": "list", "MapStateDescriptor": "map",
+    "ReducingStateDescriptor": "reducing", "AggregatingStateDescriptor": "aggregating",
+}  # fmt: skip
+#: Methods that take a descriptor, and the mode of operator state that they create; ``keyed`` for states of keys.
+_ACCESSORS: Final = {
+    "getState": "keyed", "getMapState": "keyed", "getReducingState": "keyed", "getAggregatingState": "keyed", "getPartitionedState": "keyed",
+    "getUnionListState": "union", "getBroadcastState": "broadcast",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkCall:
+    """A call of a method or constructor (``<init>``) of Flink.
+
+    Attributes
+    ----------
+    arguments
+        Texts of the constants between this call and the one before it, :data:`COMPUTED` for anything else.
+    place
+        The method of the job that has the call.
+    """
+
+    owner: str
+    name: str
+    arguments: tuple[str, ...]
+    place: str
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes of objects that are created for the call, without their packages."""
+        return tuple(a for a in self.arguments if a.replace("$", "_").isidentifier() and a != LAMBDA)
+
+    def without_code(self) -> FlinkCall:
+        """Return the call without the hashes of the code of its lambdas."""
+        return replace(self, arguments=tuple(LAMBDA if a.startswith(LAMBDA) else a for a in self.arguments))
+
+    def __str__(self) -> str:
+        return self._text(self.arguments)
+
+    @property
+    def shown(self) -> str:
+        """The call for people, without arguments that are no constants."""
+        return self._text(a.removeprefix(COMPUTED) for a in self.arguments if a != COMPUTED)
+
+    def _text(self, arguments: Iterable[str]) -> str:
+        simple = self.owner.rpartition(".")[2]
+        text = ", ".join(arguments)
+        return f"new {simple}({text})" if self.name == "<init>" else f"{simple}.{self.name}({text})"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredState:
+    """A state descriptor in the code of a job.
+
+    Attributes
+    ----------
+    name
+        ``None`` if the code computes it.
+    mode
+        ``keyed``, ``list``, ``union`` or ``broadcast``; empty if the code does not show it.
+    types
+        The other arguments of the descriptor.
+    has_ttl
+        Whether the next call switches on a time to live.
+    """
+
+    name: str | None
+    kind: str
+    mode: str
+    types: tuple[str, ...]
+    has_ttl: bool
+    place: str
+
+
+def declared_states(calls: Iterable[FlinkCall]) -> Iterator[DeclaredState]:
+    """Yield the states that calls declare."""
+    ordered = list(calls)
+    for at, call in enumerate(ordered):
+        kind = _DESCRIPTORS.get(call.owner.rpartition(".")[2])
+        if kind is None or call.name != "<init>":
+            continue
+        name = call.arguments[0] if call.arguments else COMPUTED
+        after = [c for c in ordered[at + 1 :] if c.place == call.place]
+        taken = next((c for c in after if c.name in _ACCESSORS or c.name == "getListState"), None)
+        in_between = after[: after.index(taken)] if taken is not None else after
+        is_own = not any(c.name == "<init>" and c.owner.rpartition(".")[2] in _DESCRIPTORS for c in in_between)
+        mode = _mode(taken) if taken is not None and is_own else ""
+        ttl = next((c for c in after if c.name == "enableTimeToLive"), None)
+        yield DeclaredState(
+            name=name[1:-1] if name.startswith('"') else None,
+            kind=kind,
+            mode=mode,
+            types=call.arguments[1:],
+            has_ttl=ttl is not None and is_own and ttl in in_between,
+            place=call.place,
+        )
+
+
+def _mode(taken: FlinkCall) -> str:
+    if taken.name != "getListState":
+        return _ACCESSORS[taken.name]
+    owner = taken.owner.rpartition(".")[2]
+    return (
+        "list" if owner == "OperatorStateStore" else "keyed" if owner in ("RuntimeContext", "KeyedStateStore") else ""
+    )
+
+
+def key_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
+    """Return the calls that select keys."""
+    return [c for c in calls if c.name == "keyBy"]
+
+
+def timer_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
+    """Return the calls that register timers."""
+    return [c for c in calls if c.owner.endswith("TimerService") and c.name.startswith("register")]
+
+
+def window_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
+    """Return the calls that declare windows: their assigners, triggers, evictors and functions, without the code of lambdas."""
+    return [
+        c.without_code()
+        for c in calls
+        if (c.owner.startswith(_WINDOWS) and not c.owner.startswith(f"{_WINDOWS}windows."))
+        or c.owner.rpartition(".")[2] in _WINDOWED
+        or c.name in ("window", "windowAll")
+    ]
+
+
+def content_calls(calls: Iterable[FlinkCall]) -> Counter[tuple[str, ...]]:
+    """Return the calls that decide the types of windows and of their contents: evictors and functions with their classes, global windows."""
+    found = Counter[tuple[str, ...]]()
+    for call in window_calls(calls):
+        simple = call.owner.rpartition(".")[2]
+        is_function = simple in _WINDOWED and call.name not in _WITHOUT_TYPES
+        if is_function or simple.startswith(_OTHER_WINDOWS) or call.name == "windowAll":
+            found[(simple, call.name, *call.classes)] += 1
+    return found
+
+
+def functions_of_uids(calls: Iterable[FlinkCall]) -> dict[str, tuple[str, ...]]:
+    """Return the classes of the functions before each constant uid."""
+    found: dict[str, tuple[str, ...]] = {}
+    functions: tuple[str, ...] = ()
+    for call in calls:
+        if call.name == "uid":
+            uid = call.arguments[-1] if call.arguments else COMPUTED
+            if uid.startswith('"') and functions:
+                found[uid[1:-1]] = functions
+            functions = ()
+        elif call.owner.startswith(_STREAMS) and (
+            classes := tuple(a for a in call.arguments if a.isidentifier() and a != LAMBDA)
+        ):
+            functions = classes
+    return found
+
+
+def pattern_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
+    """Return the calls that declare patterns of complex event processing."""
+    return [c for c in calls if c.owner.startswith(_PATTERNS) and c.name != "<init>"]
+
+
+def pattern_names(calls: Iterable[FlinkCall]) -> set[str] | None:
+    """Return the names of the parts of patterns; ``None`` if the code computes one, or declares no pattern."""
+    texts = [next(iter(c.arguments), COMPUTED) for c in pattern_calls(calls) if c.name in _PARTS]
+    if not texts or not all(t.startswith('"') for t in texts):
+        return None
+    return {t[1:-1] for t in texts}
+
+
+def difference(before: Iterable[FlinkCall], after: Iterable[FlinkCall]) -> str:
+    """Return the first calls that only one of two jobs has, and another order of equal calls; empty if they are the same."""
+    before, after = list(before), list(after)
+    shown = {str(c): c.shown for c in (*before, *after)}
+    old, new = [str(c) for c in before], [str(c) for c in after]
+    gone, fresh = Counter(old) - Counter(new), Counter(new) - Counter(old)
+    parts = [
+        f"{word} {', '.join(shown[c] for c in list(side)[:_SHOWN])}"
+        for word, side in (("no longer", gone), ("now", fresh))
+        if side
+    ]
+    return "; ".join(parts) or ("another order" if old != new else "")

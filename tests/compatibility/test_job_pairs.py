@@ -1,0 +1,84 @@
+"""Verdicts on jobs that differ in more than classes, compared with what real Flink did with them (``tests/support/flink/job_pairs.py``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.corpora.archives import unpack
+from tests.support.flink import job_pairs
+
+#: Rules, pairs that they find, what is known of the new job, and the kind of the finding.
+FOUND: Final = (
+    ("K3", "StateValueToList", "jars", "not"),
+    ("K3", "StateValueToList", "jar", "unknown"),
+    ("K4", "StateIntToLong", "jars", "unknown"),
+    ("K6", "StateTtlOn", "jars", "note"),
+    ("K6", "StateTtlOff", "jar", "unknown"),
+    ("K8", "KeyedToOperator", "jars", "loses"),
+    ("K11", "StateKeySelector", "savepoint", "may_change"),
+    ("K4", "ScalaCaseGrown", "jars", "not"),
+    ("K4", "ScalaCaseSwapped", "jars", "may_change"),
+    ("K4", "ScalaEnumerationMoved", "jars", "not"),
+    ("K9", "ScalaKeyHashed", "jars", "unknown"),
+    ("T3", "TimersToFlatMap", "jars", "loses"),
+    ("T3", "TimersRenamed", "jars", "loses"),
+    ("K4", "AvroEnumDefault", "jar", "may_change"),
+    ("K4", "AvroNamespace", "jar", "later"),
+    ("K4", "AvroFieldAlias", "jar", "not"),
+    ("Z4", "StateRenamed", "jars", "loses"),
+    ("E2", "OperatorListToUnion", "jars", "not"),
+    ("E3", "BroadcastToList", "jars", "loses"),
+    ("E4", "OperatorListElement", "jars", "unknown"),
+    ("Z4", "OperatorListRenamed", "jars", "loses"),
+    ("O4", "GeneratedSwappedUnnamed", "savepoint", "note"),
+    ("O5", "UidsSwapped", "savepoint", "may_change"),
+    ("O6", "UidToHash", "savepoint", "note"),
+    ("O6", "UidToHash", "jars", "note"),
+    ("W4", "WindowToCountTrigger", "savepoint", "may_change"),
+    ("W4", "WindowEvictorAdded", "jars", "unknown"),
+    ("W4", "WindowToSession", "jars", "may_change"),
+    ("W7", "PatternNameElsewhere", "jar", "later"),
+    ("W8", "PatternCondition", "jars", "may_change"),
+    ("U5", "FlightFieldAdded", "jars", "unknown"),
+)
+#: Rules that state what they cannot know.
+ASSUMED: Final = (("U5", "FlightSame", "jars"), ("W4", "WindowSame", "jar"), ("W8", "PatternSame", "jar"))
+
+
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(job_pairs.SNAPSHOTS, tmp_path_factory.mktemp("job-pairs"))
+
+
+def rows() -> list[job_pairs.Outcome]:
+    """Return the row of each pair with one backend and the newest release that it has."""
+    return list({r.pair: r for r in job_pairs.table() if r.written_by == r.release}.values())
+
+
+def row_of(pair: str) -> job_pairs.Outcome:
+    return next(r for r in rows() if r.pair == pair)
+
+
+@pytest.mark.parametrize(("rule", "pair", "known", "kind"), FOUND)
+def test_each_rule_finds_its_pairs(snapshots: Path, rule: str, pair: str, known: str, kind: str) -> None:
+    check = job_pairs.check(snapshots, row_of(pair), known)
+    assert (rule, kind) in {(f.rule, f.kind) for step in check.steps for f in step.findings}
+
+
+@pytest.mark.parametrize(("rule", "pair", "known"), ASSUMED)
+def test_what_no_jar_tells_is_assumed(snapshots: Path, rule: str, pair: str, known: str) -> None:
+    check = job_pairs.check(snapshots, row_of(pair), known)
+    assert check.verdict == "fully"
+    assert rule in {a.rule for a in check.assumptions}
+
+
+@pytest.mark.parametrize(
+    "sample", [pytest.param(rows()[::9], id="some"), pytest.param(job_pairs.table(), id="all", marks=pytest.mark.full)]
+)
+def test_the_table_has_todays_verdicts(snapshots: Path, sample: list[job_pairs.Outcome]) -> None:
+    stored = [row for row in sample if job_pairs.is_stored(row)]
+    checked = [job_pairs.checked(snapshots, row) for row in stored]
+    assert checked == stored, "run python -m tests.support.flink.job_pairs --verdicts"
