@@ -231,7 +231,12 @@ def _register(spark: Any, source: type) -> None:
             raise
         # Spark used the thread's active session, which was another one. Creating a DataFrame makes this session active.
         spark.createDataFrame([], "name STRING")
-        spark.dataSource.register(source)
+        try:
+            spark.dataSource.register(source)
+        except PySparkException as again:
+            if "DATA_SOURCE_ALREADY_EXISTS" not in str(again):
+                raise
+            # PySpark 4.0 keeps the source that it found by itself.
 
 
 def _let_filters_through(spark: Any) -> bool:

@@ -62,8 +62,7 @@ def main(url: str, path: str, damaged: str, checkpoints: str, target: str) -> No
         error_of(lambda: source.load(path).count()),
         error_of(lambda: statetool.verify(path, spark=spark)),
     ]
-    assert (code := documented("py"))
-    exec(code.replace("sc://host:15002", url), {})
+    exec(documented("py").replace("sc://host:15002", url), {})
     answers["missing in streams"] = error_of(lambda: stream_of(spark, checkpoints, f"{target}-offsets"))
     answers["keyed_state"] = row_texts(operator.keyed_state())
     answers["by_tasks"] = row_texts(by_tasks.keyed_state())
