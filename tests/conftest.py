@@ -91,7 +91,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--lakes",
         action="store_true",
-        help="write tables of Delta and Iceberg, whose jars Maven fetches; needs PySpark 4.1",
+        help="write tables of Iceberg (PySpark 4.1) or Delta (PySpark 4.2), whose jars Maven fetches",
     )
     parser.addoption(
         "--flinkx",

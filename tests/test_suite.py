@@ -25,7 +25,7 @@ from tools import flink_jars
 TESTS: Final = Path(__file__).parent
 ROOT: Final = TESTS.parent
 #: Programs that have tests.
-PROGRAMS: Final = ("tests.fuzz", "tests.perf", "tests.ten_minutes")
+PROGRAMS: Final = ("tests.fuzz", "tests.journeys", "tests.perf", "tests.ten_minutes")
 
 
 def imported(file: Path) -> Iterator[str]:

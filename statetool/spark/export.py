@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 
 from statetool.columns.storable import is_plain
-from statetool.errors import MissingDependencyError, OptionError, TargetExistsError
+from statetool.errors import OptionError, TargetExistsError
 from statetool.io.files import is_local
 from statetool.spark.file_export import export_files, is_own_target, parquet_codec, spark_parquet_style
+from statetool.spark.lakes import lake_error
 from statetool.spark.targets import spark_target
 from statetool.tables.export_directories import CHECKPOINT, export_place, new_directory
 from statetool.tables.export_files import KEY_GROUP, FileStyle, avro_style, csv_style
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 _OF_SPARK: Final = {"parquet": "parquet", "jsonl": "json"}
 #: Table formats, which commit additions atomically, with Spark's names.
 _TABLES: Final = {"delta": "delta", "iceberg": "iceberg"}
-_BROUGHT_BY: Final = {
-    "delta": "PySpark 4.1, --packages io.delta:delta-spark_2.13:4.3.1, and the extension and catalog that its pages name (this release fails in PySpark 4.2 and 4.3)",
-    "iceberg": "PySpark 4.1, --packages org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0 (there is one per release of Spark), and a catalog",
-}
 STYLES: Final = (*_FILES, *_TABLES)
 
 
@@ -138,11 +135,8 @@ def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None,
         writer.saveAsTable(place) if _is_name(place) else writer.save(place)
     except (PySparkException, Py4JJavaError) as error:
         text = str(error)
-        if "DATA_SOURCE_NOT_FOUND" in text:
-            raise MissingDependencyError(
-                f"this session has no {provider}",
-                hint=f"start it with {_BROUGHT_BY.get(provider, 'its package')}, or export without --spark, with the extra statetool[{provider}]",
-            ) from error
+        if (missing := lake_error(error, provider)) is not None:
+            raise missing from error
         if re.search("ALREADY_EXISTS|PATH_EXISTS|already exists", text):
             raise TargetExistsError(
                 f"{target} already exists", hint="choose a new table, or --append to that of other checkpoints"

@@ -16,6 +16,7 @@ from uuid import uuid4
 from statetool.comparison.changes import CHANGE, DELETE
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, suggest
 from statetool.io import files, targets
+from statetool.spark.lakes import lake_error
 from statetool.spark.targets import spark_target
 
 FoldFormat = Literal["parquet", "delta", "iceberg"]
@@ -168,6 +169,18 @@ def _clean(target: str, versions: Sequence[_Version]) -> None:
 
 
 def _merge(frame: Any, target: str, key: Sequence[str], format: FoldFormat) -> None:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        _merge_batch(frame, target, key, format)
+    except (PySparkException, Py4JJavaError) as error:
+        if (missing := lake_error(error, format)) is not None:
+            raise missing from error
+        raise
+
+
+def _merge_batch(frame: Any, target: str, key: Sequence[str], format: FoldFormat) -> None:
     spark = frame.sparkSession
     is_new = not spark.catalog.tableExists(target)
     # Deleted rows leave no checkpoint id in the table, so a repeated batch is merged again, which changes nothing.

@@ -152,6 +152,8 @@ def source_writer(spark: Any) -> Callable[[Any], None] | None:
     """
     if is_plain("spark") or is_remote(spark):
         return None
+    import pyspark
+
     missing = missing_part()
     try:
         from pyspark.sql.udf import _wrap_function
@@ -165,8 +167,12 @@ def source_writer(spark: Any) -> Callable[[Any], None] | None:
     except missing:
         return None
 
+    # PySpark 4.0 cannot copy a session, as it does for each cached frame, if a source has the name of one that Spark found itself.
+    keep_found = pyspark.__version__.startswith("4.0.")
+
     def register(source: Any) -> None:
-        known[source.name()] = java_class(_wrap_function(context, source))
+        if not (keep_found and manager.dataSourceExists(source.name())):
+            known[source.name()] = java_class(_wrap_function(context, source))
 
     return register
 

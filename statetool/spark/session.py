@@ -81,7 +81,10 @@ def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", 
     _quieten_query_logs()
     builder = session_class.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
     if "SPARK_REMOTE" in os.environ:
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+        if (archive := _archive()) is not None and archive.suffix == ".zip":  # Spark takes no .whl
+            spark.addArtifacts(str(archive), pyfile=True)
+        return spark
     # The arguments of spark-submit are only in the JVM that it started; setting a master here would override them.
     if not {"MASTER", "PYSPARK_GATEWAY_PORT"} & os.environ.keys():
         # Workers on this machine must run the same Python, with the same packages.
@@ -158,12 +161,14 @@ def prepare(spark: Any, *, sources: bool) -> None:
     """
     warn_of_workers(spark)
     raise_own_errors(spark)
-    if sources and has_data_sources():
+    if sources and has_data_sources() and spark.conf.get(_REGISTERED, None) != "true":
         register(spark)
 
 
 def register(spark: Any) -> None:
     """Register ``flink-state`` and ``flink-state-metadata``; filters on keys are pushed down if Spark supports it.
+
+    With Spark Connect, call this after ``spark.addArtifacts("statetool.zip", pyfile=True)``.
 
     Warns if the session does not push filters down to Python data sources: queries are still correct, but read everything.
 
@@ -185,7 +190,8 @@ def register(spark: Any) -> None:
     )
 
     raise_own_errors(spark)
-    if spark.conf.get(_REGISTERED, None) == "true":
+    # A Spark Connect server keeps sources with the artifacts that it had then.
+    if spark.conf.get(_REGISTERED, None) == "true" and not is_remote(spark):
         return
     _share_package(spark)
     put = private.source_writer(spark)
@@ -203,10 +209,16 @@ def register(spark: Any) -> None:
 
 def _share_package(spark: Any) -> None:
     """Let the processes that Spark starts beside the driver import a statetool that came with ``--py-files``: Spark gives that to tasks only."""
-    archive = Path(__file__).parents[2]
-    if not is_remote(spark) and archive.is_file():
+    archive = _archive()
+    if not is_remote(spark) and archive is not None:
         variables = spark.sparkContext.environment
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, (str(archive), variables.get("PYTHONPATH"))))
+
+
+def _archive() -> Path | None:
+    """Return the archive that statetool runs from."""
+    archive = Path(__file__).parents[2]
+    return archive if archive.is_file() else None
 
 
 def _register(spark: Any, source: type) -> None:
@@ -219,7 +231,12 @@ def _register(spark: Any, source: type) -> None:
             raise
         # Spark used the thread's active session, which was another one. Creating a DataFrame makes this session active.
         spark.createDataFrame([], "name STRING")
-        spark.dataSource.register(source)
+        try:
+            spark.dataSource.register(source)
+        except PySparkException as again:
+            if "DATA_SOURCE_ALREADY_EXISTS" not in str(again):
+                raise
+            # PySpark 4.0 keeps the source that it found by itself.
 
 
 def _let_filters_through(spark: Any) -> bool:

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.jobs.package import package as packed
-from tests.support.servers.cluster import cluster, submit, with_archives
+from tests.support.servers.cluster import cluster, python_without_package, submit, with_archives
 from tests.support.snapshots.incremental import Job
 from tests.support.spark.data_sources import data_sources
 from tools.packages import build_zip, environment, pack_environment
@@ -62,15 +61,6 @@ def export(master: str, package: Path | None, folder: Path, archives: str | None
     assert process.stdout.splitlines()[-1] == f"13 rows in {target}"
     expected = statetool.load(SAVEPOINT)["collections-by-string"].to_arrow(states=STATES)
     assert sorted(map(repr, pq.read_table(target).to_pylist())) == sorted(map(repr, expected.to_pylist()))
-
-
-def python_without_package(folder: Path) -> Path:
-    """Return a Python that has the dependencies of statetool without statetool, however the tests have it."""
-    python = folder / "python"
-    packages = sysconfig.get_paths()["purelib"]
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec "{sys.executable}" -S "$@"\n')
-    python.chmod(0o755)
-    return python
 
 
 def executors(work: Path) -> set[Path]:

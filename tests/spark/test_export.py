@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from statetool.demo import SAVEPOINT
 from statetool.errors import MissingDependencyError, OptionError, StatetoolError, TargetExistsError
 from statetool.spark import export
 from statetool.spark.export import export_table
+from statetool.spark.lakes import lake_error
 from statetool.tables.request import ScanRequest
 from tests.support.spark.data_sources import rows_of
 
@@ -102,11 +104,36 @@ def test_key_groups_are_of_keyed_state_alone(spark: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("style", ["delta", "iceberg"])
-def test_what_a_session_has_not_is_named(timers: statetool.Operator, tmp_path: Path, style: str) -> None:
+def test_what_a_session_has_not_is_named(spark: Any, timers: statetool.Operator, tmp_path: Path, style: Any) -> None:
     with pytest.raises(MissingDependencyError, match=f"no {style}.*--packages"):
         export_table(timers, TABLE, str(tmp_path / "out") if style == "delta" else "rows", style=style)
     with pytest.raises(MissingDependencyError, match=f"no {style}.*--packages"):
         export_table(timers, TABLE, "rows", style=style, append_as=1)
+    changes = "1L AS checkpoint_id, now() AS checkpoint_time, null AS compared_with, 'insert' AS change, 1 AS key"
+    with pytest.raises(MissingDependencyError, match=f"no {style}.*--packages"):
+        statetool.fold_into("rows", key=["key"], format=style)(spark.sql(f"SELECT {changes}"), 0)
+
+
+@pytest.mark.parametrize(
+    ("release", "hint"),
+    [
+        ("4.2.1", r"^start it with --packages io\.delta:delta-spark_4\.2_2\.13:\S+, and the catalog"),
+        (
+            "4.3.0",
+            r"^there is none for PySpark 4\.3: use PySpark 4\.2 with --packages io\.delta:delta-spark_4\.2_2\.13:",
+        ),
+    ],
+)
+def test_a_package_for_another_release_of_spark_is_named(
+    monkeypatch: pytest.MonkeyPatch, release: str, hint: str
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", release)
+    text = "An error occurred while calling o80.sql.\n: java.lang.NoSuchMethodError: 'void org.apache.spark.sql.X'"
+    error = lake_error(RuntimeError(text), "delta")
+    assert error is not None
+    assert error.message == "the package of delta in this session is for another release of Spark"
+    assert re.search(hint, error.hint or "")
+    assert lake_error(RuntimeError("no space left"), "delta") is None
 
 
 @pytest.fixture

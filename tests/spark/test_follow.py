@@ -1,9 +1,11 @@
-"""Restarts of the job that follows checkpoints, with a query whose checkpoints Flink deletes."""
+"""The job that follows checkpoints, and its restarts with a query whose checkpoints Flink deletes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
@@ -11,8 +13,19 @@ import pytest
 import statetool
 from statetool.errors import CheckpointDeletedError
 from statetool.jobs import follow
+from tests.support.spark.data_sources import data_sources
+from tests.support.spark.followed import follow_a_job
 
 ARGUMENTS = ["/checkpoints", "--operator", "counts", "--target", "/table", "--offsets", "/offsets"]
+
+
+@pytest.mark.full
+@data_sources
+def test_a_table_is_the_state(spark: Any, tmp_path: Path) -> None:
+    """By a stream, or before PySpark 4.2 by batches of changes (``.ci/lakes`` has PySpark 4.0)."""
+    target = str(tmp_path / "table")
+    for truth in follow_a_job(tmp_path, target, "parquet"):
+        assert {row.key: bytes(row.a) for row in statetool.folded(spark, target).collect()} == truth
 
 
 def _queries(rows: int, restarts: int) -> Iterator[MagicMock]:

@@ -1,4 +1,4 @@
-"""Real tables of Delta and Iceberg: folded and exported rows equal those of a model in Python (``--lakes``)."""
+"""Real tables of Delta and Iceberg: folded and exported rows equal those of a model in Python (``--lakes``, each on its own PySpark)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from statetool.errors import OptionError, TargetExistsError
 from statetool.spark import folding
 from statetool.spark.export import export_table
 from statetool.tables.request import ScanRequest
+from tests.support.spark.followed import follow_a_job
 
 pytestmark = pytest.mark.full
 
@@ -113,6 +114,11 @@ class Lake:
         assert rows_of(spark, table) == []
         fold(first, 0)
         assert rows_of(spark, table) == job.rows
+
+    def test_a_job_is_followed_into_the_table(self, spark: Any, table: str, tmp_path: Path) -> None:
+        """By a stream, or before PySpark 4.2 by batches of changes."""
+        for truth in follow_a_job(tmp_path, table, self.style):
+            assert {row.key: bytes(row.a) for row in spark.table(table).collect()} == truth
 
     def test_an_export_is_a_table(self, spark: Any, table: str) -> None:
         timers = statetool.load(SAVEPOINT, spark=spark)["timers"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import sys
 from pathlib import Path
@@ -70,9 +71,22 @@ statetool.errors.DecodeError: too long [file f, offset 7]. shorten it
     assert type(error) is DecodeError
     assert str(error) == "too long [file f, offset 7]. shorten it"
     assert own_error("ValueError: none of ours") is None
-    missing = own_error("Traceback\nModuleNotFoundError: No module named 'cramjam'\n")
-    assert type(missing) is MissingDependencyError
     assert own_error("ModuleNotFoundError: No module named 'mine'") is None
+
+
+@pytest.mark.parametrize(
+    ("module", "remote", "text"),
+    [
+        ("cramjam", False, "a Spark worker cannot import cramjam .*PYSPARK_PYTHON"),
+        ("cramjam", True, "the Spark Connect server cannot import cramjam .*install"),
+        ("statetool", False, "a Spark worker cannot import statetool .*--py-files statetool.zip"),
+        ("statetool", True, "the Spark Connect server cannot import statetool .*addArtifacts"),
+    ],
+)
+def test_a_missing_module_is_an_error_with_what_helps(module: str, remote: bool, text: str) -> None:
+    missing = own_error(f"Traceback\nModuleNotFoundError: No module named '{module}'\n", remote=remote)
+    assert type(missing) is MissingDependencyError
+    assert re.match(text, str(missing))
 
 
 def test_the_driver_raises_the_error_of_a_worker_alone(corpus: Path, spark: Any) -> None:

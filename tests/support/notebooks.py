@@ -28,11 +28,15 @@ def executed(path: Path) -> Any:
 
 
 def printed(notebook: Any) -> list[str]:
-    """Return the output of each cell, and the values that it shows as text, without plots and table styles."""
+    """Return the output of each cell, and the values that it shows as text, without messages, plots and table styles."""
     shown = []
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            texts = [o.get("text") or o.get("data", {}).get("text/plain", "") for o in cell.outputs]
+            texts = [
+                o.get("text") or o.get("data", {}).get("text/plain", "")
+                for o in cell.outputs
+                if o.get("name") != _WORDS
+            ]
             shown.append("".join(t for t in texts if not t.startswith("<Figure")))
     return shown
 

@@ -7,6 +7,8 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
+import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,6 +27,15 @@ SETTINGS: Final = {
     "spark.driver.extraJavaOptions": SHORT_LIVED,
     "spark.executor.extraJavaOptions": SHORT_LIVED,
 }
+
+
+def python_without_package(folder: Path) -> Path:
+    """Return a Python that has the dependencies of statetool without statetool, however the tests have it."""
+    python = folder / "python"
+    packages = sysconfig.get_paths()["purelib"]
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
+    return python
 
 
 def with_archives(settings: Mapping[str, str] = SETTINGS) -> dict[str, str]:
@@ -100,12 +111,13 @@ def cluster(folder: Path, *, workers: int, cores: int, launcher: Sequence[str] =
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    """Run PySpark's Spark Connect server, whose workers have statetool; yield its URL."""
+def connect_server(folder: Path, **more: str) -> Iterator[str]:
+    """Run PySpark's Spark Connect server, whose Python has only the dependencies, with more variables; yield its URL."""
     main = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]")
     command = ["org.apache.spark.deploy.SparkSubmit", *main]
     for name, value in {**with_archives(), "spark.connect.grpc.binding.port": "0"}.items():
         command += ["--conf", f"{name}={value}"]
     pattern = r"Connect server started at: \S*:\d+"
-    with daemon(folder, "connect", pattern, *command, "spark-internal", PYTHONPATH=str(ROOT)) as line:
+    python = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), str(python_without_package(folder)))
+    with daemon(folder, "connect", pattern, *command, "spark-internal", **python, **more) as line:
         yield f"sc://127.0.0.1:{line.rpartition(':')[2]}"

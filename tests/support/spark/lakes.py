@@ -1,13 +1,17 @@
-"""Session options for tables of Delta and Iceberg, whose jars Maven fetches (``--lakes``)."""
+"""Session options for tables of Delta or Iceberg, whose jars Maven fetches (``--lakes``): no release of PySpark has both with streams."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
+import pyspark
+
 from tools.maven import maven_jars
 
 _ICEBERG: Final = "org.apache.iceberg.spark"
+#: The set of jars by release of PySpark: the newest that each supports.
+_JARS: Final = {"4.1": "iceberg", "4.2": "delta"}
 #: Extensions and catalogs by set of jars.
 _CONFIGURATION: Final = {
     "delta": {
@@ -25,9 +29,8 @@ _CONFIGURATION: Final = {
 
 def submit_options(folder: Path) -> str:
     """Return the spark-submit options of a session that keeps its tables in ``folder``."""
-    jars = [str(jar) for jar_set in _CONFIGURATION for jar in maven_jars(jar_set)]
-    settings = {"spark.sql.warehouse.dir": str(folder), "spark.sql.catalog.iceberg.warehouse": str(folder / "iceberg")}
-    for configuration in _CONFIGURATION.values():
-        for name, value in configuration.items():
-            settings[name] = f"{settings[name]},{value}" if name in settings else value
-    return " ".join([f"--jars {','.join(jars)}", *(f"--conf {name}={value}" for name, value in settings.items())])
+    jar_set = _JARS[".".join(pyspark.__version__.split(".")[:2])]
+    jars = ",".join(map(str, maven_jars(jar_set)))
+    places = {"spark.sql.warehouse.dir": folder, "spark.sql.catalog.iceberg.warehouse": folder / "iceberg"}
+    settings = _CONFIGURATION[jar_set] | places
+    return " ".join([f"--jars {jars}", *(f"--conf {name}={value}" for name, value in settings.items())])

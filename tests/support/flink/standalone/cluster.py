@@ -18,7 +18,8 @@ from tests.support.flink.machine import OPENS
 from tests.support.servers.ports import free_ports
 from tools.flink_jars import SHORT_LIVED, compiled, flink_jars, java_tool
 
-_JOBS: Final = Path(__file__).parent / "jobs"
+#: Sources of the jobs.
+JOBS: Final = Path(__file__).parent / "jobs"
 _SECONDS: Final = 600
 _LOGGING: Final = """
 rootLogger.level = WARN
@@ -158,7 +159,7 @@ class StandaloneCluster:
 
     def _upload(self) -> str:
         jar = self.work / "jobs.jar"
-        classes = compiled(self.version, _JOBS)
+        classes = compiled(self.version, JOBS)
         with zipfile.ZipFile(jar, "w") as archive:
             for file in classes.rglob("*.class"):
                 archive.write(file, file.relative_to(classes))
