@@ -21,7 +21,7 @@ def shell() -> Iterator[Any]:
 
 def test_tables_of_sources_sinks_and_states_are_html(shell: Any, connector_cases: Path) -> None:
     def html(value: Any) -> str | None:
-        data, _ = shell.display_formatter.format(value)
+        data: dict[str, str] = shell.display_formatter.format(value)[0]
         return data.get("text/html")
 
     source = statetool.load(str(connector_cases / "v1_20_5-kafka-source" / "snapshot"))
