@@ -15,6 +15,7 @@ from statetool.connectors.tables import sinks_and_unknown
 from statetool.directories.chain import chain
 from statetool.errors import NO_FINDING, OptionError, SnapshotNotFoundError, StatetoolError
 from statetool.formats.metadata import parse_metadata
+from statetool.html.records import RecordList
 from statetool.io import files
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.locate import find_metadata
@@ -88,7 +89,7 @@ def advise(
         parallelism=parallelism or _parallelism(checkpoint_chain.checkpoints[-1].path),
         writes_to_kafka=_writes_to_kafka(checkpoint_chain.checkpoints[-1].path),
     )
-    return [advice for suggest in SUGGESTIONS for advice in suggest(history)]
+    return RecordList(advice for suggest in SUGGESTIONS for advice in suggest(history))
 
 
 def _read_rest(paths: Sequence[str]) -> tuple[CheckpointStatistics | None, list[SubtaskTimes]]:

@@ -17,6 +17,7 @@ from statetool.advice.live_job import LiveJob, configuration_of
 from statetool.advice.rules import RULES, Known
 from statetool.advice.statistics import read_json, statistics_of
 from statetool.cluster.paths import is_job
+from statetool.html.records import RecordList
 
 #: Under these prefixes Flink has only the options of ``options.tsv``. Under others, a connector or a factory may add options.
 _CLOSED: Final = ("execution.checkpointing.", "execution.state-recovery.", "state.changelog.", "restart-strategy.")
@@ -60,7 +61,7 @@ def lint(path: str, *, rest: str | None = None, transaction_timeout: str | None 
     )
     findings = [*_wrong_values(configuration), *_unknown_keys(configuration), *_set_twice(configuration)]
     findings += [finding for rule in RULES if (finding := rule(known)) is not None]
-    return sorted(findings, key=lambda f: (_LEVELS.index(f.level), f.key))
+    return RecordList(sorted(findings, key=lambda f: (_LEVELS.index(f.level), f.key)))
 
 
 def _wrong_values(configuration: Configuration) -> Iterator[Finding]:

@@ -89,7 +89,8 @@ class Comparison:
         """Compare in this process and yield differences: ``operator``, ``state``, ``key_group``, ``key``, ``namespace``, ``map_key``,
         ``list_index``, ``change`` (``added``, ``removed``, ``changed``), ``before``, ``after``.
 
-        Keys and values are text. Nested values are JSON, and bytes are ``0x`` and hex. A changed list has one row per differing element.
+        Keys and values are text. Nested values are JSON, and bytes are ``0x`` and hex. Splits, transactions and files of sources and sinks
+        are JSON of what a connector decodes. A changed list has one row per differing element.
 
         Parameters
         ----------

@@ -69,9 +69,11 @@ class Execution:
         return SparkRunner(self.spark)
 
     def to_frame(self, table: pa.Table) -> DataFrame | pa.Table:
-        """Return a table as a DataFrame of the session, or unchanged without one."""
+        """Return a table as a DataFrame of the session, or without one as a table that notebooks show as HTML."""
         if self.spark is None:
-            return table
+            from statetool.tables.notebook_tables import show_in_notebooks
+
+            return show_in_notebooks(table)
         from statetool.spark.tables import arrow_frame
 
         return arrow_frame(self.spark, table)

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -131,9 +132,9 @@ class Output:
         self.heading(table.lines[0])
         self.text(*table.lines[1:])
         if table.hidden:
-            echo_err(
-                f"columns hidden because the terminal is too narrow: {', '.join(table.hidden)} (show them with --wide)"
-            )
+            hidden = ", ".join(table.hidden)
+            note = f"columns hidden because the terminal is too narrow: {hidden} (show them with --wide)"
+            echo_err(*(textwrap.wrap(printable(note), width) if sys.stderr.isatty() else (note,)))
 
     def stream(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Print records as a JSON list, one per line, as they arrive."""
@@ -151,9 +152,11 @@ class Output:
             self.text(_json(record))
             return
         from statetool.cli.shown_values import shown_text
+        from statetool.cli.terminal_table import text_with_unit
 
-        width = max(map(len, record))
-        self.text(*(f"{name.ljust(width)}  {shown_text(value)}" for name, value in record.items()))
+        width, is_plain = max(map(len, record)), self._terminal_width() is None
+        texts = ((n, shown_text(v) if is_plain else text_with_unit(n, v)) for n, v in record.items())
+        self.text(*(f"{name.ljust(width)}  {text}" for name, text in texts))
 
     def text(self, *lines: str) -> None:
         """Print lines of text, such as a schema, a heading or an empty line."""

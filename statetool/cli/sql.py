@@ -120,10 +120,11 @@ def _snapshots(path: str, attach: tuple[str, ...], options: CommonOptions) -> An
 
 def _show(result: pa.RecordBatchReader | None, options: CommonOptions, limit: int, target: str | None) -> None:
     """Print a result, or write it to a file."""
-    from statetool.tables.result_files import csv_lines, json_rows, write_result
+    from statetool.tables.result_files import csv_lines, json_rows, with_distinct_names, write_result
 
     if result is None:
         return
+    result = with_distinct_names(result)
     if target is not None:
         echo_err(f"{several(write_result(result, target), 'row')} written to {target}")
     elif options.output.form == "csv":

@@ -1,7 +1,8 @@
 """Tables for people at a terminal: numbers are right-aligned, sizes have units, and what one came for stays in a narrow window.
 
 A table that is too wide loses, in this order and only as far as needed: columns without values, columns with one value in all rows, the
-year of times and all but the first digits of ids, the ends of long texts, and columns from the right that are not in :data:`_KEPT`.
+year of times and all but the first digits of ids, the ends of long texts, and columns from the right: those of :data:`_MISSED_LEAST`
+first, those of :data:`_KEPT` last.
 Numbers and times are never cut.
 """
 
@@ -20,6 +21,7 @@ from statetool.errors import printable
 
 _GAP: Final = "  "
 _CUT: Final = "…"
+_NOTHING: Final = "-"
 #: Texts, those of kept columns, and headings of numbers are not cut below these widths while another column can be left out.
 _LEAST_WIDTH: Final = 12
 _LEAST_KEPT: Final = 24
@@ -29,6 +31,8 @@ _KEPT: Final = frozenset({
     "operator", "name", "state", "table", "key", "path", "complete", "newest", "failed", "verdict", "outcome", "problems",
     "size_bytes", "state_bytes", "own_bytes", "entries",
 })  # fmt: skip
+#: Columns that go before others, in this order, by name.
+_MISSED_LEAST: Final = ("namespace_type", "scope", "key_type")
 _SHORT_ID_DIGITS: Final = 8
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _TIME: Final = re.compile(r"(\d{4})-(\d\d-\d\d)T(\d\d:\d\d:\d\d)Z")
@@ -57,6 +61,13 @@ class _Column:
     def is_kept(self) -> bool:
         return self.name in _KEPT
 
+    @property
+    def rank(self) -> int:
+        """The place in the order in which columns go."""
+        if self.name in _MISSED_LEAST:
+            return _MISSED_LEAST.index(self.name)
+        return len(_MISSED_LEAST) + self.is_kept
+
     @cached_property
     def width(self) -> int:
         return max(map(text_width, (self.name, *self.cells)))
@@ -72,9 +83,15 @@ class _Column:
         return next((w for w in widths if len(set(_cut_alike(self.cells, w))) == len(set(self.cells))), self.width)
 
     @property
+    def comfortable(self) -> int:
+        """The least width with the whole heading of a number."""
+        return self.width if self.is_rigid else self.least
+
+    @property
     def only_value(self) -> str | None:
-        """The value that all cells have, ``None`` if they differ or there is one row."""
-        return self.cells[0] if len(self.cells) > 1 and len(set(self.cells)) == 1 else None
+        """The value that all cells have, ``None`` if they differ. The value of one row is only one if it is nothing."""
+        values = set(self.cells)
+        return self.cells[0] if len(values) == 1 and (len(self.cells) > 1 or values == {_NOTHING}) else None
 
 
 def fit_table(
@@ -87,14 +104,15 @@ def fit_table(
     for is_empty in (True, False):
         for column in reversed(columns):
             value = column.only_value if len(columns) > 1 else None
-            if _least(columns) > limit and value is not None and not column.is_kept and (value == "-") is is_empty:
+            wide = sum(c.comfortable for c in columns) + _gaps(columns) > limit
+            if wide and value is not None and not column.is_kept and (value == _NOTHING) is is_empty:
                 hidden[column.name] = f"{column.name} ({'no values' if is_empty else f'always {value}'})"
                 columns.remove(column)
     if _total(columns) > limit:
         columns = [c if c.brief is None else _Column(c.name, c.brief, c.is_number, c.is_rigid) for c in columns]
-    for kept in (False, True):
+    for rank in range(len(_MISSED_LEAST) + 2):
         for column in reversed(columns[1:]):
-            if _least(columns) > limit and column.is_kept is kept:
+            if _least(columns) > limit and column.rank == rank:
                 hidden[column.name] = column.name
                 columns.remove(column)
     widths = _fitting(columns, limit)
@@ -115,17 +133,16 @@ def _column(name: str, values: Sequence[Any], has_units: bool) -> _Column:
     present = [v for v in values if v is not None]
     cells = tuple(map(shown_text, values))
     if present and all(isinstance(v, int | float) and not isinstance(v, bool) for v in present):
-        if has_units and name.endswith("bytes") and all(isinstance(v, int) for v in present):
-            from statetool.html.numbers import size_text  # only needed at terminals
-
-            cells = tuple("-" if v is None else size_text(v) for v in values)
+        if has_units:
+            cells = tuple(text_with_unit(name, v) for v in values)
         return _Column(name, cells, is_number=True, is_rigid=True)
     if not has_units:
         return _Column(name, cells)
+    cells = tuple(c or _NOTHING for c in cells)
     if present and all(isinstance(v, str) and _TIME.fullmatch(v) for v in present):
         whole = tuple(_TIME.sub(r"\1-\2 \3", c) for c in cells)
         year = str(datetime.now(tz=timezone.utc).year)
-        is_this_year = all(c.startswith(year) or c == "-" for c in cells)
+        is_this_year = all(c.startswith(year) or c == _NOTHING for c in cells)
         brief = tuple(c.removeprefix(f"{year}-") for c in whole) if is_this_year else None
         return _Column(name, whole, is_rigid=True, brief=brief)
     if present and all(
@@ -137,20 +154,36 @@ def _column(name: str, values: Sequence[Any], has_units: bool) -> _Column:
     return _Column(name, cells)
 
 
+def text_with_unit(name: str, value: Any) -> str:
+    """Return a value in one line: bytes and milliseconds, by the name of the value, with units that people read."""
+    from statetool.html.numbers import duration_text, size_text  # only needed at terminals
+
+    if isinstance(value, int) and not isinstance(value, bool):
+        if name.endswith("bytes"):
+            return size_text(value)
+        if name.endswith("_ms"):
+            return duration_text(value)
+    return shown_text(value)
+
+
 def _total(columns: Sequence[_Column]) -> int:
-    return sum(c.width for c in columns) + len(_GAP) * (len(columns) - 1)
+    return sum(c.width for c in columns) + _gaps(columns)
+
+
+def _gaps(columns: Sequence[_Column]) -> int:
+    return len(_GAP) * (len(columns) - 1)
 
 
 def _least(columns: Sequence[_Column]) -> int:
     """Return the width of a table whose texts are cut as far as they may be."""
-    return sum(c.least for c in columns) + len(_GAP) * (len(columns) - 1)
+    return sum(c.least for c in columns) + _gaps(columns)
 
 
 def _fitting(columns: Sequence[_Column], limit: int) -> list[int]:
     """Return widths that fit: the widest columns are cut first, and numbers and times never."""
     widths = [c.width for c in columns]
     for least in ([c.least for c in columns], [c.least if c.is_rigid else 1 for c in columns]):
-        while sum(widths) + len(_GAP) * (len(widths) - 1) > limit:
+        while sum(widths) + _gaps(columns) > limit:
             wide = [i for i, width in enumerate(widths) if width > least[i]]
             if not wide:
                 break

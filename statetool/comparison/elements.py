@@ -7,7 +7,7 @@ paired with an equal one of the other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ from statetool.comparison.meaning import Meaning, uncompared_reason
 from statetool.comparison.records import DIFFERENCES, NotComparedError
 from statetool.comparison.side import pair_equal_hashes
 from statetool.comparison.texts import texts_of
+from statetool.connectors.element_texts import CONNECTOR_STATES, element_texts
 from statetool.entries.form import MEMORY_BYTES
 from statetool.formats.keyed.distinct import Hashes
 from statetool.kernels.arrays import Positions
@@ -32,6 +33,8 @@ from statetool.tables.splits import ElementSplit
 from statetool.types.operators import operator_name
 from statetool.types.options import ReadOptions
 
+#: Text of bytes begins with this.
+_BYTES: Final = "0x"
 #: Hash seeds of text and of null.
 _SEEDS: Final = np.array([1, 2], dtype=np.uint64)
 
@@ -110,16 +113,28 @@ def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Ite
     changed = matched[value_a[matched] != value_b[pairs[matched]]]
     if unit.uncompared and (len(changed) or (pairs < 0).any() or len(alone_after)):
         raise NotComparedError.of(unit.state, unit.uncompared)
+    decoded = _decoded(unit) if len(changed) or (pairs < 0).any() or len(alone_after) else {}
     after = {int(pairs[i]): int(i) for i in changed}
     new_values: dict[int, str | None] = {}
     for batch, index in _select_rows(unit.after, np.sort(pairs[changed])):
         new_values |= {after[i]: v for i, v in zip(index.tolist(), batch["value"].to_pylist(), strict=True)}
     for batch, index in _select_rows(unit.before, changed):
-        yield _differences(unit, batch, "changed", pa.array([new_values[i] for i in index.tolist()], pa.string()))
+        values = pa.array([new_values[i] for i in index.tolist()], pa.string())
+        yield _differences(unit, batch, decoded, "changed", values)
     for batch, _ in _select_rows(unit.before, np.flatnonzero(pairs < 0)):
-        yield _differences(unit, batch, "removed", None)
+        yield _differences(unit, batch, decoded, "removed", None)
     for batch, _ in _select_rows(unit.after, alone_after):
-        yield _differences(unit, batch, "added", None)
+        yield _differences(unit, batch, decoded, "added", None)
+
+
+def _decoded(unit: ElementUnit) -> dict[str, str]:
+    """Return the decoded text of each element of a source or sink by its text as bytes. These states are small."""
+    if unit.state not in CONNECTOR_STATES:
+        return {}
+    sides = [[v for t in _texts(splits) for v in t["value"].to_pylist() if v] for splits in (unit.before, unit.after)]
+    given = [{bytes.fromhex(v[len(_BYTES) :]): v for v in side if v.startswith(_BYTES)} for side in sides]
+    texts = element_texts(unit.state, *given)
+    return {text: texts[value] for side in given for value, text in side.items() if value in texts}
 
 
 def _texts(splits: Sequence[ElementSplit]) -> Iterator[dict[str, pa.StringArray]]:
@@ -161,9 +176,11 @@ def _select_rows(splits: Sequence[ElementSplit], index: Positions) -> Iterator[t
         at += rows.num_rows
 
 
-def _differences(unit: ElementUnit, rows: pa.Table, change: str, after: pa.Array | None) -> pa.RecordBatch:
+def _differences(
+    unit: ElementUnit, rows: pa.Table, decoded: Mapping[str, str], change: str, after: pa.Array | None
+) -> pa.RecordBatch:
     n, nothing = rows.num_rows, pa.nulls(rows.num_rows, pa.string())
-    value = rows["value"].combine_chunks()
+    value, after = (_shown(v, decoded) for v in (rows["value"].combine_chunks(), after))
     columns = [
         pa.array([unit.operator] * n, pa.string()),
         pa.array([operator_name(unit.operator)] * n, pa.string()),
@@ -178,6 +195,12 @@ def _differences(unit: ElementUnit, rows: pa.Table, change: str, after: pa.Array
         value if change == "added" else nothing if after is None else after,
     ]
     return pa.RecordBatch.from_arrays([_whole(c) for c in columns], schema=DIFFERENCES)
+
+
+def _shown(values: pa.Array | None, decoded: Mapping[str, str]) -> pa.Array | None:
+    if values is None or not decoded:
+        return values
+    return pa.array([decoded.get(v, v) for v in values.to_pylist()], pa.string())
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -8,7 +8,7 @@ connector: it is recognised by versions, and by reading the bytes to the last on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -45,7 +45,8 @@ COMPACT_STATE: Final = "remaining_compact_commit_raw_state"
 UNKNOWN_NAME: Final = "(unknown)"
 #: Role of an operator whose operator state cannot be read.
 UNKNOWN_ROLE: Final = "unknown"
-_ROLES: Final = {WRITER_STATE: "writer", COMMITTER_STATE: "committer", COMPACT_STATE: "compact-coordinator"}
+#: Role of an operator by the state that it has.
+ROLES: Final = {WRITER_STATE: "writer", COMMITTER_STATE: "committer", COMPACT_STATE: "compact-coordinator"}
 #: Role of an operator that commits what all committers of a sink hand over. Its state has the name of theirs.
 GLOBAL_ROLE: Final = "global-committer"
 
@@ -131,7 +132,7 @@ def require_sink(operator: OperatorInventory) -> Sink:
 
 
 def _sink_v2(operator: OperatorInventory, data: OperatorBytes) -> list[Sink]:
-    fitting = {role: _fitting(data, name, role) for name, role in _ROLES.items() if name in data.states}
+    fitting = {role: _fitting(data, name, role) for name, role in ROLES.items() if name in data.states}
     # All roles of an operator have one connector: one role may identify it if another holds too little state.
     common = set.intersection(*(set(states) for states in fitting.values())) if fitting else set()
     decoded = {name: sum(_decode_state(states[name]) for states in fitting.values()) for name in common}
@@ -150,12 +151,27 @@ def _sink_v2(operator: OperatorInventory, data: OperatorBytes) -> list[Sink]:
 
 def _fitting(data: OperatorBytes, name: str, role: str) -> dict[str, SinkState]:
     """Return the decoded state of each connector that can read a state, by the connector's name."""
-    read = {WRITER_STATE: _read_writers, COMMITTER_STATE: _read_committables, COMPACT_STATE: _read_compacting}[name]
+    return _fitting_elements(name, role, _elements(data, name))
+
+
+def _fitting_elements(name: str, role: str, elements: Sequence[tuple[int, int, bytes]]) -> dict[str, SinkState]:
     fitting = {}
     for connector in registry.sink_connectors():
         with suppress(StatetoolError):
-            fitting[connector.name] = read(connector, role, _elements(data, name))
+            fitting[connector.name] = _READERS[name](connector, role, elements)
     return fitting
+
+
+def read_elements(name: str, elements: Sequence[tuple[int, bytes]]) -> list[SinkState | None]:
+    """Return each element of a state as decoded by the connector that decodes the most of them, ``None`` if there is not one such connector."""
+    role = ROLES[name]
+    whole = [(-1, version, raw) for version, raw in elements]
+    states = _fitting_elements(name, role, whole)
+    named = _most({n: _decode_state(s) for n, s in states.items()})
+    if not named or any(states[n] != states[named[0]] for n in named):
+        return [None] * len(elements)
+    connector = next(c for c in registry.sink_connectors() if c.name == named[0])
+    return [_READERS[name](connector, role, [element]) for element in whole]
 
 
 def _elements(data: OperatorBytes, name: str) -> list[tuple[int, int, bytes]]:
@@ -184,7 +200,7 @@ def _in_role(
     if named:
         state = states[named[0]]
     if state is None or any(states[name] != state for name in named):
-        state = _unread_state(role, _elements(data, next(n for n, r in _ROLES.items() if r == role)))
+        state = _unread_state(role, _elements(data, next(n for n, r in ROLES.items() if r == role)))
     return Sink(operator=operator, data=data, state=state, candidates=named)
 
 
@@ -258,6 +274,13 @@ def _read_compacting(connector: SinkConnector, role: str, elements: Iterable[tup
         for subtask, version, raw in elements
     ]
     return SinkState(role=role, pending=tuple(pending), versions=frozenset(v for _, v, _ in elements))
+
+
+_READERS: Final = {
+    WRITER_STATE: _read_writers,
+    COMMITTER_STATE: _read_committables,
+    COMPACT_STATE: _read_compacting,
+}
 
 
 def _committables_of(connector: SinkConnector, subtask: int, collector: Collector) -> Iterator[PendingCommit]:
@@ -344,7 +367,7 @@ def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapp
         )
     connector.check_forgettable()
     role = "committer" if sink.state.role == GLOBAL_ROLE else sink.state.role
-    name = next(n for n, r in _ROLES.items() if r == role)
+    name = next(n for n, r in ROLES.items() if r == role)
 
     def forgotten(request: Request) -> bool:
         return _pending(connector, request.version, request.data).name in names

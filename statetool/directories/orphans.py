@@ -107,7 +107,9 @@ def orphans(
             )
         if not seconds or (row.modified_ms or 0) <= newest:
             rows.append(row)
-    return sorted(rows, key=lambda r: r.path)
+    from statetool.html.records import RecordList  # only for notebooks
+
+    return RecordList(sorted(rows, key=lambda r: r.path))
 
 
 def find_orphans(tree: Survey) -> Iterator[OrphanFile]:

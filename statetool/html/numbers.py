@@ -39,6 +39,18 @@ def size_text(number: int) -> str:
     return f"{scaled:,.1f} {unit}"
 
 
+def duration_text(milliseconds: int | float) -> str:
+    """Return a duration as text.
+
+    Examples
+    --------
+    >>> duration_text(850), duration_text(312_000), duration_text(-699_150_295)
+    ('850 ms', '5.2 min', '-8.1 d')
+    """
+    unit, name = next(((u, n) for u, n in (*_TIMES, (1000, "s")) if abs(milliseconds) >= u), (1, "ms"))
+    return f"{milliseconds:,} ms" if unit == 1 else f"{milliseconds / unit:,.1f} {name}"
+
+
 def change(number: int | None) -> Html:
     """Return the growth in bytes as markup."""
     if number is None:

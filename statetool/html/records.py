@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -31,9 +31,14 @@ def record_table(records: Sequence[Any], title: str = "") -> Html:
     if not records:
         return element("p", title or "no rows", class_="soft")
     names = [field.name for field in fields(records[0])]
-    rows = [[_cell(name, getattr(record, name)) for name in names] for record in islice(records, _MOST_ROWS)]
-    shown = table([_heading(name) for name in names], rows, title or several(len(records), "row"))
-    left = len(records) - len(rows)
+    return row_table(names, ([getattr(record, name) for name in names] for record in records), len(records), title)
+
+
+def row_table(names: Sequence[str], rows: Iterable[Sequence[Any]], number: int, title: str = "") -> Html:
+    """Return the first of a ``number`` of rows as a table; see :func:`record_table`."""
+    cells = [[_cell(name, value) for name, value in zip(names, row, strict=True)] for row in islice(rows, _MOST_ROWS)]
+    shown = table([_heading(name) for name in names], cells, title or several(number, "row"))
+    left = number - len(cells)
     return shown if left <= 0 else Html(shown + element("p", f"{several(left, 'row')} more", class_="soft"))
 
 

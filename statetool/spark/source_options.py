@@ -6,6 +6,7 @@ snapshot, the user's declarations of types and names, and the operator.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from statetool.serializers.base import Serializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.spark.guard import DEFAULT_ROW_BYTES
+from statetool.spark.jvm_folder import jvm_folder
 from statetool.tables.key_text import Key
 from statetool.tables.option_text import by_known_names, parse_flag, parse_names, parse_object
 from statetool.tables.request import REQUEST_OPTIONS, ScanRequest
@@ -40,6 +42,8 @@ _SNAPSHOT: Final = (
     "unsafePickle",
     "columnsFromPlan",
 )
+#: Options whose value is a path, which may be relative.
+_PATHS: Final = ("path", "columnsFromPlan")
 _OPERATOR: Final = ("operatorUid", "operatorId")
 #: Options that Spark adds to those of ``CREATE TABLE``.
 _TABLE_OPTIONS: Final = frozenset({"provider", "owner"})
@@ -91,8 +95,13 @@ class SnapshotOptions:
 def resolve_job(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
     """Return options whose path is a snapshot if it was the URL of a job, or the directory of its checkpoints if an option follows them.
 
+    Relative paths are those of the folder in which Spark was started: ``spark-sql`` gives its Python processes folders of their own.
+
     Called once per read, on the driver: schema, plan and tasks then use the same checkpoint.
     """
+    for name in _PATHS:
+        if name in options:
+            options[name] = _absolute(options[name])
     path = options.get("path")
     if not path or "://" not in path:
         return options
@@ -101,6 +110,13 @@ def resolve_job(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
     with using_clusters(options.get("clusters") or None):
         options["path"] = (resolve_directory if follows else resolve_path)(path, tuple(moved.items()))
     return options
+
+
+def _absolute(path: str) -> str:
+    if not path or "://" in path or os.path.isabs(path) or os.path.exists(path):
+        return path
+    folder = jvm_folder()
+    return path if folder is None else os.path.join(folder, path)
 
 
 def normalize_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import count
 from typing import Any, Final
 
 import pyarrow as pa
@@ -74,6 +75,20 @@ def _duration(value: Any) -> Any:
         sign = "-" if micros < 0 else ""
         return f"{sign}{abs(micros) // 1_000_000}.{abs(micros) % 1_000_000:06d}"
     return str(value)
+
+
+def with_distinct_names(result: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return a result whose columns have different names: a second ``a`` is ``a_1``, as in DuckDB's own tables of a result."""
+    names: list[str] = []
+    for name in result.schema.names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        taken = {*names, *result.schema.names}
+        names.append(name if name not in names else next(n for n in numbered if n not in taken))
+    if names == result.schema.names:
+        return result
+    schema = pa.schema([field.with_name(name) for field, name in zip(result.schema, names, strict=True)])
+    renamed = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in result)
+    return pa.RecordBatchReader.from_batches(schema, renamed)
 
 
 def csv_lines(batches: pa.RecordBatchReader) -> Iterator[str]:

@@ -82,7 +82,7 @@ def _summary(verification: Verification) -> str:
         several(verification.operators, "operator"),
         f"{several(verification.streams, 'piece')} of state in files",
         f"{several(verification.entries, 'entry', 'entries')} of keyed state",
-        f"{several(verification.keys, 'key')} in their key groups",
+        f"{'about ' if verification.keys_are_estimated else ''}{several(verification.keys, 'key')} in their key groups",
     ]
     if verification.named_files:
         checked.insert(2, f"{several(verification.named_files, 'file')} that only state names")

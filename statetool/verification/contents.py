@@ -29,6 +29,7 @@ def _check_contents(task: ContentTask) -> ContentResult:
         return _check_elements(task, task.part)
     check = EntryCheck(task, task.part)
     _check_entries(check, task.part)
+    check.result.keys, check.result.keys_are_estimated = check.distinct.number, check.distinct.is_estimate
     if task.deep:
         for error in task.part.checksum_errors():
             check.add(error)
@@ -40,7 +41,7 @@ def _check_entries(check: EntryCheck, source: KeyGroupReader, state: str | None 
     if check.full:
         return
     request = EntryRequest(states=None if state is None else (state,), reads_on=True)
-    before = check.result.copy()
+    before, distinct = check.result.copy(), check.distinct.copy()
     try:
         header = source.header()
         check.start(header)
@@ -55,7 +56,7 @@ def _check_entries(check: EntryCheck, source: KeyGroupReader, state: str | None 
             groups = list(source.group_sizes())
             check.lost(error.at(key_group=groups[0] if len(groups) == 1 else None), state=state)
             return
-        check.result = before
+        check.result, check.distinct = before, distinct
         for half in smaller:
             _check_entries(check, half)
         for name in states:

@@ -39,6 +39,7 @@ from statetool.tables.keyed import KeyedTable
 from statetool.tables.splits import ElementSplit
 from statetool.types.display import display_value
 from statetool.types.options import ReadOptions
+from statetool.verification.distinct_keys import DistinctKeys
 from statetool.verification.problems import Problem, Severity, not_shown, problem_of, reading_failed, severity_of
 
 #: Start and end of a part of each entry: its key or its namespace.
@@ -72,6 +73,7 @@ class ContentResult:
     entries: int = 0
     elements: int = 0
     keys: int = 0
+    keys_are_estimated: bool = False
     unknown_hash: str = ""
     missing: Problem | None = None
 
@@ -89,6 +91,7 @@ class EntryCheck:
         self.file = source.file
         self.subtask = source.subtask
         self.result = ContentResult([])
+        self.distinct = DistinctKeys()
 
     def add(self, error: StatetoolError, *, state: str | None = None, severity: Severity = "error") -> None:
         severity = severity_of(error, severity)
@@ -298,7 +301,7 @@ class EntryCheck:
                     error = error.at(offset=int(start[i]))
                     self.add(batch.locate(error), state=self.header.states[states[i]].name)
         expected = key_groups(codes, self.context.max_parallelism)
-        self.result.keys += int(known.sum())
+        self.distinct.add(batch, start[known], end[known])
         for i in np.flatnonzero(known & (expected != group)).tolist():
             if self.full:
                 return

@@ -32,9 +32,11 @@ MOST_PROBLEMS: Final = 1000
 class Verification:
     """Problems of a snapshot, and counts of the checked parts.
 
-    ``streams`` counts the handles that were resolved, ``entries`` the entries of keyed state that were read, ``keys`` the keys whose key
-    group was computed from their hash code, ``elements`` (read with ``deep`` only) the elements of operator state; broadcast state
-    counts for each subtask's copy. ``named_files`` counts the files that only operator state names. ``truncated``: there are more problems. ``allow_unread``: state that could not be read is accepted.
+    ``streams`` counts the handles that were resolved, ``entries`` the entries of keyed state that were read, ``elements`` (read with
+    ``deep`` only) the elements of operator state; broadcast state counts for each subtask's copy. ``keys`` counts the keys of operators
+    whose key group was computed from their hash code, estimated if a task reads more than a million; those of timers that RocksDB's
+    backend keeps on the heap count separately. ``named_files`` counts the files that only operator state names. ``truncated``: there are
+    more problems. ``allow_unread``: state that could not be read is accepted.
     ``renderer`` returns HTML for notebooks.
     """
 
@@ -48,6 +50,7 @@ class Verification:
     truncated: bool
     allow_unread: bool = False
     named_files: int = 0
+    keys_are_estimated: bool = False
     renderer: Callable[[Verification], str] | None = field(default=None, repr=False, compare=False)
 
     def _repr_html_(self) -> str | None:
@@ -85,6 +88,7 @@ class _Contents:
         self.problems: list[Problem] = []
         self.entries = 0
         self.keys = 0
+        self.keys_are_estimated = False
         self.elements = 0
         #: By operator, a part that could not be read because a file does not exist.
         self.missing: dict[str, Problem] = {}
@@ -97,6 +101,7 @@ class _Contents:
             self.missing.setdefault(task.operator, result.missing)
         self.entries += result.entries
         self.keys += result.keys
+        self.keys_are_estimated |= result.keys_are_estimated
         self.elements += result.elements
         if result.unknown_hash:
             self.unknown_hashes[task.operator] = result.unknown_hash
@@ -156,6 +161,7 @@ def _verify(inventory: Inventory, each: Each, *, deep: bool, most: int, allow_un
         truncated=truncated or len(problems) > most,
         allow_unread=allow_unread,
         named_files=plan.named_files,
+        keys_are_estimated=contents.keys_are_estimated,
     )
 
 

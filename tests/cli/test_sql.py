@@ -46,6 +46,22 @@ def test_results_are_text_json_and_csv() -> None:
     assert json.loads(run(SAVEPOINT, "FROM timers_timers WHERE false", "--json").stdout) == []
 
 
+def test_columns_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    """As rows by name, the first would have the value of the last."""
+    query = "SELECT 1 AS a, 2 AS a, 3 AS a_1, 4 AS a"
+    expected = {"a": 1, "a_2": 2, "a_1": 3, "a_3": 4}
+    assert run(SAVEPOINT, query).stdout.split() == [*expected, "1", "2", "3", "4"]
+    assert json.loads(run(SAVEPOINT, query, "--json").stdout) == [expected]
+    assert run(SAVEPOINT, query, "-o", "csv").stdout.splitlines() == ["a,a_2,a_1,a_3", "1,2,3,4"]
+    for suffix, rows in (
+        ("jsonl", lambda f: [json.loads(f.read_text())]),
+        ("parquet", lambda f: pq.ParquetFile(f).read().to_pylist()),
+    ):
+        file = tmp_path / f"rows.{suffix}"
+        run(SAVEPOINT, query, "--to", file)
+        assert rows(file) == [expected]
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
 def test_results_are_files(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"rows.{suffix}"

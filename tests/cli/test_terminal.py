@@ -53,7 +53,7 @@ def at_a_terminal(columns: int, *arguments: str, given: str = "", settings: Mapp
 def test_rows_fit_the_terminal() -> None:
     shown = at_a_terminal(80, "states", SAVEPOINT).splitlines()
     assert max(map(len, shown)) <= 80
-    assert shown[0].split()[:3] == ["operator", "name", "scope"]
+    assert shown[0].split()[:4] == ["operator", "name", "kind", "value_type"]
     assert any("…" in line for line in shown)
     wide = at_a_terminal(80, "states", SAVEPOINT, "--wide").splitlines()
     assert max(map(len, wide)) > 200
@@ -124,6 +124,33 @@ def test_columns_go_in_the_order_in_which_they_are_missed_least() -> None:
     assert all(len(line) <= 40 for line in least.lines)
     assert least.lines[1].split()[1] != least.lines[2].split()[1]  # names that differ at their ends
     assert fit_table(names, rows, 5).lines[1] == "8877…"
+
+
+def test_columns_without_values_go_first_also_in_a_table_of_one_row() -> None:
+    row: dict[str, Any] = {"operator": "o" * 30, "note": "", "backlog": None, "connector": "kinesis-source", "held": 3}
+    table = fit_table(list(row), [row], 45)
+    assert table.hidden == ("note (no values)", "backlog (no values)")
+    assert table.lines[0].split() == ["operator", "connector", "held"]
+    assert fit_table(["note"], [{"note": ""}], 80, has_units=False).lines[1] == ""  # a text of the user
+
+
+def test_columns_with_one_value_go_before_headings_are_cut() -> None:
+    rows = [{"path": f"/{'d' * 60}/chk-{i}", "kind": "savepoint", "checkpoint_id": i} for i in (1, 2)]
+    table = fit_table(["path", "kind", "checkpoint_id"], rows, 48)
+    assert (table.hidden, table.lines[0].split()) == (("kind (always savepoint)",), ["path", "checkpoint_id"])
+
+
+def test_durations_have_units_at_a_terminal() -> None:
+    rows = [{"age_ms": ms} for ms in (None, 0, 850, 12_340, 312_000, 11_160_000, 699_150_295, -90_000)]
+    assert [line.strip() for line in fit_table(["age_ms"], rows, 80).lines] == [
+        "age_ms", "-", "0 ms", "850 ms", "12.3 s", "5.2 min", "3.1 h", "8.1 d", "-1.5 min",
+    ]  # fmt: skip
+
+
+def test_a_record_has_units_at_a_terminal() -> None:
+    shown = at_a_terminal(80, "info", SAVEPOINT)
+    assert re.search(r"^state_bytes +[\d.]+ KiB$", shown, re.MULTILINE)
+    assert re.search(r"^state_bytes +\d+$", at_a_terminal(80, "info", SAVEPOINT, "--wide"), re.MULTILINE)
 
 
 def test_times_of_another_year_keep_it() -> None:

@@ -1,4 +1,4 @@
-"""Lists of snapshots, growth and chains are tables in notebooks."""
+"""Lists of snapshots, of findings, growth and chains are tables in notebooks."""
 
 from __future__ import annotations
 
@@ -36,6 +36,15 @@ def test_growth_is_a_table(checkpoints: str) -> None:
     rows: Any = statetool.growth(checkpoints)
     assert len(rows) > 3
     assert rows._repr_html_().count("<tr>") == len(rows) + 1
+
+
+def test_findings_and_advice_are_tables(checkpoints: str) -> None:
+    findings: Any = statetool.lint(str(Path(checkpoints).parent / "config.yaml"))
+    assert "execution.checkpointing.min-pause" in findings._repr_html_()
+    advice: Any = statetool.advise(checkpoints)
+    assert "retention" in advice._repr_html_()
+    orphans: Any = statetool.orphans(checkpoints, min_age=0)
+    assert "no rows" in orphans._repr_html_()
 
 
 def test_a_chain_is_its_checkpoints_with_its_files_folded(corpus: Path) -> None:

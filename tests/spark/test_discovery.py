@@ -18,12 +18,15 @@ ROOT = Path(__file__).parents[2]
 QUERIES = f"""
 CREATE TEMPORARY VIEW timers USING `flink-state` OPTIONS (path '{SAVEPOINT}', operatorUid 'timers');
 CREATE TEMPORARY VIEW states USING `flink-state-metadata` OPTIONS (path '{SAVEPOINT}', table 'states');
+CREATE TEMPORARY VIEW here USING `flink-state` OPTIONS (path 'savepoint', operatorUid 'timers');
 SELECT 'keys', count(*), min(key) FROM timers;
+SELECT 'relative', count(*) FROM here;
 SELECT 'states', count(*) > 10 FROM states;
 """
 
 
 def test_the_sql_shell_finds_the_sources(tmp_path: Path) -> None:
+    (tmp_path / "savepoint").symlink_to(SAVEPOINT)
     shell = Path(pyspark.__file__).parent / "bin" / "spark-sql"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     command = [str(shell), "--master", "local[2]", "--conf", "spark.ui.enabled=false", "-e", QUERIES]
@@ -31,4 +34,5 @@ def test_the_sql_shell_finds_the_sources(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert ["keys", "14", "timer-0"] in rows
+    assert ["relative", "14"] in rows
     assert ["states", "true"] in rows

@@ -18,7 +18,8 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.metadata.handles import OperatorStreamHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.snapshot.inventory import Inventory
-from statetool.verification import contents
+from statetool.verdicts.verify import verify_findings
+from statetool.verification import contents, distinct_keys
 from statetool.verification.content_plan import ContentPlanner
 from statetool.verification.contents import check_contents
 from statetool.verification.entry_check import ContentTask, EntryCheck
@@ -50,6 +51,21 @@ def test_what_is_checked_is_counted(corpus: Path) -> None:
     assert shallow.entries == deep.entries > 2000
     assert (shallow.elements, deep.elements > 200) == (0, True)
     assert not shallow.truncated
+
+
+@pytest.mark.parametrize("name", ["rocksdb-native-inline/snapshot", "rocksdb-incremental/snapshot/chk-4"])
+def test_keys_are_counted_alike_in_all_forms(corpus: Path, name: str) -> None:
+    canonical = statetool.verify(str(corpus / "v2_3_0-rocksdb-canonical-compressed" / "snapshot"))
+    other = statetool.verify(str(corpus / f"v2_3_0-{name}"))
+    assert (other.entries, other.keys) == (canonical.entries, canonical.keys) == (895, 221)
+
+
+def test_the_number_of_many_keys_is_estimated(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
+    monkeypatch.setattr(distinct_keys, "MOST", 20)
+    verification = statetool.verify(str(corpus / "v2_3_0-rocksdb-native-inline" / "snapshot"))
+    assert verification.keys_are_estimated
+    assert 150 < verification.keys < 320
+    assert ", about " in verify_findings(verification).summary
 
 
 def test_a_hash_that_is_not_known_is_proved_by_the_keys(patient: Patient) -> None:
