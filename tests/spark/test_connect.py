@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from tests.support.servers.cluster import PATIENCE_S, connect_server
 from tests.support.spark.data_sources import data_sources
+from tests.support.zoo import ZOO
 from tools.packages import ROOT, environment
 
 pytestmark = [pytest.mark.full, data_sources]
@@ -46,7 +46,7 @@ def answers(server: str, corpus: Path, tmp_path_factory: pytest.TempPathFactory)
     """Output of a client."""
     damaged = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
     target = str(tmp_path_factory.mktemp("written") / "corrected")
-    process = run("-m", "tests.support.servers.connect_client", server, SAVEPOINT, damaged, target)
+    process = run("-m", "tests.support.servers.connect_client", server, ZOO, damaged, target)
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-5000:]
     printed: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return printed
@@ -54,7 +54,7 @@ def answers(server: str, corpus: Path, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="module")
 def expected() -> pa.Table:
-    return statetool.load(SAVEPOINT)["timers"].to_arrow()
+    return statetool.load(ZOO)["timers"].to_arrow()
 
 
 def rows(table: pa.Table) -> list[str]:
@@ -72,7 +72,7 @@ def test_all_tables_are_views(answers: dict[str, Any]) -> None:
 
 
 def test_answers(answers: dict[str, Any]) -> None:
-    savepoint = statetool.load(SAVEPOINT)
+    savepoint = statetool.load(ZOO)
     assert answers["verified"] is True
     assert answers["metadata"] == savepoint.to_arrow("states").num_rows
     assert answers["entries"] == sum(row.entries or 0 for row in savepoint.stats().rows("states"))
@@ -93,7 +93,7 @@ def test_errors_are_our_own(answers: dict[str, Any]) -> None:
 
 def test_the_export_job(server: str, expected: pa.Table, tmp_path: Path) -> None:
     target = tmp_path / "rows"
-    arguments = (SAVEPOINT, "--operator", "timers", "--table", "keyed_state", "--output", str(target))
+    arguments = (ZOO, "--operator", "timers", "--table", "keyed_state", "--output", str(target))
     process = run("-m", "statetool.jobs.export", *arguments, SPARK_REMOTE=server)
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-5000:]
     assert process.stdout.splitlines()[-1] == f"{expected.num_rows} rows in {target}"

@@ -10,14 +10,14 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from statetool.demo import SAVEPOINT
 from tests.support.spark.data_sources import data_sources
+from tests.support.zoo import ZOO
 
 pytestmark = [pytest.mark.full, data_sources]
 ROOT = Path(__file__).parents[2]
 QUERIES = f"""
-CREATE TEMPORARY VIEW timers USING `flink-state` OPTIONS (path '{SAVEPOINT}', operatorUid 'timers');
-CREATE TEMPORARY VIEW states USING `flink-state-metadata` OPTIONS (path '{SAVEPOINT}', table 'states');
+CREATE TEMPORARY VIEW timers USING `flink-state` OPTIONS (path '{ZOO}', operatorUid 'timers');
+CREATE TEMPORARY VIEW states USING `flink-state-metadata` OPTIONS (path '{ZOO}', table 'states');
 SELECT 'keys', count(*), min(key) FROM timers;
 SELECT 'states', count(*) > 10 FROM states;
 """

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import DecodeError, OptionError, TargetExistsError
 from statetool.tables import scan as scans
+from tests.support.zoo import ZOO
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("lake_libraries")]
 PAGE = Path(__file__).parents[2] / "docs" / "operations" / "clusters.md"
@@ -24,7 +24,7 @@ OPERATORS = ("timers", "with-ttl", "collections-by-string", "by-tuple")
 
 
 def operator(name: str) -> Any:
-    return statetool.load(SAVEPOINT)[name]
+    return statetool.load(ZOO)[name]
 
 
 def rows_of(table: pa.Table) -> list[str]:
@@ -121,7 +121,7 @@ class TestIceberg(Lake):
         text = PAGE.read_text().partition("### Write to Delta and Iceberg without Spark")[2].partition("\n## ")[0]
         lines = [line for line in text.splitlines() if line.startswith(("export ", "statetool export "))]
         assert len(lines) == 3
-        script = "\n".join(["set -e", *lines]).replace("statetool/demo/savepoint", SAVEPOINT)
+        script = "\n".join(["set -e", *lines]).replace("statetool/demo/savepoint", ZOO)
         subprocess.run(
             ["bash", "-c", script],
             cwd=tmp_path,
