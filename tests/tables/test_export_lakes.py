@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import statetool
+from statetool.demo import SAVEPOINT
 from statetool.errors import DecodeError, OptionError, TargetExistsError
 from statetool.tables import scan as scans
 from tests.support.zoo import ZOO
@@ -121,7 +122,7 @@ class TestIceberg(Lake):
         text = PAGE.read_text().partition("### Write to Delta and Iceberg without Spark")[2].partition("\n## ")[0]
         lines = [line for line in text.splitlines() if line.startswith(("export ", "statetool export "))]
         assert len(lines) == 3
-        script = "\n".join(["set -e", *lines]).replace("statetool/demo/savepoint", ZOO)
+        script = "\n".join(["set -e", *lines]).replace("statetool/demo/savepoint", SAVEPOINT)
         subprocess.run(
             ["bash", "-c", script],
             cwd=tmp_path,
