@@ -21,9 +21,9 @@ PAGE: Final = ROOT / "docs" / "getting-started.md"
 LIMIT_S: Final = 600
 #: What the commands have to print, in this order.
 PROMISED: Final = (
-    "with-ttl",  # open a savepoint
+    "baskets",  # open a savepoint
     "largest",  # find a large key ...
-    "timer-3",  # ... correct a value
+    "Ada",  # ... correct a value
     "The job restores",  # ... and check the restore
 )
 _BLOCK: Final = re.compile(r"^```(shell|bash|python|sql)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

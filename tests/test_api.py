@@ -15,10 +15,10 @@ import pytest
 import statetool
 from statetool.api.execution import Execution
 from statetool.api.rewrite import RewriteOptions
-from statetool.demo import SAVEPOINT
 from statetool.errors import MissingDependencyError, OptionError
 from statetool.migration.plan import MigrationPlan
 from statetool.statistics.statistics import StatisticsRequest
+from tests.support.zoo import ZOO
 
 REWRITES: list[Callable[..., Any]] = [
     statetool.rescale,
@@ -80,12 +80,12 @@ def test_earlier_names_still_work() -> None:
     operator: Any = statetool.Operator
     assert operator.planned is operator.plan_on_spark
     assert MigrationPlan.saying is MigrationPlan.with_choices
-    assert statetool.verify(SAVEPOINT, most=5).ok
-    assert statetool.verify(SAVEPOINT, max_problems=5).ok
+    assert statetool.verify(ZOO, most=5).ok
+    assert statetool.verify(ZOO, max_problems=5).ok
     with pytest.raises(OptionError, match="max_problems"):
-        statetool.verify(SAVEPOINT, max_problems=0)
+        statetool.verify(ZOO, max_problems=0)
     for options in ({"local_bytes": 7}, {"driver_read_limit": 7}):
-        sp = statetool.load(SAVEPOINT, **options)  # type: ignore[arg-type]
+        sp = statetool.load(ZOO, **options)  # type: ignore[arg-type]
         assert sp["timers"]._access.driver_read_limit == sp._access.driver_read_limit == 7
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
+from tests.support.zoo import ZOO
 
 ROOT = Path(statetool.__file__).parent
 #: Slow imports, which are deferred until needed, and the packages whose modules import them immediately.
@@ -86,7 +87,7 @@ def test_spark_is_imported_in_the_spark_room_only() -> None:
         # Imports of Spark tasks.
         "from statetool.spark.guard import reject_unsupported_rows; "
         "any(map(len, reject_unsupported_rows(iter(sp['collections-by-string'].to_arrow(states=['prices', 'visits', 'names']).to_batches()))))",
-        "statetool.rescale(SAVEPOINT, sys.argv[1], {'timers': 300})",
+        "statetool.rescale(sys.argv[3], sys.argv[1], {'timers': 300})",
         "statetool.SavepointWriter.new().with_operator('new', statetool.bootstrap_keyed_state("
         "pq.ParquetFile(sys.argv[2]).read(), key='k', states={'n': statetool.value('BIGINT'), "
         "'s': statetool.value('STRING'), 'm': statetool.map_of('STRING', 'DOUBLE')})).write(sys.argv[1])",
@@ -99,10 +100,10 @@ def test_small_works_need_no_pandas(tmp_path: Path, work: str) -> None:
         tmp_path / "rows.parquet",
     )
     code = (
-        "import sys, statetool, pyarrow.parquet as pq; from statetool.demo import SAVEPOINT; sp = statetool.load(SAVEPOINT)\n"
+        "import sys, statetool, pyarrow.parquet as pq; sp = statetool.load(sys.argv[3])\n"
         f"{work}\nprint('pandas' in sys.modules)"
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "sp"), str(tmp_path / "rows.parquet")]
+    command = [sys.executable, "-c", code, str(tmp_path / "sp"), str(tmp_path / "rows.parquet"), ZOO]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["False"], done.stderr
 
@@ -111,7 +112,7 @@ def test_the_command_sql_needs_no_pandas() -> None:
     # With a condition, the oldest supported pyarrow imports it again.
     code = (
         "import sys; from statetool.cli.main import main; from statetool.demo import SAVEPOINT\n"
-        "sys.argv = ['statetool', 'sql', SAVEPOINT, 'FROM by_short_v LIMIT 1', '-o', 'csv']\n"
+        "sys.argv = ['statetool', 'sql', SAVEPOINT, 'FROM orders_points LIMIT 1', '-o', 'csv']\n"
         "try: main()\nfinally: print('pandas' in sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

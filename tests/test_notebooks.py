@@ -10,20 +10,29 @@ from tests.support.notebooks import NOTEBOOKS, executed, printed
 #: Expected text in the outputs of each notebook, stored and new.
 EXPECTED = {
     "a-first-state": ["{'EUR': 0.25}", "2027-01-15 08:00:00+00:00", "ValueStateDescriptor<Long> countState", "True"],
-    "compare-two-savepoints": ["difference by-short", "timers.registered: +0 -1 ~1", "by-short.v: +0 -88 ~0"],
-    "correct-a-value": ["[('with-ttl', 'plain', '2', '1700000080000', '7')]", "895 entries, 221 keys", "fully"],
-    "follow-checkpoints": ["chk-3 3 True newest", "1 4\n2 9\n3 14", "{('registered', 'added'): 10}"],
-    "open-a-savepoint": [
-        "operators: 19",
-        "tables: 56",
-        "state bytes: 103705",
-        "key groups of timers: 128, not empty: 14",
-        "keys: 14",
-        "timers: {'event': 62, 'processing': 88}",
+    "compare-two-savepoints": [
+        "difference daily-sales",
+        "orders.points: +0 -1 ~1",
+        "daily-sales.window-contents: +0 -4 ~0",
     ],
-    "sources-and-sinks": ["orders-0 reader 1042 -> 900", "orders-out-1-2  received", "958.0"],
-    "what-is-large": ["29589", "'order-17'", "subtask 0 of 4 would hold 1.77 of the mean", "332 values have an age"],
-    "who-is-this-key": ["('timers', 'timers'): 12", "key group 68 of 128, subtask 1 of 3", "pass the job's jar"],
+    "correct-a-value": ["[('orders', 'points', 'Ben', '87', '187')]", "149 entries, 45 keys", "0 problems", "fully"],
+    "follow-checkpoints": ["chk-3 3 True newest", "1 4\n2 8\n3 12", "{('sent', 'added'): 8}"],
+    "open-a-savepoint": [
+        "operators: 11",
+        "tables: 31",
+        "state bytes: 33727",
+        "key groups of orders: 128, not empty: 12",
+        "keys: 12",
+        "reminders: {'2026-03-04': 1, '2026-03-07': 1",
+    ],
+    "sources-and-sinks": ["orders-0 reader 25 -> 20", "shop-invoices-1-2  received", "15.0"],
+    "what-is-large": [
+        "11349",
+        "'Ada'",
+        "subtask 3 of 4 would hold 2.15 of the mean",
+        "33 values have an age, 6 are older",
+    ],
+    "who-is-this-key": ["('reminders', 'timers'): 1", "key group 125 of 128, subtask 1 of 2", "total_cents: readable"],
 }
 PLOTS = {"open-a-savepoint": 1, "what-is-large": 1}
 

@@ -20,32 +20,31 @@ from tools import sandbox
 from tools.examples import run_bash
 
 _DEMO: Final = "statetool/demo/savepoint"
-_SOURCE: Final = "statetool/demo/kafka-source"
-_SINK: Final = "statetool/demo/kafka-sink"
+_NEXT_DAY: Final = "statetool/demo/next-day"
 #: Commands by purpose, with an example of each. All of them run in the sandbox when the page is written.
 EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Inspect": {
         "info": f"statetool info {_DEMO} | head -n 12",
         "ls": "statetool ls checkpoints",
         "states": f"statetool states {_DEMO} | head -n 12",
-        "schema": f"statetool schema {_DEMO} with-ttl keyed_state",
-        "head": f"statetool head {_DEMO} with-ttl keyed_state --states ttl-sum,plain -n 3",
+        "schema": f"statetool schema {_DEMO} orders keyed_state",
+        "head": f"statetool head {_DEMO} orders keyed_state --states total_cents,points -n 3",
         "files": "statetool files pyflink-job | head -n 6",
-        "stats": f"statetool stats {_DEMO} --operator with-ttl --table states",
-        "count": f"statetool count {_DEMO} timers",
-        "sql": f'statetool sql {_DEMO} "SELECT domain, count(*) AS timers FROM timers_timers GROUP BY domain ORDER BY domain"',
-        "export": f"statetool export {_DEMO} timers keyed_state exported --format parquet",
-        "report": f"statetool report {_DEMO} new-job --target report.html --allow-unread",
+        "stats": f"statetool stats {_DEMO} --operator orders --table states",
+        "count": f"statetool count {_DEMO} orders",
+        "sql": f'statetool sql {_DEMO} "SELECT key, total_cents FROM orders_keyed_state ORDER BY total_cents DESC LIMIT 3"',
+        "export": f"statetool export {_DEMO} orders keyed_state exported --format parquet",
+        "report": f"statetool report {_DEMO} new-job --target report.html",
     },
     "Check and compare": {
         "check": f"statetool check {_DEMO} new-job",
-        "diff": f"statetool diff {_DEMO} checkpoints/chk-43 --operator timers --limit 3",
-        "verify": f"statetool verify {_DEMO} --deep --allow-unread",
+        "diff": f"statetool diff {_DEMO} {_NEXT_DAY} --operator reminders --limit 3",
+        "verify": f"statetool verify {_DEMO} --deep",
     },
     "Write": {
         "transform": (
-            f"statetool transform {_DEMO} corrected --uid timers \\\n"
-            "    --set 'registered=registered + 1' --where \"key = 'timer-3'\" --dry-run"
+            f"statetool transform {_DEMO} corrected --uid orders \\\n"
+            "    --set 'points=points + 100' --where \"key = 'Ada'\" --dry-run"
         ),
         "rescale": f"statetool rescale {_DEMO} rescaled --max-parallelism 256 --dry-run",
         "migrate": f"statetool migrate {_DEMO} migrated --to new-job --dry-run",
@@ -53,46 +52,46 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
             "statetool migrate checkpoints/chk-42 migrated --to new-job > /dev/null\n"
             "statetool catch-up migrated checkpoints/chk-42 checkpoints/chk-43 upgraded --to new-job"
         ),
-        "uid": f"statetool uid {_DEMO} renamed timers=alarms --dry-run",
-        "state rename": f"statetool state rename {_DEMO} renamed --uid timers --state registered --to fired --dry-run",
-        "drop": f"statetool drop {_DEMO} smaller --uid by-short --dry-run",
-        "graft": f"statetool graft {_DEMO} {_DEMO} grafted --uid timers=alarms --dry-run",
-        "merge": f"statetool merge {_DEMO} {_SINK} merged --dry-run",
-        "split": f"statetool split {_DEMO} first second --uid timers --dry-run | tail -n 3",
-        "move-state": f"statetool move-state {_DEMO} moved --from collections-by-string --to timers --state total --dry-run",
+        "uid": f"statetool uid {_DEMO} renamed reminders=alarms --dry-run",
+        "state rename": f"statetool state rename {_DEMO} renamed --uid reminders --state sent --to reminded --dry-run",
+        "drop": f"statetool drop {_DEMO} smaller --uid daily-sales --dry-run",
+        "graft": f"statetool graft {_DEMO} {_DEMO} grafted --uid reminders=alarms --dry-run",
+        "merge": f"statetool split {_DEMO} first second --uid reminders > /dev/null\nstatetool merge first second merged",
+        "split": f"statetool split {_DEMO} first second --uid reminders --dry-run | tail -n 3",
+        "move-state": f"statetool move-state {_DEMO} moved --from baskets --to reminders --state clicks --dry-run",
         "convert": "statetool convert checkpoints/chk-43 converted --dry-run | head -n 6",
-        "set": f"statetool set {_DEMO} fixed --uid collections-by-string --key '\"\"' --set mean.f0=12 --dry-run",
-        "purge": f"statetool purge {_DEMO} purged --ttl ttl-list=7d --now 1900000000000 --dry-run",
-        "erase": f"statetool erase {_DEMO} erased --keys timer-3 --dry-run",
-        "keep": f"statetool keep {_DEMO} kept --keys timer-3 --uid timers --dry-run",
-        "sample": f"statetool sample {_DEMO} small --keys 2 --uid timers --dry-run",
+        "set": f"statetool set {_DEMO} fixed --uid orders --key Ada --set points=164 --dry-run",
+        "purge": f"statetool purge {_DEMO} purged --ttl viewed=7d --now 1772474400000 --dry-run",
+        "erase": f"statetool erase {_DEMO} erased --keys Ida --dry-run",
+        "keep": f"statetool keep {_DEMO} kept --keys Ida --uid reminders --dry-run",
+        "sample": f"statetool sample {_DEMO} small --keys 2 --uid reminders --dry-run",
         "copy": f"statetool copy {_DEMO} copied --compare",
     },
     "Sources and sinks": {
-        "sources list": f"statetool sources list {_SOURCE}",
-        "sources show": f"statetool sources show {_SOURCE}",
-        "sources check": f"statetool sources check {_SOURCE}",
+        "sources list": f"statetool sources list {_DEMO}",
+        "sources show": f"statetool sources show {_DEMO}",
+        "sources check": f"statetool sources check {_DEMO}",
         "sources schemas": "statetool sources schemas cdc-pipeline | cut -c 1-120",
         "sources lag": (
-            f"printf 'topic,partition,offset\\norders,0,5000\\n' > ends.csv\nstatetool sources lag {_SOURCE} --ends ends.csv"
+            f"printf 'topic,partition,offset\\norders,0,40\\norders,1,30\\norders,2,25\\n' > ends.csv\nstatetool sources lag {_DEMO} --ends ends.csv | grep -e lag -e orders"
         ),
-        "sources set": f"statetool sources set {_SOURCE} reset --uid orders orders:0=900 --dry-run",
-        "sources add": f"statetool sources add {_SOURCE} larger --uid orders orders:5=0 --dry-run",
-        "sources remove": f"statetool sources remove {_SOURCE} smaller --uid orders orders-3 --dry-run",
+        "sources set": f"statetool sources set {_DEMO} reset --uid events orders:0=20 --dry-run",
+        "sources add": f"statetool sources add {_DEMO} larger --uid events orders:3=0 --dry-run",
+        "sources remove": f"statetool sources remove {_DEMO} smaller --uid events orders-2 --dry-run",
         "sources convert": "statetool sources convert kafka-consumer converted --uid bc4197a480c92c793190a9f8c0afc54c --dry-run",
-        "sinks list": f"statetool sinks list {_SINK}",
-        "sinks pending": f"statetool sinks pending {_SINK} --commands | grep kafka-transactions | head -n 4",
-        "sinks committed": f"statetool sinks committed {_SINK}",
+        "sinks list": f"statetool sinks list {_NEXT_DAY}",
+        "sinks pending": f"statetool sinks pending {_NEXT_DAY} --commands | grep kafka-transactions | head -n 4",
+        "sinks committed": f"statetool sinks committed {_NEXT_DAY}",
         "sinks check": "statetool sinks check paimon-job --paimon paimon-table",
         "sinks forget": (
-            f"statetool sinks forget {_SINK} smaller --uid 514dc31230726fb6b190b5bf50bbec8f --lose orders-out-0-1 --dry-run"
+            f"statetool sinks forget {_NEXT_DAY} smaller --uid 'Sink Committer: invoices' --lose shop-invoices-0-2 --dry-run"
         ),
     },
     "Jobs": {},
     "Checkpoints": {
         "chain": "statetool chain checkpoints",
         "orphans": "statetool orphans checkpoints",
-        "metrics": "statetool metrics checkpoints | grep win-count",
+        "metrics": "statetool metrics checkpoints | grep daily-sales",
         "advise": "statetool advise checkpoints --rest checkpoints.json --config config.yaml",
         "lint": "statetool lint config.yaml",
     },

@@ -2,9 +2,9 @@
 
 It holds the snapshots that the pages name:
 
-* ``statetool/demo``: the bundled savepoints
-* ``checkpoints``: three retained checkpoints of one job
-* ``new-job``: a savepoint of the next version of the demo's job, in which one state is wider and one operator is missing
+* ``statetool/demo``: the bundled savepoints of the shop
+* ``checkpoints``: three retained checkpoints of the shop, with more customers each
+* ``new-job``: a savepoint of the next version of the shop, in which one state is wider and one operator is missing
 * ``sql-job`` and ``plan.json``: a savepoint of a SQL job and its compiled plan
 * ``pyflink-job``: a savepoint of a PyFlink job
 * ``kafka-consumer``: a savepoint of a job with the Kafka consumer before FLIP-27
@@ -45,7 +45,7 @@ _UNPACKED: Final[Mapping[str, tuple[str, str]]] = {
     "plan.json": ("sql-plans", "plans/sql_group_agg_rocksdb.json"),
 }
 #: Time of the first checkpoint, in epoch seconds.
-_BEGIN_S: Final = 1_700_000_000
+_BEGIN_S: Final = 1_772_474_400
 _CONFIG: Final = """\
 state.backend.type: hashmap
 execution.checkpointing.incremental: true
@@ -58,7 +58,7 @@ execution.checkpointing.dir: s3://bucket/checkpoints
 def create(folder: Path) -> Path:
     """Create the files of the sandbox in a folder and return it."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("savepoint", "kafka-source", "kafka-sink"):
+    for name in ("savepoint", "next-day"):
         shutil.copytree(ROOT / _DEMO / name, folder / _DEMO / name)
     (folder / "config.yaml").write_text(_CONFIG, "utf-8")
     (folder / "checkpoints.json").write_text(json.dumps(_rest()), "utf-8")
@@ -96,12 +96,12 @@ def _write_checkpoints(root: Path) -> None:
     from statetool.demo import SAVEPOINT
 
     sp = statetool.load(SAVEPOINT)
-    timers = sp["timers"]
-    state = timers.to_arrow().sort_by("key")
-    none = timers.to_arrow("timers").slice(0, 0)
-    for number, keys in ((41, 4), (42, 9), (43, 14)):
-        change = statetool.bootstrap_keyed_state(state.slice(0, keys), like=timers, timers=none)
-        writer = statetool.SavepointWriter.from_existing(sp).with_operator("timers", change)
+    reminders = sp["reminders"]
+    state = reminders.to_arrow().sort_by("key")
+    none = reminders.to_arrow("timers").slice(0, 0)
+    for number, keys in ((41, 4), (42, 8), (43, 12)):
+        change = statetool.bootstrap_keyed_state(state.slice(0, keys), like=reminders, timers=none)
+        writer = statetool.SavepointWriter.from_existing(sp).with_operator("reminders", change)
         writer.with_checkpoint_id(number).write(str(root / f"chk-{number}"))
         time = _BEGIN_S + number * 60
         os.utime(root / f"chk-{number}" / "_metadata", (time, time))
@@ -113,10 +113,13 @@ def _write_new_job(target: Path) -> None:
 
     sp = statetool.load(SAVEPOINT)
     wider = statetool.bootstrap_keyed_state(
-        sp["timers"].to_arrow(), key="key", states={"registered": statetool.value("BIGINT")}
+        sp["reminders"].to_arrow(),
+        key="key",
+        states={"due": statetool.map_of("STRING", "DATE"), "sent": statetool.value("BIGINT")},
+        timers=sp["reminders"].to_arrow("timers"),
     )
-    writer = statetool.SavepointWriter.from_existing(sp).with_operator("timers", wider)
-    writer.remove_operator("by-short").write(str(target))
+    writer = statetool.SavepointWriter.from_existing(sp).with_operator("reminders", wider)
+    writer.remove_operator("daily-sales").write(str(target))
 
 
 def _write_pipeline(target: Path) -> None:

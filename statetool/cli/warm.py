@@ -43,10 +43,10 @@ def keep_java_classes() -> None:
 
 def _use(session: Any, folder: Path) -> None:
     """Run queries by SQL and in tasks, and write a savepoint in tasks."""
-    operator = statetool.load(SAVEPOINT, spark=session, local_bytes=0)["timers"]
+    operator = statetool.load(SAVEPOINT, spark=session, local_bytes=0)["reminders"]
     operator.keyed_state().write.parquet(str(folder / "rows"))
     rows = session.read.parquet(str(folder / "rows"))
     rows.createOrReplaceTempView("statetool_rows")
-    session.sql("SELECT registered, count(DISTINCT key) FROM statetool_rows GROUP BY registered ORDER BY 1").collect()
+    session.sql("SELECT sent, count(DISTINCT key) FROM statetool_rows GROUP BY sent ORDER BY 1").collect()
     change = statetool.bootstrap_keyed_state(rows, like=operator)
-    statetool.SavepointWriter.new().with_operator("timers", change).write(str(folder / "savepoint"), inline_bytes=0)
+    statetool.SavepointWriter.new().with_operator("reminders", change).write(str(folder / "savepoint"), inline_bytes=0)

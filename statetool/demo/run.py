@@ -1,4 +1,4 @@
-"""Tour of the bundled savepoint: the ``statetool demo`` command."""
+"""Tour of the bundled savepoint of a shop: the ``statetool demo`` command."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from statetool.demo import SAVEPOINT
 from statetool.spark.session import check_java, local_session
 
 TIMERS = """\
-SELECT domain, count(*) AS timers, string(timestamp_millis(min(timestamp))) AS next
-FROM alarms GROUP BY domain ORDER BY domain"""
+SELECT string(time) AS time, count(*) AS reminders
+FROM reminders GROUP BY time ORDER BY time"""
 JOIN = """\
-SELECT registered, count(DISTINCT key) AS keys, count(*) AS timers
-FROM registered JOIN alarms USING (key) GROUP BY registered ORDER BY registered"""
+SELECT key AS customer, customer.email, string(min(time)) AS next_reminder
+FROM orders JOIN reminders USING (key) GROUP BY ALL ORDER BY next_reminder, customer LIMIT 3"""
 NEXT = """
 Next, pass the path of your own savepoint or checkpoint (or of this one: {path}). The first three commands need no Spark.
   statetool ls PATH                List its tables, or the snapshots below a directory
@@ -74,14 +74,12 @@ def run_demo(out: Printer) -> None:
 def _show_contents(savepoint: statetool.Savepoint, out: Printer) -> None:
     with_state = [o for o in savepoint.operators.values() if o.tables]
     sizes = {row.operator: row.state_bytes for row in savepoint.metadata_rows("operators")}
-    print(
-        f"A savepoint that Flink wrote: checkpoint {savepoint.checkpoint_id}, {len(with_state)} operators with state\n"
-    )
+    print(f"A savepoint that Flink wrote: the job of a small shop, {len(with_state)} operators with state\n")
     out.rows([_contents(operator, sizes[operator.name]) for operator in with_state])
     print(
-        '\nOne row per key, one column per state: sp["with-ttl"].keyed_state(states=["plain", "ttl-map", "ttl-list"])\n'
+        '\nOne row per key, one column per state: sp["orders"].keyed_state(states=["total_cents", "points", "spent"])\n'
     )
-    table = savepoint["with-ttl"].to_arrow(states=["plain", "ttl-map", "ttl-list"])
+    table = savepoint["orders"].to_arrow(states=["total_cents", "points", "spent"])
     out.rows(table.sort_by("key").slice(0, 3).to_pylist())
 
 
@@ -99,21 +97,21 @@ def _contents(operator: statetool.Operator, size: int) -> Mapping[str, Any]:
 def _show_edit(savepoint: statetool.Savepoint, out: Printer) -> None:
     import pyarrow.compute as pc
 
-    operator = savepoint["timers"]
-    table = operator.to_arrow().sort_by("key")
+    operator = savepoint["orders"]
+    table = operator.to_arrow(states=["points"]).sort_by("key")
     print(
-        "\nAn edit: registered + 100 for every key, with the job's own serializers; everything else keeps its bytes\n"
+        "\nAn edit: 100 bonus points for every customer, with the job's own serializers; everything else keeps its bytes\n"
     )
-    changed = table.set_column(1, "registered", pc.add(table["registered"], 100).cast("int32"))
+    changed = table.set_column(1, "points", pc.add(table["points"], 100).cast("int32"))
     with tempfile.TemporaryDirectory() as folder:
         change = statetool.bootstrap_keyed_state(changed, like=operator)
-        writer = statetool.SavepointWriter.from_existing(savepoint).with_operator("timers", change)
+        writer = statetool.SavepointWriter.from_existing(savepoint).with_operator("orders", change)
         written = writer.write(str(Path(folder) / "corrected"))
-        corrected = written["timers"].to_arrow().sort_by("key")
+        corrected = written["orders"].to_arrow(states=["points"]).sort_by("key")
         differing = [o.name for o in savepoint.operators.values() if not _same(o, written[o.name])]
-        before, after = table["registered"].to_pylist(), corrected["registered"].to_pylist()
+        before, after = table["points"].to_pylist(), corrected["points"].to_pylist()
         rows = zip(table["key"].to_pylist(), before, after, strict=True)
-        out.rows([dict(zip(("key", "before", "after"), row, strict=True)) for row in list(rows)[:3]])
+        out.rows([dict(zip(("customer", "before", "after"), row, strict=True)) for row in list(rows)[:3]])
         print(f"\nRead back; operators with other keyed state than before: {', '.join(differing)}")
 
 
@@ -121,9 +119,8 @@ def _show_queries(savepoint: statetool.Savepoint, spark: Any, out: Printer) -> N
     spark.sparkContext.setLogLevel("ERROR")
     for name, value in _FEW_ROWS.items():
         spark.conf.set(name, value)
-    timers = savepoint["timers"]
-    timers.keyed_state().createOrReplaceTempView("registered")
-    timers.timers().createOrReplaceTempView("alarms")
+    savepoint["orders"].keyed_state(states=["customer"]).createOrReplaceTempView("orders")
+    savepoint["reminders"].timers().createOrReplaceTempView("reminders")
     for title, query in (("Timers, asked by SQL on Spark", TIMERS), ("State and timers, joined", JOIN)):
         print(f"\n{title}\n\n  " + query.replace("\n", "\n  ") + "\n")
         out.rows([row.asDict() for row in spark.sql(query).collect()])

@@ -14,9 +14,9 @@ import statetool
 from statetool.advice import suggestions
 from statetool.advice.history import Advice
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
 from tests.support.snapshots.trees import JOB, checkpoint_root, replace_file
+from tests.support.zoo import ZOO
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_what_is_configured_counts(root: Path, tmp_path: Path) -> None:
     assert advice["backlog"].advised is None
     assert "transactions" not in advice
     for i in (1, 2):
-        shutil.copytree(Path(SAVEPOINT).parent / "kafka-sink", tmp_path / "kafka" / f"chk-{i}")
+        shutil.copytree(Path(ZOO).parent / "kafka-sink", tmp_path / "kafka" / f"chk-{i}")
     of_kafka = by_topic(statetool.advise(str(tmp_path / "kafka"), rest=[rest], config=str(config)))
     assert of_kafka["transactions"].advised == "138000"
     assert advice["duration"].arithmetic == "average of the newer 2: 5.5 s; of the older 2: 4.5 s"

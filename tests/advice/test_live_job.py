@@ -16,9 +16,9 @@ import statetool
 from statetool.advice.live_job import LiveJob
 from statetool.cli.main import cli
 from statetool.cluster import client as client_module
-from statetool.demo import SAVEPOINT
 from statetool.errors import FormatError, OptionError
 from tests.support.servers.flink_rest import RELEASES, FlinkRest, flink_rest
+from tests.support.zoo import ZOO
 
 INTERVAL = "execution.checkpointing.interval"
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
@@ -41,7 +41,7 @@ def store_checkpoints(rest: FlinkRest) -> Path:
     """Create the newest two checkpoints of the job ``orders`` and return their directory."""
     newest = rest.history("orders")["latest"]["completed"]["id"]
     for number in (newest - 1, newest):
-        shutil.copytree(SAVEPOINT, rest.checkpoint_path("orders", number))
+        shutil.copytree(ZOO, rest.checkpoint_path("orders", number))
     return rest.checkpoint_path("orders", newest).parent
 
 

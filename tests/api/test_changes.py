@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 import pytest
 
 import statetool as st
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError
 from statetool.types.options import ShowingOptions
 from tests.support.values.tables import accounts
+from tests.support.zoo import ZOO
 
 EXACT: ShowingOptions = {"ttl": "raw", "nanos": "always", "decimals": "string"}
 
@@ -185,7 +185,7 @@ def test_a_slip_in_a_uid_adds_no_operator(base: st.Savepoint, tmp_path: Path) ->
 
 def test_flinks_own_savepoint_comes_back_through_tables(tmp_path: Path) -> None:
     """Every table of the bundled savepoint is read, written with ``like=`` its operator, and read again."""
-    sp = st.load(SAVEPOINT)
+    sp = st.load(ZOO)
     copy = st.SavepointWriter.from_existing(sp).write(str(tmp_path / "copy"))
     for name in sp:
         op = sp[name]

@@ -18,10 +18,10 @@ from statetool import StatetoolError, load
 from statetool.assistants import tools
 from statetool.assistants.bounds import OutsideError, Root
 from statetool.assistants.tools import Tools
-from statetool.demo import SAVEPOINT
 from tests.support.servers.flink_rest import RELEASES, flink_rest
+from tests.support.zoo import ZOO
 
-ROOT = str(Path(SAVEPOINT).parent)
+ROOT = str(Path(ZOO).parent)
 
 
 def ask(root: str, steps: Callable[[Client], Awaitable[None]]) -> None:
@@ -69,7 +69,7 @@ def test_a_client_asks_everything_and_gets_nothing_from_outside() -> None:
         assert stats["operators"][0]["operator"] == "timers"
         checked = await call(client, "check", path="savepoint", flink="1.20")
         assert (checked["verdict"], checked["ok"]) == ("not", False)
-        for outside in (SAVEPOINT, "../demo/savepoint", "file:///etc", "~/x", "savepoint/../../demo"):
+        for outside in (ZOO, "../zoo/savepoint", "file:///etc", "~/x", "savepoint/../../zoo"):
             assert "not a path below the root" in await refusal(client, "describe", path=outside)
         assert "1 to 1000 rows" in await refusal(client, "read_rows", path="savepoint", operator="timers", limit=1001)
         assert "did you mean timers" in await refusal(client, "read_rows", path="savepoint", operator="timer")
@@ -80,7 +80,7 @@ def test_a_client_asks_everything_and_gets_nothing_from_outside() -> None:
 def test_the_url_of_a_job_is_the_directory_of_its_checkpoints(tmp_path: Path) -> None:
     with flink_rest(RELEASES[-1], tmp_path) as rest:
         newest = rest.checkpoint_path("orders", rest.history("orders")["latest"]["completed"]["id"])
-        shutil.copytree(SAVEPOINT, newest)
+        shutil.copytree(ZOO, newest)
         served = Tools(f"flink://{rest.host}/orders")
     assert [snapshot["path"] for snapshot in served.list_snapshots()["snapshots"]] == [newest.name]
     assert served.describe(newest.name)["operators"]
@@ -91,9 +91,9 @@ def test_the_url_of_a_job_is_the_directory_of_its_checkpoints(tmp_path: Path) ->
 def test_links_that_lead_outside_are_refused(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "linked").mkdir(parents=True)
-    (root / "away").symlink_to(SAVEPOINT)
-    (root / "linked" / "_metadata").symlink_to(Path(SAVEPOINT) / "_metadata")
-    shutil.copytree(SAVEPOINT, root / "own")
+    (root / "away").symlink_to(ZOO)
+    (root / "linked" / "_metadata").symlink_to(Path(ZOO) / "_metadata")
+    shutil.copytree(ZOO, root / "own")
     (root / "inside").symlink_to(root / "own")
     for name in ("away", "linked"):
         with pytest.raises(OutsideError):

@@ -14,12 +14,12 @@ from textual.widgets import DataTable, Static, Tree
 
 import statetool
 from statetool.cli.browser import Browser
-from statetool.demo import SAVEPOINT
+from tests.support.zoo import ZOO
 
 
 def browse(width: int, steps: Callable[[Browser, Pilot[None]], Awaitable[None]]) -> None:
     async def run() -> None:
-        app = Browser(statetool.load(SAVEPOINT))
+        app = Browser(statetool.load(ZOO))
         async with app.run_test(size=(width, 30)) as pilot:
             await steps(app, pilot)
 
@@ -96,7 +96,7 @@ def test_more_rows_are_read_when_they_are_asked_for(monkeypatch: pytest.MonkeyPa
 def test_every_table_of_the_snapshot_can_be_shown() -> None:
     async def steps(app: Browser, pilot: Pilot[None]) -> None:
         for operator in ("op-lists", "by-tuple", "orders", "win-session-list"):
-            for name in statetool.load(SAVEPOINT)[operator].tables:
+            for name in statetool.load(ZOO)[operator].tables:
                 await show(app, pilot, operator, name)
                 assert "rows, " in about(app), (operator, name, about(app))
 

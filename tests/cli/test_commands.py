@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 import statetool
 from statetool.cli.main import cli
 from statetool.declaring.classes import declared_classes
-from statetool.demo import SAVEPOINT
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata, write_metadata
 from statetool.tables.request import OPTIONS
+from tests.support.zoo import ZOO
 
 
 def run(*arguments: str) -> Result:
@@ -24,18 +24,18 @@ def run(*arguments: str) -> Result:
 
 
 def test_info_in_text_and_json() -> None:
-    text = run("info", SAVEPOINT)
+    text = run("info", ZOO)
     assert text.exit_code == 0
     assert "metadata_version  6" in text.stdout
-    info = json.loads(run("info", SAVEPOINT, "--output", "json").stdout)
+    info = json.loads(run("info", ZOO, "--output", "json").stdout)
     assert info["checkpoint_id"] == 2
     assert {"timers", "with-ttl"} <= {o["operator"] for o in info["operators"]}
 
 
 @pytest.mark.parametrize("command", ["ls", "states", "files"])
 def test_lists(command: str) -> None:
-    assert "timers" in run(command, SAVEPOINT).stdout
-    rows = json.loads(run(command, SAVEPOINT, "--output", "json").stdout)
+    assert "timers" in run(command, ZOO).stdout
+    rows = json.loads(run(command, ZOO, "--output", "json").stdout)
     assert len(rows) > 10
     assert all("operator" in r for r in rows)
 
@@ -49,17 +49,17 @@ def test_ls_of_a_directory_lists_snapshots(corpus: Path) -> None:
 def test_schema_as_ddl_and_avro() -> None:
     import fastavro
 
-    assert run("schema", SAVEPOINT, "timers").stdout == "key STRING,\nregistered INT\n"
-    avro = json.loads(run("schema", SAVEPOINT, "with-ttl", "--format", "avro").stdout)
+    assert run("schema", ZOO, "timers").stdout == "key STRING,\nregistered INT\n"
+    avro = json.loads(run("schema", ZOO, "with-ttl", "--format", "avro").stdout)
     fastavro.parse_schema(avro)
     assert [f["name"] for f in avro["fields"]][:2] == ["key", "ttl_value"]
 
 
 def test_head() -> None:
-    rows = json.loads(run("head", SAVEPOINT, "timers", "-n", "3", "--output", "json").stdout)
+    rows = json.loads(run("head", ZOO, "timers", "-n", "3", "--output", "json").stdout)
     assert len(rows) == 3
     assert rows[0].keys() == {"key", "registered"}
-    timers = json.loads(run("head", SAVEPOINT, "timers", "timers", "--output", "json").stdout)
+    timers = json.loads(run("head", ZOO, "timers", "timers", "--output", "json").stdout)
     assert timers[0]["service"] == "user-timers"
 
 
@@ -72,9 +72,9 @@ def test_head_has_every_option_of_a_read(corpus: Path) -> None:
     kept = run("head", path, "orders", "--states", "pet", "--on-error", "keep_raw", "--key-group", "--output", "json")
     rows = json.loads(kept.stdout)
     assert rows[0].keys() == {"key", "pet", "_undecoded", "key_group"}
-    one = run("head", SAVEPOINT, "timers", "--keys", '["timer-3", "nobody"]', "--output", "json")
+    one = run("head", ZOO, "timers", "--keys", '["timer-3", "nobody"]', "--output", "json")
     assert [r["key"] for r in json.loads(one.stdout)] == ["timer-3"]
-    assert run("schema", SAVEPOINT, "timers", "--key-group").stdout.endswith("key_group INT\n")
+    assert run("schema", ZOO, "timers", "--key-group").stdout.endswith("key_group INT\n")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_head_has_every_option_of_a_read(corpus: Path) -> None:
     ],
 )
 def test_options_of_a_read_that_make_no_sense(arguments: list[str], message: str) -> None:
-    done = run("head", SAVEPOINT, "timers", *arguments)
+    done = run("head", ZOO, "timers", *arguments)
     assert done.exit_code == 2
     assert message in done.stderr
 
@@ -118,10 +118,10 @@ def test_head_shows_years_that_python_does_not_have(tmp_path: Path, form: str) -
 
 
 def test_exit_codes_and_near_names(tmp_path: Path) -> None:
-    unknown = run("head", SAVEPOINT, "timer")
+    unknown = run("head", ZOO, "timer")
     assert unknown.exit_code == 2
     assert "timers" in unknown.stderr
-    assert run("head", SAVEPOINT, "timers", "registred").exit_code == 2
+    assert run("head", ZOO, "timers", "registred").exit_code == 2
     assert run("info", str(tmp_path / "nothing")).exit_code == 3
     (tmp_path / "_metadata").write_bytes(b"not a savepoint")
     broken = run("info", str(tmp_path))
@@ -131,7 +131,7 @@ def test_exit_codes_and_near_names(tmp_path: Path) -> None:
 
 
 def test_doctor_of_a_snapshot() -> None:
-    result = run("doctor", SAVEPOINT, "--output", "json")
+    result = run("doctor", ZOO, "--output", "json")
     rows = {r["what"]: r for r in json.loads(result.stdout)}
     assert rows["snapshot"]["fine"]
     assert result.exit_code == (0 if all(r["fine"] for r in rows.values()) else 1)
@@ -147,14 +147,14 @@ def test_without_java() -> None:
     demo = without_java("demo")
     assert demo.returncode == 3
     assert "install Java 17" in demo.stderr
-    head = without_java("head", SAVEPOINT, "timers", "-n", "1")
+    head = without_java("head", ZOO, "timers", "-n", "1")
     assert head.returncode == 0
     assert "timer-" in head.stdout
 
 
 def many_subtasks(folder: Path) -> Path:
     """Write a snapshot of ten operators with 500 subtasks each, their state inline."""
-    source = parse_metadata((Path(SAVEPOINT) / "_metadata").read_bytes())
+    source = parse_metadata((Path(ZOO) / "_metadata").read_bytes())
     model = next(o for o in source.operators if o.uid == "timers")
     state = model.subtasks[0].managed_keyed
     operators = tuple(
@@ -194,7 +194,7 @@ def test_info_of_5000_subtask_states_makes_few_calls_for_each(tmp_path: Path) ->
         assert said in done.stdout
         return int(done.stderr.splitlines()[-1])
 
-    assert calls(str(many_subtasks(tmp_path)), "operator-9") - calls(SAVEPOINT, "timers") < 200 * 5000
+    assert calls(str(many_subtasks(tmp_path)), "operator-9") - calls(ZOO, "timers") < 200 * 5000
 
 
 def test_declared_classes_are_read(tmp_path: Path, corpus: Path) -> None:
@@ -216,7 +216,7 @@ def test_declared_classes_are_read(tmp_path: Path, corpus: Path) -> None:
 
 @pytest.mark.parametrize("command", ["info", "states", "files"])
 def test_a_reader_that_has_enough_is_no_error(command: str) -> None:
-    asked = [sys.executable, "-m", "statetool", command, SAVEPOINT]
+    asked = [sys.executable, "-m", "statetool", command, ZOO]
     with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -229,7 +229,7 @@ def test_a_reader_that_has_enough_is_no_error(command: str) -> None:
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-", ">&- 2>&-"])
 def test_a_closed_stdout_is_no_error(closed: str, tmp_path: Path) -> None:
     """A file opened later does not get its file descriptor."""
-    words = [sys.executable, "-m", "statetool", "head", SAVEPOINT, "timers"]
+    words = [sys.executable, "-m", "statetool", "head", ZOO, "timers"]
     done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *words], capture_output=True, check=False)
     assert done.returncode == 0
     assert done.stdout == done.stderr == b""
@@ -241,13 +241,13 @@ def test_a_command_does_not_free_objects_one_by_one_at_its_end() -> None:
         "import atexit, gc, sys; atexit.register(lambda: print(gc.get_freeze_count() > 10_000, file=sys.stderr))\n"
         "from statetool.cli.main import main\nmain()"
     )
-    words = [sys.executable, "-c", code, "info", SAVEPOINT]
+    words = [sys.executable, "-c", code, "info", ZOO]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[-1] == "True"
 
 
 def test_of_a_write_that_nobody_reads_nothing_is_promised(tmp_path: Path) -> None:
-    asked = [sys.executable, "-m", "statetool", "uid", SAVEPOINT, str(tmp_path / "new"), "timers=alarms"]
+    asked = [sys.executable, "-m", "statetool", "uid", ZOO, str(tmp_path / "new"), "timers=alarms"]
     with subprocess.Popen(asked, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()
@@ -256,7 +256,7 @@ def test_of_a_write_that_nobody_reads_nothing_is_promised(tmp_path: Path) -> Non
 
 def test_a_slip_in_a_uid_is_told_though_one_of_two_snapshots_may_have_it() -> None:
     for command in ("diff", "check"):
-        assert run(command, SAVEPOINT, SAVEPOINT, "--name-uid", "timers").exit_code < 2
-        slip = run(command, SAVEPOINT, SAVEPOINT, "--name-uid", "timres")
+        assert run(command, ZOO, ZOO, "--name-uid", "timers").exit_code < 2
+        slip = run(command, ZOO, ZOO, "--name-uid", "timres")
         assert slip.exit_code == 2
         assert "timres" in slip.stderr

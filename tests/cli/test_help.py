@@ -15,8 +15,8 @@ import statetool
 from statetool.cli.commands import COMMANDS, WORDS
 from statetool.cli.main import cli
 from statetool.cli.options import CommonOptions
-from statetool.demo import SAVEPOINT
 from tests.support.cli_output import command_of, commands, help_of
+from tests.support.zoo import ZOO
 
 _NAMES = [names for names in commands() if names]
 _PREFIX = "  statetool "
@@ -117,7 +117,7 @@ _HEAVY = ("pyarrow", "numba", "numpy", "pandas", "pyspark", "fsspec", "rich", "a
 )
 def test_a_command_imports_only_what_it_needs(arguments: list[str], most: int, tmp_path: Path) -> None:
     """States need serializers, and ``info`` shows those of operators without a uid: here every operator has one."""
-    savepoint, named = statetool.load(SAVEPOINT), str(tmp_path / "named")
+    savepoint, named = statetool.load(ZOO), str(tmp_path / "named")
     statetool.drop(savepoint, named, [o.operator_id for o in savepoint.operators.values() if not o.uid])
     arguments = [named if word == "NAMED" else word for word in arguments]
     code = (

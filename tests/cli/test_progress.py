@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from statetool.cli import progress
-from statetool.demo import SAVEPOINT
 from statetool.io.files import BYTES_READ, BYTES_WRITTEN
+from tests.support.zoo import ZOO
 
 _AT_ONCE = """
 import sys, statetool.cli.progress as p
@@ -46,9 +46,7 @@ def run(output: Path, *arguments: str) -> tuple[str, str]:
 
 
 def test_a_bar_is_shown_and_taken_away(tmp_path: Path) -> None:
-    data, terminal = run(
-        tmp_path / "stdout", "rescale", SAVEPOINT, str(tmp_path / "target"), "--max-parallelism", "512"
-    )
+    data, terminal = run(tmp_path / "stdout", "rescale", ZOO, str(tmp_path / "target"), "--max-parallelism", "512")
     bar, _, words = terminal.rpartition("━")
     assert "rescale \x1b" in bar  # the name, then the colors of the bar
     assert "%" in bar
@@ -95,7 +93,7 @@ class Terminal:
     [("sql", "sql>", "SELECT 40 + 2 AS x;", "42"), ("shell", "In [", "print(40 + 2)", "42")],
 )
 def test_nothing_overwrites_a_prompt_that_waits(command: str, prompt: str, typed: str, answer: str) -> None:
-    with Terminal(command, SAVEPOINT) as terminal:
+    with Terminal(command, ZOO) as terminal:
         found = prompt in terminal.read(120, prompt)
         assert found
         waiting = terminal.read(1.5)
@@ -113,7 +111,7 @@ def test_nothing_overwrites_a_prompt_that_waits(command: str, prompt: str, typed
 )
 def test_commands_that_wait_for_users_show_no_progress(arguments: tuple[str, ...], ready: str) -> None:
     command, *more = arguments
-    with Terminal(command, SAVEPOINT, *more) as terminal:
+    with Terminal(command, ZOO, *more) as terminal:
         found = ready in terminal.read(120, ready)
         assert found
         terminal.read(0.5)
@@ -122,7 +120,7 @@ def test_commands_that_wait_for_users_show_no_progress(arguments: tuple[str, ...
 
 
 def test_json_is_quiet(tmp_path: Path) -> None:
-    data, terminal = run(tmp_path / "stdout", "stats", SAVEPOINT, "--json")
+    data, terminal = run(tmp_path / "stdout", "stats", ZOO, "--json")
     assert data.startswith("{")
     assert terminal == ""
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 import statetool
 from statetool.cli.main import cli
 from statetool.cli.options import pairs
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
+from tests.support.zoo import ZOO
 
 
 def run(*arguments: str) -> Result:
@@ -21,7 +21,7 @@ def run(*arguments: str) -> Result:
 
 def test_rescale_shows_its_plan_and_writes(tmp_path: Path) -> None:
     target = str(tmp_path / "new")
-    done = run("rescale", SAVEPOINT, target, "--max-parallelism", "256", "--uid", "timers=7", "--output", "json")
+    done = run("rescale", ZOO, target, "--max-parallelism", "256", "--uid", "timers=7", "--output", "json")
     assert done.exit_code == 0
     rows = {r["operator"]: r for r in json.loads(done.stdout)}
     assert rows["timers"]["new_max_parallelism"] == 7
@@ -34,7 +34,7 @@ def test_rescale_shows_its_plan_and_writes(tmp_path: Path) -> None:
 
 def test_rescale_ends_with_what_the_job_must_set(tmp_path: Path) -> None:
     def last(*options: str) -> str:
-        done = run("rescale", SAVEPOINT, str(tmp_path / "new"), *options, "--dry-run")
+        done = run("rescale", ZOO, str(tmp_path / "new"), *options, "--dry-run")
         assert "formula" not in done.stdout.splitlines()[0]  # no key needed one
         return done.stderr.splitlines()[-1].removeprefix("if the job sets max parallelism, it needs ")
 
@@ -45,19 +45,19 @@ def test_rescale_ends_with_what_the_job_must_set(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_shows_the_plan_alone(tmp_path: Path) -> None:
-    done = run("rescale", SAVEPOINT, str(tmp_path / "new"), "--max-parallelism", "64", "--dry-run")
+    done = run("rescale", ZOO, str(tmp_path / "new"), "--max-parallelism", "64", "--dry-run")
     assert done.exit_code == 0
     assert "divisor" in done.stdout
     assert "nothing was written" in done.stderr
     for command in (["uid", "timers=t"], ["drop", "--uid", "timers"], ["convert"]):
-        done = run(command[0], SAVEPOINT, str(tmp_path / "new"), *command[1:], "--dry-run")
+        done = run(command[0], ZOO, str(tmp_path / "new"), *command[1:], "--dry-run")
         assert done.exit_code == 0, done.output
     assert not (tmp_path / "new").exists()
 
 
 def test_uid_and_drop_write_what_they_say(tmp_path: Path) -> None:
     renamed, dropped = str(tmp_path / "renamed"), str(tmp_path / "dropped")
-    assert run("uid", SAVEPOINT, renamed, "timers=alarms", "--checkpoint-id", "9").exit_code == 0
+    assert run("uid", ZOO, renamed, "timers=alarms", "--checkpoint-id", "9").exit_code == 0
     assert "alarms" in statetool.load(renamed)
     assert statetool.load(renamed).checkpoint_id == 9
     states = list(statetool.load(renamed)["alarms"].states)
@@ -69,16 +69,16 @@ def test_uid_and_drop_write_what_they_say(tmp_path: Path) -> None:
 
 def test_exit_codes(tmp_path: Path) -> None:
     target = str(tmp_path / "new")
-    assert run("rescale", SAVEPOINT, target).exit_code == 2
-    assert run("rescale", SAVEPOINT, target, "--uid", "timer=8").exit_code == 2
-    assert run("rescale", SAVEPOINT, target, "--uid", "timers=many").exit_code == 2
-    assert run("rescale", SAVEPOINT, target, "--max-parallelism", "99999").exit_code == 2
+    assert run("rescale", ZOO, target).exit_code == 2
+    assert run("rescale", ZOO, target, "--uid", "timer=8").exit_code == 2
+    assert run("rescale", ZOO, target, "--uid", "timers=many").exit_code == 2
+    assert run("rescale", ZOO, target, "--max-parallelism", "99999").exit_code == 2
     assert run("rescale", str(tmp_path / "nowhere"), target, "--max-parallelism", "8").exit_code == 3
-    assert run("uid", SAVEPOINT, target, "timers").exit_code == 2
-    assert run("drop", SAVEPOINT, target, "--uid", "timers", "--uid", "with-ttl", "--state", "x").exit_code == 2
+    assert run("uid", ZOO, target, "timers").exit_code == 2
+    assert run("drop", ZOO, target, "--uid", "timers", "--uid", "with-ttl", "--state", "x").exit_code == 2
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "file").write_text("x")
-    assert run("convert", SAVEPOINT, str(tmp_path / "there")).exit_code == 2
+    assert run("convert", ZOO, str(tmp_path / "there")).exit_code == 2
     assert not (tmp_path / "new").exists()
 
 
@@ -99,7 +99,7 @@ def test_erase_takes_keys_from_a_file_and_writes_a_report(tmp_path: Path) -> Non
     keys, report = tmp_path / "keys", tmp_path / "report.json"
     keys.write_text('timer-3\n\n"timer-4"\n')
     target = str(tmp_path / "new")
-    done = run("erase", SAVEPOINT, target, "--keys-from", str(keys), "--report", str(report), "--json")
+    done = run("erase", ZOO, target, "--keys-from", str(keys), "--report", str(report), "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(report.read_text())
     assert found["statetool"] == statetool.__version__
@@ -108,29 +108,29 @@ def test_erase_takes_keys_from_a_file_and_writes_a_report(tmp_path: Path) -> Non
     assert found == shown
     assert found["proof"]["entries_of_keys"] == 0
     assert "proved" in done.stderr
-    assert run("erase", SAVEPOINT, f"{target}2", "--keys", "timer-3", "--report", str(report)).exit_code == 2
-    assert run("erase", SAVEPOINT, f"{target}2").exit_code == 2
-    assert run("erase", SAVEPOINT, f"{target}2", "--keys", "timer-3", "--where", "key = 'x'").exit_code == 2
+    assert run("erase", ZOO, f"{target}2", "--keys", "timer-3", "--report", str(report)).exit_code == 2
+    assert run("erase", ZOO, f"{target}2").exit_code == 2
+    assert run("erase", ZOO, f"{target}2", "--keys", "timer-3", "--where", "key = 'x'").exit_code == 2
     assert not Path(f"{target}2").exists()
 
 
 def test_set_takes_paths_timers_and_keys_of_all_types(tmp_path: Path) -> None:
     target = str(tmp_path / "new")
-    command = ("set", SAVEPOINT, target, "--uid", "by-tuple", "--key", '[{"tuple": ["tk-1", 0]}]')
+    command = ("set", ZOO, target, "--uid", "by-tuple", "--key", '[{"tuple": ["tk-1", 0]}]')
     done = run(*command, "--set", 'last[{"f0": 0, "f1": "m"}].f1=new', "--add-timer", "event=5", "--json")
     assert done.exit_code == 0, done.output
     assert [row["after"] for row in json.loads(done.stdout)] == ["'new'", "5"]
     for wrong in (("--set", "count"), ("--add-timer", "event"), ("--set", "count=1", "--set", "count=2")):
         assert run(*command[:2], f"{target}2", *command[3:], *wrong).exit_code == 2
-    assert run("purge", SAVEPOINT, f"{target}2").exit_code == 2
-    assert run("purge", SAVEPOINT, f"{target}2", "--ttl", "ttl-map=soon").exit_code == 2
-    assert run("sample", SAVEPOINT, f"{target}2").exit_code == 2
+    assert run("purge", ZOO, f"{target}2").exit_code == 2
+    assert run("purge", ZOO, f"{target}2", "--ttl", "ttl-map=soon").exit_code == 2
+    assert run("sample", ZOO, f"{target}2").exit_code == 2
 
 
 def test_split_merge_graft_and_move_state_write_what_they_say(tmp_path: Path) -> None:
     first, second, merged, grafted, moved = (str(tmp_path / n) for n in ("a", "b", "merged", "grafted", "moved"))
     for dry_run in (["--dry-run"], []):
-        done = run("split", SAVEPOINT, first, second, "--uid", "timers", "--both", "orders", *dry_run)
+        done = run("split", ZOO, first, second, "--uid", "timers", "--both", "orders", *dry_run)
         assert done.exit_code == 0, done.output
         assert Path(first).exists() == (not dry_run)
     assert list(statetool.load(second)) == ["timers", "orders"]
@@ -148,16 +148,16 @@ def test_split_merge_graft_and_move_state_write_what_they_say(tmp_path: Path) ->
     assert statetool.load(grafted)["alarms"].max_parallelism == 64
     assert statetool.load(grafted).checkpoint_id == 99
     arguments = ["--from", "collections-by-string", "--to", "timers", "--state", "total=sum", "--state", "names"]
-    assert run("move-state", SAVEPOINT, moved, *arguments).exit_code == 0
+    assert run("move-state", ZOO, moved, *arguments).exit_code == 0
     assert {"sum", "names"} <= set(statetool.load(moved)["timers"].states)
     assert run("graft", first, second, str(tmp_path / "none"), "--uid", "timers=a", "--uid", "timers=b").exit_code == 2
 
 
 def test_rescale_leaves_operators_out_and_warns_of_chains(tmp_path: Path) -> None:
     target = str(tmp_path / "new")
-    done = run("rescale", SAVEPOINT, target, "--max-parallelism", "256", "--except", "timers", "--except", "by-tuple")
+    done = run("rescale", ZOO, target, "--max-parallelism", "256", "--except", "timers", "--except", "by-tuple")
     assert done.exit_code == 0, done.output
     assert "warning: operator timers keeps the old max parallelism" in done.stderr
     savepoint = statetool.load(target)
     assert [savepoint[n].max_parallelism for n in ("timers", "by-tuple", "with-ttl")] == [128, 300, 256]
-    assert run("rescale", SAVEPOINT, str(tmp_path / "x"), "--uid", "timers=7", "--except", "orders").exit_code == 2
+    assert run("rescale", ZOO, str(tmp_path / "x"), "--uid", "timers=7", "--except", "orders").exit_code == 2

@@ -26,7 +26,6 @@ from statetool.connectors.sinks import sinks_of
 from statetool.connectors.sources import source_of
 from statetool.connectors.table_commits import TableCommitRow, table_commit_rows
 from statetool.connectors.tables import CONNECTOR_TABLES
-from statetool.demo import SAVEPOINT
 from statetool.directories.chain import ChainCheckpoint, ChainFile
 from statetool.directories.orphans import OrphanFile
 from statetool.directories.snapshots import SnapshotRow
@@ -53,6 +52,7 @@ from tests.support.connectors.lake_cases import PACKED
 from tests.support.connectors.pipelines import pipeline
 from tests.support.corpora.archives import unpack
 from tests.support.servers.flink_rest import flink_rest
+from tests.support.zoo import ZOO
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 #: Records that commands on snapshots and directories print as JSON, by schema name.
@@ -111,7 +111,7 @@ def test_there_is_a_schema_for_each_metadata_table() -> None:
 def test_what_the_tool_emits_fits_its_schema(corpus: Path, table: str) -> None:
     schema = json.loads((SCHEMAS / f"{table}.avsc").read_text())
     assert schema == avro_schema(metadata_schema(table), name=table)
-    path = str(corpus / "v2_3_0-unaligned" / "snapshot" / "chk-2") if table == "in_flight" else SAVEPOINT
+    path = str(corpus / "v2_3_0-unaligned" / "snapshot" / "chk-2") if table == "in_flight" else ZOO
     rows = statetool.load(path).to_arrow(table).to_pylist()
     assert rows
     buffer = io.BytesIO()
@@ -136,31 +136,27 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             plan = statetool.copy(f"{root}/snapshot/chk-4", str(corpus / "never-written"), dry_run=True)
             return list(plan.files)
         case "rescaled":
-            return list(statetool.rescale(SAVEPOINT, str(corpus / "never-written"), 100, dry_run=True).operators)
+            return list(statetool.rescale(ZOO, str(corpus / "never-written"), 100, dry_run=True).operators)
         case "converted":
-            return list(statetool.convert(SAVEPOINT, str(corpus / "never-written"), dry_run=True).operators)
+            return list(statetool.convert(ZOO, str(corpus / "never-written"), dry_run=True).operators)
         case "uid_changes":
-            return statetool.change_uids(SAVEPOINT, str(corpus / "never-written"), {"timers": "t"}, dry_run=True)
+            return statetool.change_uids(ZOO, str(corpus / "never-written"), {"timers": "t"}, dry_run=True)
         case "erased":
-            return list(statetool.erase(SAVEPOINT, "never-written", ["timer-3"], dry_run=True).plan.erased)
+            return list(statetool.erase(ZOO, "never-written", ["timer-3"], dry_run=True).plan.erased)
         case "sampled":
-            return list(statetool.sample(SAVEPOINT, "never-written", keys=3, dry_run=True).operators)
+            return list(statetool.sample(ZOO, "never-written", keys=3, dry_run=True).operators)
         case "set_values":
-            return list(
-                statetool.set_values(SAVEPOINT, "never-written", "with-ttl", 4, {"plain": 1}, dry_run=True).changes
-            )
+            return list(statetool.set_values(ZOO, "never-written", "with-ttl", 4, {"plain": 1}, dry_run=True).changes)
         case "purged":
-            return list(statetool.purge(SAVEPOINT, "never-written", {"ttl-map": 1}, now_ms=0, dry_run=True).states)
+            return list(statetool.purge(ZOO, "never-written", {"ttl-map": 1}, now_ms=0, dry_run=True).states)
         case "dropped":
-            return list(statetool.drop(SAVEPOINT, str(corpus / "never-written"), ["timers"], dry_run=True).dropped)
+            return list(statetool.drop(ZOO, str(corpus / "never-written"), ["timers"], dry_run=True).dropped)
         case "trashed":
             trash = Trash.new(root)
             return [trash.describe(FoundFile(uri=f"{root}/chk-1/x", size_bytes=1, modified_ms=2), "unneeded")]
         case "merged":
             return list(
-                statetool.graft(
-                    SAVEPOINT, SAVEPOINT, str(corpus / "never-written"), {"timers": "t"}, dry_run=True
-                ).operators
+                statetool.graft(ZOO, ZOO, str(corpus / "never-written"), {"timers": "t"}, dry_run=True).operators
             )
         case "structure_differences" | "difference_counts":
             old, new = (
@@ -175,9 +171,9 @@ def emitted(corpus: Path, name: str) -> list[Any]:
         case "growth":
             return statetool.growth(root)
         case _ if name.startswith("stats_"):
-            return statetool.load(SAVEPOINT).stats(ttl_ms=1).rows(name.removeprefix("stats_"))
+            return statetool.load(ZOO).stats(ttl_ms=1).rows(name.removeprefix("stats_"))
         case _ if name.startswith("estimate_"):
-            return statetool.load(SAVEPOINT).estimate_stats().rows(name.removeprefix("estimate_"))
+            return statetool.load(ZOO).estimate_stats().rows(name.removeprefix("estimate_"))
         case "advice":
             return list(statetool.advise(root))
         case "findings":
@@ -249,7 +245,7 @@ def test_differences_fit_their_schema() -> None:
 
 
 def test_a_check_fits_its_schema() -> None:
-    verdict = statetool.check(SAVEPOINT, SAVEPOINT)
+    verdict = statetool.check(ZOO, ZOO)
     row = verdict.record()
     assert row["operators"][0]["states"]
     assert row["warnings"]

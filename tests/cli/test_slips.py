@@ -16,11 +16,11 @@ from click.testing import CliRunner
 import statetool as st
 from statetool.cli.main import cli
 from statetool.comparison.structure import operator_differences
-from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, OptionError, UnknownNameError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.formats.metadata.handles import ByteStreamHandle
 from tests.support.snapshots.trees import last_snapshot
+from tests.support.zoo import ZOO
 
 ANY = cast("Any", True)
 
@@ -47,7 +47,7 @@ ANY = cast("Any", True)
 )
 def test_true_is_not_the_number_1(call: Callable[[st.Savepoint, str], Any], tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="is not a whole number"):
-        call(st.load(SAVEPOINT), str(tmp_path / "new"))
+        call(st.load(ZOO), str(tmp_path / "new"))
 
 
 @pytest.mark.parametrize(
@@ -55,16 +55,16 @@ def test_true_is_not_the_number_1(call: Callable[[st.Savepoint, str], Any], tmp_
 )
 def test_what_is_no_number_measures_no_restore(options: Any) -> None:
     with pytest.raises(OptionError, match="a bandwidth of"):
-        st.load(SAVEPOINT).stats(**options)
+        st.load(ZOO).stats(**options)
 
 
 def test_one_name_is_no_list_of_names() -> None:
-    sp = st.load(SAVEPOINT)
+    sp = st.load(ZOO)
     for call in (
         lambda: sp.stats(operators="timers"),
         lambda: sp.diff(sp, operators="timers"),
         lambda: sp.diff(sp, states="registered"),
-        lambda: st.load(SAVEPOINT, uids="timers"),
+        lambda: st.load(ZOO, uids="timers"),
     ):
         with pytest.raises(OptionError, match=r"takes a list of .*, not one string"):
             call()
@@ -73,13 +73,13 @@ def test_one_name_is_no_list_of_names() -> None:
 @pytest.mark.parametrize("name", [("a", "b"), 5, None, b"timers", slice(1, 2)])
 def test_what_is_no_name_is_an_unknown_one(name: Any) -> None:
     with pytest.raises(UnknownNameError, match=r"is not the name of an operator.*sp\['uid'\]"):
-        st.load(SAVEPOINT)[name]
+        st.load(ZOO)[name]
 
 
 def test_a_comparison_takes_a_path(tmp_path: Path) -> None:
-    sp = st.load(SAVEPOINT)
-    assert sp.diff(SAVEPOINT, operators=["timers"]).equal
-    assert sp.diff(st.load(SAVEPOINT), operators=["timers"]).equal
+    sp = st.load(ZOO)
+    assert sp.diff(ZOO, operators=["timers"]).equal
+    assert sp.diff(st.load(ZOO), operators=["timers"]).equal
     with pytest.raises(OptionError, match="5 is neither a savepoint nor a path"):
         sp.diff(cast("Any", 5))
 
@@ -92,11 +92,11 @@ def head(*arguments: str, code: int = 0) -> Any:
 
 @pytest.mark.parametrize("keys", ["timer-3", '["timer-3"]', '"timer-3"', '{"text": "timer-3"}'])
 def test_a_bare_word_is_a_key(keys: str) -> None:
-    assert [r["key"] for r in head(SAVEPOINT, "timers", "--keys", keys)] == ["timer-3"]
+    assert [r["key"] for r in head(ZOO, "timers", "--keys", keys)] == ["timer-3"]
 
 
 def test_a_key_of_another_type_says_what_was_understood(tmp_path: Path) -> None:
-    number = head(SAVEPOINT, "timers", "--keys", "[1]", code=3)
+    number = head(ZOO, "timers", "--keys", "[1]", code=3)
     assert "the key 1 is a number, but the keys are of type String [operator timers]" in number
     assert """--keys '["1"]'""" in number
     table = pa.table({"key": [7], "n": [1]})
@@ -109,12 +109,12 @@ def test_a_key_of_another_type_says_what_was_understood(tmp_path: Path) -> None:
     word = head(path, "o", "--keys", "seven", code=3)
     assert "the key 'seven' is not a whole number, but the keys are of type Long" in word
     with pytest.raises(EncodeError, match="the key True is a boolean"):
-        st.load(SAVEPOINT)["timers"].to_arrow(keys=[True])
+        st.load(ZOO)["timers"].to_arrow(keys=[True])
 
 
 @pytest.mark.parametrize("keys", ["[5", "a,b", ""])
 def test_what_is_no_list_of_keys_says_how_one_is_written(keys: str) -> None:
-    assert """'["a", "b"]'""" in head(SAVEPOINT, "timers", "--keys", keys, code=2)
+    assert """'["a", "b"]'""" in head(ZOO, "timers", "--keys", keys, code=2)
 
 
 def test_no_difference_has_the_same_text_before_and_after(corpus: Path) -> None:
@@ -170,5 +170,5 @@ def test_a_file_that_is_no_snapshot_is_called_that(words: tuple[str, ...], messa
 
 
 def test_check_without_b_names_options(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["check", str(SAVEPOINT)])
+    done = CliRunner().invoke(cli, ["check", str(ZOO)])
     assert "a snapshot of the new job (B), its jar (--jar-b" in done.stderr

@@ -20,8 +20,8 @@ from statetool.api.query import engine
 from statetool.cli.main import cli
 from statetool.cli.sql import _typed_statements
 from statetool.cli.sql_completion import TableCompleter
-from statetool.demo import SAVEPOINT
 from statetool.errors import MissingDependencyError, OptionError, StatetoolError, UnknownNameError
+from tests.support.zoo import ZOO
 
 COUNTED = "SELECT domain, count(*) AS n FROM timers_timers GROUP BY domain ORDER BY domain"
 
@@ -33,17 +33,15 @@ def run(*arguments: str | Path, given: str | None = None, code: int = 0) -> Resu
 
 
 def test_results_are_text_json_and_csv() -> None:
-    assert run(SAVEPOINT, COUNTED).stdout.split() == ["domain", "n", "event", "62", "processing", "88"]
-    rows = json.loads(run(SAVEPOINT, COUNTED, "--json").stdout)
+    assert run(ZOO, COUNTED).stdout.split() == ["domain", "n", "event", "62", "processing", "88"]
+    rows = json.loads(run(ZOO, COUNTED, "--json").stdout)
     assert rows == [{"domain": "event", "n": 62}, {"domain": "processing", "n": 88}]
-    assert list(csv.DictReader(io.StringIO(run(SAVEPOINT, COUNTED, "-o", "csv").stdout))) == [
+    assert list(csv.DictReader(io.StringIO(run(ZOO, COUNTED, "-o", "csv").stdout))) == [
         {"domain": "event", "n": "62"},
         {"domain": "processing", "n": "88"},
     ]
-    assert (
-        json.loads(run(SAVEPOINT, "SELECT sum(timestamp) AS s FROM timers_timers", "--json").stdout)[0]["s"] > 1 << 40
-    )
-    assert json.loads(run(SAVEPOINT, "FROM timers_timers WHERE false", "--json").stdout) == []
+    assert json.loads(run(ZOO, "SELECT sum(timestamp) AS s FROM timers_timers", "--json").stdout)[0]["s"] > 1 << 40
+    assert json.loads(run(ZOO, "FROM timers_timers WHERE false", "--json").stdout) == []
 
 
 def test_columns_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
@@ -65,7 +63,7 @@ def test_columns_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
 def test_results_are_files(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"rows.{suffix}"
-    assert "2 rows written" in run(SAVEPOINT, COUNTED, "--to", file).stderr
+    assert "2 rows written" in run(ZOO, COUNTED, "--to", file).stderr
     rows: list[dict[str, Any]]
     if suffix == "parquet":
         rows = pq.ParquetFile(file).read().to_pylist()
@@ -74,44 +72,44 @@ def test_results_are_files(tmp_path: Path, suffix: str) -> None:
     else:
         rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert rows == [{"domain": "event", "n": 62}, {"domain": "processing", "n": 88}]
-    assert "already exists" in run(SAVEPOINT, COUNTED, "--to", file, code=2).stderr
+    assert "already exists" in run(ZOO, COUNTED, "--to", file, code=2).stderr
     remote = f"memory://results-{suffix}/rows.{suffix}"
-    assert "2 rows written" in run(SAVEPOINT, COUNTED, "--to", remote).stderr
-    assert "already exists" in run(SAVEPOINT, COUNTED, "--to", remote, code=2).stderr
+    assert "2 rows written" in run(ZOO, COUNTED, "--to", remote).stderr
+    assert "already exists" in run(ZOO, COUNTED, "--to", remote, code=2).stderr
     failed = tmp_path / f"failed.{suffix}"
-    run(SAVEPOINT, "SELECT error('no') FROM timers_timers", "--to", failed, code=2)
+    run(ZOO, "SELECT error('no') FROM timers_timers", "--to", failed, code=2)
     assert [f.name for f in tmp_path.iterdir()] == [file.name]
-    assert "no known suffix" in run(SAVEPOINT, COUNTED, "--to", tmp_path / "rows.txt", code=2).stderr
+    assert "no known suffix" in run(ZOO, COUNTED, "--to", tmp_path / "rows.txt", code=2).stderr
 
 
 def test_text_stops_at_a_number_of_rows() -> None:
-    done = run(SAVEPOINT, "FROM timers_timers", "-n", "3")
+    done = run(ZOO, "FROM timers_timers", "-n", "3")
     assert len(done.stdout.splitlines()) == 4
     assert "only the first 3 rows" in done.stderr
 
 
 def test_every_table_is_listed_and_can_be_described() -> None:
-    listed = {row["name"] for row in json.loads(run(SAVEPOINT, "SHOW TABLES", "--json").stdout)}
-    catalog = statetool.catalog(None, SAVEPOINT)
+    listed = {row["name"] for row in json.loads(run(ZOO, "SHOW TABLES", "--json").stdout)}
+    catalog = statetool.catalog(None, ZOO)
     (database,) = [catalog[name] for name in catalog]
     assert listed == {*database.tables, "operators", "states", "files", "key_groups", "in_flight"}
-    described = json.loads(run(SAVEPOINT, "DESCRIBE timers_keyed_state", "--json").stdout)
+    described = json.loads(run(ZOO, "DESCRIBE timers_keyed_state", "--json").stdout)
     assert [row["column_name"] for row in described] == ["key", "registered"]
-    states = json.loads(run(SAVEPOINT, "SELECT count(*) AS n FROM states", "--json").stdout)
-    assert states == [{"n": len(statetool.load(SAVEPOINT).metadata_rows("states"))}]
+    states = json.loads(run(ZOO, "SELECT count(*) AS n FROM states", "--json").stdout)
+    assert states == [{"n": len(statetool.load(ZOO).metadata_rows("states"))}]
 
 
 def test_errors_are_one_line() -> None:
-    unknown = run(SAVEPOINT, "FROM timers_timer", code=2).stderr
+    unknown = run(ZOO, "FROM timers_timer", code=2).stderr
     assert (
         unknown == "error: no table 'timers_timer'. did you mean timers_timers or orders_timers or timers_registered?\n"
     )
     for query in ("SELECT nix FROM timers_timers", "SELEC", "SELECT 1 +"):
-        assert run(SAVEPOINT, query, code=2).stderr.count("\n") == 1
-    assert "pass the query" in run(SAVEPOINT, "--to", "x.csv", code=2).stderr
-    assert "memory limit 'much'" in run(SAVEPOINT, "SELECT 1", "--memory", "much", code=2).stderr
+        assert run(ZOO, query, code=2).stderr.count("\n") == 1
+    assert "pass the query" in run(ZOO, "--to", "x.csv", code=2).stderr
+    assert "memory limit 'much'" in run(ZOO, "SELECT 1", "--memory", "much", code=2).stderr
     # A variable of Python is not a table.
-    assert "no table 'query'" in run(SAVEPOINT, "FROM query", code=2).stderr
+    assert "no table 'query'" in run(ZOO, "FROM query", code=2).stderr
 
 
 def test_an_error_of_a_table_has_its_location(corpus: Path) -> None:
@@ -125,7 +123,7 @@ def test_an_error_of_a_table_has_its_location(corpus: Path) -> None:
 
 def test_snapshots_of_a_directory_are_schemas(tmp_path: Path) -> None:
     for name in ("chk-1", "chk-2"):
-        shutil.copytree(SAVEPOINT, tmp_path / name)
+        shutil.copytree(ZOO, tmp_path / name)
     statetool.erase(
         str(tmp_path / "chk-2"), str(tmp_path / "chk-3"), ["timer-3"], operators=["timers"], checkpoint_id=999
     )
@@ -136,29 +134,29 @@ def test_snapshots_of_a_directory_are_schemas(tmp_path: Path) -> None:
     assert json.loads(run(tmp_path / "chk-3", query, "--attach", attach, "--json").stdout) == [{"n": 1}]
     assert "directory of snapshots" in run(tmp_path, "SELECT 1", "--attach", attach, code=2).stderr
     with pytest.raises(UnknownNameError, match="no table"):
-        statetool.query({"a": SAVEPOINT}, "FROM b.timers_timers")
+        statetool.query({"a": ZOO}, "FROM b.timers_timers")
     with pytest.raises(OptionError, match="two snapshots have the schema name 'chk_1'"):
-        statetool.query({"chk-1": SAVEPOINT, "chk_1": SAVEPOINT}, "SELECT 1")
+        statetool.query({"chk-1": ZOO, "chk_1": ZOO}, "SELECT 1")
 
 
 def test_statements_of_stdin_run_in_turn() -> None:
-    done = run(SAVEPOINT, "--json", given="SELECT 1 AS a; SELECT ';' AS b;\n")
+    done = run(ZOO, "--json", given="SELECT 1 AS a; SELECT ';' AS b;\n")
     assert '"a": 1' in done.stdout
     assert '"b": ";"' in done.stdout
-    run(SAVEPOINT, given="SELECT 1; SELEC", code=2)
+    run(ZOO, given="SELECT 1; SELEC", code=2)
 
 
 def test_the_prompt_joins_lines_and_has_commands(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     typed = iter([".tables", "SELECT 1", "FROM timers_timers;", "", ".help", ".quit"])
     monkeypatch.setattr("statetool.cli.sql._asker", lambda _: lambda _: next(typed))
-    assert list(_typed_statements(engine(SAVEPOINT))) == ["SELECT 1\nFROM timers_timers;"]
+    assert list(_typed_statements(engine(ZOO))) == ["SELECT 1\nFROM timers_timers;"]
     shown = capsys.readouterr().out
     assert "orders_keyed_state" in shown
     assert "DESCRIBE" in shown
 
 
 def test_names_are_completed() -> None:
-    completer = TableCompleter(engine(SAVEPOINT))
+    completer = TableCompleter(engine(ZOO))
 
     def completed(text: str) -> list[str]:
         return [c.text for c in completer.get_completions(Document(text), None)]
@@ -171,24 +169,24 @@ def test_names_are_completed() -> None:
 def test_a_missing_engine_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     monkeypatch.setitem(sys.modules, "polars", None)
-    operator = statetool.load(SAVEPOINT)["timers"]
+    operator = statetool.load(ZOO)["timers"]
     for call, extra in ((lambda: operator.to_duckdb(), "sql"), (lambda: operator.to_polars(), "polars")):
         with pytest.raises(MissingDependencyError) as caught:
             call()
         assert caught.value.hint == f"run: pip install 'statetool[{extra}]'"
-    assert "statetool[sql]" in run(SAVEPOINT, "SELECT 1", code=3).stderr
+    assert "statetool[sql]" in run(ZOO, "SELECT 1", code=3).stderr
 
 
 def test_rows_are_counted() -> None:
     def count(*arguments: str) -> Any:
-        done = CliRunner().invoke(cli, ["count", SAVEPOINT, *arguments, "--json"])
+        done = CliRunner().invoke(cli, ["count", ZOO, *arguments, "--json"])
         assert done.exit_code == 0, done.stderr
         return json.loads(done.stdout)
 
     assert count("timers", "timers") == [{"operator": "timers", "table": "timers", "rows": 150}]
     assert [row["rows"] for row in count("timers")] == [14, 150, 14]
     assert count("timers", "keyed_state", "--keys", '["timer-3"]')[0]["rows"] == 1
-    savepoint = statetool.load(SAVEPOINT)
+    savepoint = statetool.load(ZOO)
     assert len(count()) == sum(len(o.tables) for o in savepoint.operators.values())
 
 

@@ -26,7 +26,7 @@ from statetool.cli.main import cli
 from statetool.cli.output import Output
 from statetool.cli.tables import head
 from statetool.cli.terminal_table import cut_text, fit_table, text_width
-from statetool.demo import SAVEPOINT
+from tests.support.zoo import ZOO
 
 
 def at_a_terminal(columns: int, *arguments: str, given: str = "", settings: Mapping[str, str] | None = None) -> str:
@@ -51,16 +51,16 @@ def at_a_terminal(columns: int, *arguments: str, given: str = "", settings: Mapp
 
 
 def test_rows_fit_the_terminal() -> None:
-    shown = at_a_terminal(80, "states", SAVEPOINT).splitlines()
+    shown = at_a_terminal(80, "states", ZOO).splitlines()
     assert max(map(len, shown)) <= 80
     assert shown[0].split()[:4] == ["operator", "name", "kind", "value_type"]
     assert any("…" in line for line in shown)
-    wide = at_a_terminal(80, "states", SAVEPOINT, "--wide").splitlines()
+    wide = at_a_terminal(80, "states", ZOO, "--wide").splitlines()
     assert max(map(len, wide)) > 200
     assert (
-        wide == CliRunner().invoke(cli, ["states", SAVEPOINT]).stdout.splitlines()
+        wide == CliRunner().invoke(cli, ["states", ZOO]).stdout.splitlines()
     )  # in full length if there is no terminal
-    assert len(at_a_terminal(400, "states", SAVEPOINT).splitlines()) == len(wide)
+    assert len(at_a_terminal(400, "states", ZOO).splitlines()) == len(wide)
 
 
 @pytest.mark.parametrize("width", range(1, 12))
@@ -77,7 +77,7 @@ def test_what_one_came_for_stays_in_a_narrow_terminal(columns: int, restores: Pa
     assert max(map(len, shown)) <= columns
     assert {"path", "complete", "newest"} <= set(shown[0].split())
     assert len({line.split()[0] for line in shown[1:]}) == len(shown) - 1  # no two paths look the same
-    states = at_a_terminal(columns, "states", SAVEPOINT).splitlines()
+    states = at_a_terminal(columns, "states", ZOO).splitlines()
     names = [line.split("  ")[0] + (re.split(" {2,}", line)[1]) for line in states[1:]]
     assert len(set(names)) == len(names)
 
@@ -165,8 +165,8 @@ def test_verdicts_headings_and_errors_have_colours_at_a_terminal(
     environment: dict[str, str], has_colours: bool
 ) -> None:
     settings = {"TERM": "xterm", "NO_COLOR": ""} | environment
-    assert ("\x1b[1moperator" in at_a_terminal(80, "states", SAVEPOINT, settings=settings)) is has_colours
-    assert ("\x1b[32m\x1b[1m" in at_a_terminal(80, "verify", SAVEPOINT, settings=settings)) is has_colours
+    assert ("\x1b[1moperator" in at_a_terminal(80, "states", ZOO, settings=settings)) is has_colours
+    assert ("\x1b[32m\x1b[1m" in at_a_terminal(80, "verify", ZOO, settings=settings)) is has_colours
 
 
 def test_pipes_have_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,11 +191,11 @@ def test_values_in_a_row_are_one_line(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.parametrize("flag", [["-o", "json"], ["--json"], ["--output", "json"]])
 def test_json_is_asked_for_in_a_word(flag: list[str]) -> None:
-    assert json.loads(CliRunner().invoke(cli, ["info", SAVEPOINT, *flag]).stdout)["checkpoint_id"] == 2
+    assert json.loads(CliRunner().invoke(cli, ["info", ZOO, *flag]).stdout)["checkpoint_id"] == 2
 
 
 def test_the_nearest_command_alone_is_named() -> None:
-    done = CliRunner().invoke(cli, ["inf", SAVEPOINT])
+    done = CliRunner().invoke(cli, ["inf", ZOO])
     assert "did you mean info?" in done.stderr
 
 
@@ -208,7 +208,7 @@ def test_an_interrupted_command_ends_with_130(monkeypatch: pytest.MonkeyPatch) -
     # A shell that starts this run in the background makes it ignore Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        done = CliRunner().invoke(cli, ["info", SAVEPOINT])
+        done = CliRunner().invoke(cli, ["info", ZOO])
     finally:
         signal.signal(signal.SIGINT, before)
     assert (done.exit_code, done.stderr) == (130, "interrupted\n")
@@ -231,11 +231,11 @@ def completed(words: str, folder: Path) -> list[str]:
 
 def test_bash_completes_operators_and_tables_of_the_path_given(tmp_path: Path) -> None:
     assert completed("statetool inf", tmp_path) == ["info"]
-    assert completed(f"statetool head {SAVEPOINT} with", tmp_path) == ["with-ttl"]
-    assert completed(f"statetool head {SAVEPOINT} with-ttl ttl-", tmp_path) == [
+    assert completed(f"statetool head {ZOO} with", tmp_path) == ["with-ttl"]
+    assert completed(f"statetool head {ZOO} with-ttl ttl-", tmp_path) == [
         "ttl-value", "ttl-map", "ttl-list", "ttl-sum",
     ]  # fmt: skip
-    assert completed(f"statetool drop {SAVEPOINT} new --uid tim", tmp_path) == ["timers"]
+    assert completed(f"statetool drop {ZOO} new --uid tim", tmp_path) == ["timers"]
 
 
 def test_completion_knows_nothing_of_what_cannot_be_read() -> None:
@@ -273,10 +273,10 @@ def test_completion_is_installed_once(
 
 
 def test_a_directory_of_snapshots_names_the_choice_or_takes_the_newest(corpus: Path) -> None:
-    root = str(Path(SAVEPOINT).parent)
+    root = str(Path(ZOO).parent)
     done = CliRunner().invoke(cli, ["info", root])
     assert done.exit_code == 3
-    assert f"{SAVEPOINT}\n" in done.stderr.replace(" (newest)", "")
+    assert f"{ZOO}\n" in done.stderr.replace(" (newest)", "")
     assert "--latest" in done.stderr
     for command in (["info"], ["ls"], ["stats", "--table", "operators"], ["verify"]):
         newest = CliRunner().invoke(cli, [command[0], root, "--latest", *command[1:]])
@@ -289,7 +289,7 @@ def test_a_directory_of_snapshots_names_the_choice_or_takes_the_newest(corpus: P
 
 def test_operators_are_named_by_a_file(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text("stream.uid('orders')")
-    shown = CliRunner().invoke(cli, ["info", SAVEPOINT, "--uids", str(tmp_path / "job.py")])
+    shown = CliRunner().invoke(cli, ["info", ZOO, "--uids", str(tmp_path / "job.py")])
     assert shown.exit_code == 0
     assert "no-uid (8877237d)  n, _timer_state/processing_user-timers" in shown.stdout
     assert "--name-uid" in shown.stderr
@@ -305,7 +305,7 @@ def test_a_chain_shows_sums_and_files_when_they_are_asked_for(corpus: Path) -> N
 
 
 def prompt(code: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "statetool", "shell", SAVEPOINT]
+    command = [sys.executable, "-m", "statetool", "shell", ZOO]
     return subprocess.run(command, input=code, capture_output=True, text=True, check=True)
 
 
@@ -343,16 +343,16 @@ def test_what_stdout_cannot_show_is_escaped(tmp_path: Path, arguments: tuple[str
 
 
 def test_a_word_of_other_bytes_than_utf_8_is_an_unknown_name() -> None:
-    done = CliRunner().invoke(cli, ["head", SAVEPOINT, os.fsdecode(b"timers\xff")])
+    done = CliRunner().invoke(cli, ["head", ZOO, os.fsdecode(b"timers\xff")])
     assert done.exit_code == 2
     assert "no operator" in done.stderr
 
 
 def test_numbers_beyond_64_bits_are_usage(tmp_path: Path) -> None:
     for command in (
-        ("head", SAVEPOINT, "timers", "-n", "9" * 25),
-        ("diff", SAVEPOINT, SAVEPOINT, "--limit", "9" * 25),
-        ("stats", SAVEPOINT, "--ttl-ms", "1", "--now-ms", "9" * 25),
+        ("head", ZOO, "timers", "-n", "9" * 25),
+        ("diff", ZOO, ZOO, "--limit", "9" * 25),
+        ("stats", ZOO, "--ttl-ms", "1", "--now-ms", "9" * 25),
     ):
         assert CliRunner().invoke(cli, command).exit_code == 2
 
@@ -360,14 +360,14 @@ def test_numbers_beyond_64_bits_are_usage(tmp_path: Path) -> None:
 def test_files_and_names_that_cannot_be_are_errors_of_ours(tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.write_text("[" * 100_000)
-    done = CliRunner().invoke(cli, ["migrate", SAVEPOINT, str(tmp_path / "to"), "--plan", str(given)])
+    done = CliRunner().invoke(cli, ["migrate", ZOO, str(tmp_path / "to"), "--plan", str(given)])
     assert (done.exit_code, "is not valid JSON" in done.stderr) == (3, True)
     given.write_bytes(b"topic,partition,offset\n\xff,0,1\n")
-    done = CliRunner().invoke(cli, ["sources", "lag", f"{SAVEPOINT}/../kafka-source", "--ends", str(given)])
+    done = CliRunner().invoke(cli, ["sources", "lag", f"{ZOO}/../kafka-source", "--ends", str(given)])
     assert (done.exit_code, "is not a valid UTF-8 CSV file" in done.stderr) == (3, True)
-    done = CliRunner().invoke(cli, ["copy", SAVEPOINT, str(tmp_path / "a\0b")])
+    done = CliRunner().invoke(cli, ["copy", ZOO, str(tmp_path / "a\0b")])
     assert (done.exit_code, "is not a valid name of a directory" in done.stderr) == (2, True)
-    done = CliRunner().invoke(cli, ["diff", SAVEPOINT, SAVEPOINT, "--operator", "timers", "--keys", ""])
+    done = CliRunner().invoke(cli, ["diff", ZOO, ZOO, "--operator", "timers", "--keys", ""])
     assert (done.exit_code, "keys is not JSON" in done.stderr) == (2, True)
 
 
@@ -386,7 +386,7 @@ def test_a_state_is_set_once(tmp_path: Path) -> None:
     """Two expressions for the same state are an error, before Spark is started."""
     for given, said in ((["a=1", "a=2"], "twice"), (["a= "], "STATE=SQL")):
         sets = [word for one in given for word in ("--set", one)]
-        command = ["transform", SAVEPOINT, str(tmp_path / "new"), "--uid", "timers", *sets]
+        command = ["transform", ZOO, str(tmp_path / "new"), "--uid", "timers", *sets]
         done = CliRunner().invoke(cli, command)
         assert done.exit_code != 0
         assert said in done.stderr

@@ -21,10 +21,10 @@ from statetool.cluster import client as client_module
 from statetool.cluster import clusters
 from statetool.cluster.client import RestClient
 from statetool.cluster.clusters import credentials_for, using_clusters
-from statetool.demo import SAVEPOINT
 from statetool.errors import ConnectionFailedError, OptionError
 from tests.support.servers.flink_rest import FlinkRest, flink_rest
 from tests.support.spark.data_sources import data_sources
+from tests.support.zoo import ZOO
 
 _ROOT: Final = Path(__file__).parents[2]
 _SECRETS: Final = ("hunter2-of-the-first", "hunter3-of-the-other", "hunter4-in-a-header", "hunter5-in-the-environment")
@@ -55,7 +55,7 @@ def servers(tmp_path: Path) -> Iterator[tuple[FlinkRest, FlinkRest]]:
             newest = rest.history("orders")["latest"]["completed"]["id"]
             path = rest.checkpoint_path("orders", newest)
             path.parent.mkdir(parents=True)
-            path.symlink_to(Path(SAVEPOINT).absolute())
+            path.symlink_to(Path(ZOO).absolute())
         yield first, other
 
 

@@ -21,8 +21,8 @@ from statetool.cli.main import cli
 from statetool.cluster import client as client_module
 from statetool.cluster import triggers
 from statetool.cluster.overview import JobRow, JobSnapshotRow
-from statetool.demo import SAVEPOINT
 from tests.support.servers.flink_rest import RELEASES, FlinkRest, flink_rest
+from tests.support.zoo import ZOO
 
 
 @pytest.fixture(params=RELEASES)
@@ -41,7 +41,7 @@ def run(*arguments: str, code: int = 0) -> Result:
 
 def newest(rest: FlinkRest) -> Path:
     path = rest.checkpoint_path("orders", rest.history("orders")["latest"]["completed"]["id"])
-    shutil.copytree(SAVEPOINT, path)
+    shutil.copytree(ZOO, path)
     return path
 
 
@@ -113,7 +113,7 @@ def test_commands_read_the_newest_checkpoint(rest: FlinkRest) -> None:
     head = ("timers", "keyed_state", "-n", "2")
     assert run("head", url, *head).stdout == run("head", str(path), *head).stdout
     assert "not a Flink _metadata file" not in run("info", rest.url, code=2).stderr
-    run("diff", url, SAVEPOINT)
+    run("diff", url, ZOO)
     run("verify", url, "--allow-unread")
     run("stats", url, "--table", "states")
     run("copy", url, str(rest.folder / "copied"))
@@ -180,7 +180,7 @@ def test_a_savepoint_without_a_directory_is_in_that_of_the_job(rest: FlinkRest) 
 def test_a_savepoint_is_opened_on_request(rest: FlinkRest) -> None:
     command = ["savepoint", f"flink://{rest.host}/orders", "--to", "/savepoints", "--format", "native"]
     path = Path(run(*command).stdout.strip().removeprefix("file:"))
-    shutil.copytree(SAVEPOINT, rest.folder / "elsewhere" / path.name)
+    shutil.copytree(ZOO, rest.folder / "elsewhere" / path.name)
     moved = ["--rebase", f"file:{rest.folder}/savepoints={rest.folder}/elsewhere"]
     shown = run(*command, "--open", *moved).stdout
     assert shown == run("info", str(rest.folder / "elsewhere" / path.name)).stdout
@@ -230,7 +230,7 @@ def test_requests_that_cannot_succeed(rest: FlinkRest) -> None:
     assert "Checkpoint" in declining.stderr or "FailoverRegion" in declining.stderr
     assert "has ended" in run("savepoint", f"flink://{rest.host}/finished", "--to", "/savepoints", code=3).stderr
     assert "relative path" in run("savepoint", f"flink://{rest.host}/orders", "--to", "sp", code=2).stderr
-    assert "is not the URL of a job" in run("jobs", SAVEPOINT, code=2).stderr
+    assert "is not the URL of a job" in run("jobs", ZOO, code=2).stderr
     assert "2 jobs" in run("savepoint", f"flink://{rest.host}/twice", "--to", "/savepoints", code=2).stderr
 
 

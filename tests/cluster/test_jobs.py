@@ -15,10 +15,10 @@ from statetool.cli.main import cli
 from statetool.cluster import client as client_module
 from statetool.cluster import snapshots
 from statetool.cluster.paths import is_job, is_server, resolve_path
-from statetool.demo import SAVEPOINT
 from statetool.errors import ConnectionFailedError, FormatError, OptionError, SnapshotNotFoundError, UnknownNameError
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.servers.flink_rest import RELEASES, FlinkRest, flink_rest
+from tests.support.zoo import ZOO
 
 
 @pytest.fixture(params=RELEASES)
@@ -31,7 +31,7 @@ def rest(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 def newest(rest: FlinkRest) -> Path:
     """Create the newest checkpoint of the orders, which is the demo's savepoint."""
     path = rest.checkpoint_path("orders", rest.history("orders")["latest"]["completed"]["id"])
-    shutil.copytree(SAVEPOINT, path)
+    shutil.copytree(ZOO, path)
     return path
 
 
@@ -45,7 +45,7 @@ def test_a_job_by_name_id_and_prefix(rest: FlinkRest) -> None:
         assert is_job(url)
     savepoint = statetool.load(urls[0])
     assert savepoint.path == f"file:{path}"
-    assert savepoint.operators.keys() == statetool.load(SAVEPOINT).operators.keys()
+    assert savepoint.operators.keys() == statetool.load(ZOO).operators.keys()
 
 
 def test_a_job_is_asked_once_per_load(rest: FlinkRest) -> None:
@@ -86,7 +86,7 @@ def test_chosen_checkpoints_and_savepoints(rest: FlinkRest) -> None:
     history = rest.history("orders")
     savepoint = history["latest"]["savepoint"]
     place = rest.folder / "savepoints" / savepoint["external_path"].rpartition("/")[2]
-    shutil.copytree(SAVEPOINT, place)
+    shutil.copytree(ZOO, place)
     base = f"flink://{rest.host}/orders"
     number = path.name.removeprefix("chk-")
     assert resolve_path(f"{base}?checkpoint={number}") == resolve_path(f"{base}?checkpoint=latest") == f"file:{path}"
@@ -123,7 +123,7 @@ def test_names_that_match_no_or_several_jobs(rest: FlinkRest) -> None:
     (overview,) = rest.answers["GET /jobs/overview"]
     overview[1]["jobs"] = [j for j in overview[1]["jobs"] if j["jid"] in (rest.jobs["orders"], rest.jobs["finished"])]
     newest(rest)
-    assert statetool.load(base).checkpoint_id == statetool.load(SAVEPOINT).checkpoint_id
+    assert statetool.load(base).checkpoint_id == statetool.load(ZOO).checkpoint_id
     overview[1]["jobs"] = []
     with pytest.raises(UnknownNameError, match="has no jobs"):
         statetool.load(base)
@@ -215,7 +215,7 @@ def test_a_job_that_was_stopped_does_not_show_an_older_checkpoint(tmp_path: Path
     with flink_rest("2.3", tmp_path, part="history") as rest:
         path, savepoint = newest(rest), rest.history("orders")["latest"]["savepoint"]
         place = rest.folder / "savepoints" / savepoint["external_path"].rpartition("/")[2]
-        shutil.copytree(SAVEPOINT, place)
+        shutil.copytree(ZOO, place)
         base = f"flink://{rest.host}/orders"
         with pytest.raises(SnapshotNotFoundError, match=f"ended with savepoint {savepoint['id']}, newer than"):
             statetool.load(base)
@@ -235,7 +235,7 @@ def test_the_history_server(tmp_path: Path) -> None:
     for release in RELEASES:
         with flink_rest(release, tmp_path / release, part="history") as rest:
             path = rest.checkpoint_path("canceled", rest.history("canceled")["latest"]["completed"]["id"])
-            shutil.copytree(SAVEPOINT, path)
+            shutil.copytree(ZOO, path)
             assert resolve_path(f"{rest.url}/#/job/{rest.jobs['canceled']}/overview") == f"file:{path}"
 
 
@@ -246,7 +246,7 @@ def test_a_web_server_with_a_snapshot_is_not_a_job(rest: FlinkRest) -> None:
     with pytest.raises(ConnectionFailedError, match="is not Flink's REST API"):
         resolve_path(f"flink://{rest.host}/savepoint-1")
     assert is_server(rest.url)
-    assert not is_server(SAVEPOINT)
+    assert not is_server(ZOO)
 
 
 def test_unexpected_answers(rest: FlinkRest) -> None:
@@ -271,5 +271,5 @@ def test_a_catalog_and_a_comparison_of_a_job(rest: FlinkRest) -> None:
     assert len(statetool.catalog(None, url)) == 1
     with pytest.raises(OptionError, match="names one snapshot"):
         statetool.catalog(None, f"{url}?checkpoint=latest")
-    assert statetool.load(SAVEPOINT).diff(url).equal
-    assert statetool.check(SAVEPOINT, url).reason == statetool.check(SAVEPOINT, SAVEPOINT).reason
+    assert statetool.load(ZOO).diff(url).equal
+    assert statetool.check(ZOO, url).reason == statetool.check(ZOO, ZOO).reason

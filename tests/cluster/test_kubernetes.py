@@ -19,7 +19,6 @@ from statetool.cluster import client as client_module
 from statetool.cluster.address import JobAddress
 from statetool.cluster.high_availability import stored_checkpoints
 from statetool.cluster.servers import open_server
-from statetool.demo import SAVEPOINT
 from statetool.errors import (
     ConnectionFailedError,
     FormatError,
@@ -30,6 +29,7 @@ from statetool.errors import (
 )
 from tests.support.servers.flink_rest import RECORDED, RELEASES, FlinkRest, flink_rest
 from tests.support.servers.kubernetes_api import TOKEN, KubernetesServer, kubernetes_server
+from tests.support.zoo import ZOO
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def rest(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FlinkRest]:
 
 def newest(rest: FlinkRest) -> str:
     path = rest.checkpoint_path("orders", rest.history("orders")["latest"]["completed"]["id"])
-    shutil.copytree(SAVEPOINT, path)
+    shutil.copytree(ZOO, path)
     return path.as_uri().replace("file://", "file:")
 
 
@@ -109,7 +109,7 @@ def test_a_service_of_another_cluster(kubernetes: KubernetesServer, rest: FlinkR
 
 
 def test_a_snapshot_resource_is_its_path(kubernetes: KubernetesServer, tmp_path: Path) -> None:
-    shutil.copytree(SAVEPOINT, tmp_path / "there" / "savepoint-1")
+    shutil.copytree(ZOO, tmp_path / "there" / "savepoint-1")
     status = {"state": "COMPLETED", "path": "file:/of-the-pod/savepoint-1"}
     kubernetes.add_resource("FlinkStateSnapshot", "prod", "nightly", status=status)
     url = "k8s://prod/flinkstatesnapshot/nightly"
@@ -145,7 +145,7 @@ class HighAvailability:
         for name, text in recorded["files"].items():
             (folder / "ha" / "orders" / name).write_bytes(base64.b64decode(text))
         for number in (41, 42, 43):
-            shutil.copytree(SAVEPOINT, folder / "checkpoints" / self.job / f"chk-{number}")
+            shutil.copytree(ZOO, folder / "checkpoints" / self.job / f"chk-{number}")
 
 
 @pytest.fixture(params=RELEASES)

@@ -14,9 +14,9 @@ from statetool.cli import options
 from statetool.cli.main import cli
 from statetool.cluster.jobs import NO_CHECKPOINTS, Checkpoint, CheckpointHistory
 from statetool.cluster.retention import observed_retention
-from statetool.demo import SAVEPOINT
 from statetool.io.retention import Retention
 from tests.support.servers.flink_rest import RELEASES, flink_rest
+from tests.support.zoo import ZOO
 
 
 def history(*deleted: bool, step_ms: int = 2000, kind: str = "checkpoint") -> CheckpointHistory:
@@ -67,7 +67,7 @@ def test_only_reads_that_take_too_long_are_reported() -> None:
 def test_commands_say_it_once(release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with flink_rest(release, tmp_path) as rest:
         tree = rest.history("orders")
-        shutil.copytree(SAVEPOINT, rest.checkpoint_path("orders", tree["latest"]["completed"]["id"]))
+        shutil.copytree(ZOO, rest.checkpoint_path("orders", tree["latest"]["completed"]["id"]))
         url = f"flink://{rest.host}/orders"
         monkeypatch.setattr(options, "_LEAST_CHECKED_S", math.inf)  # no read is slow, on a busy machine neither
         assert "num-retained" not in CliRunner().invoke(cli, ["info", url]).stderr

@@ -10,8 +10,8 @@ import pytest
 import statetool
 from statetool.columns.to_pandas import pandas_frame
 from statetool.declaring.flink_types import parse_type
-from statetool.demo import SAVEPOINT
 from statetool.tables.timer_times import times_of
+from tests.support.zoo import ZOO
 
 
 def test_types_are_those_that_a_person_expects() -> None:
@@ -42,7 +42,7 @@ def test_a_key_that_a_map_has_twice_is_not_lost() -> None:
 
 
 def test_tables_of_a_snapshot() -> None:
-    frame = statetool.load(SAVEPOINT)["with-ttl"].to_pandas(states=["plain", "ttl-map"])
+    frame = statetool.load(ZOO)["with-ttl"].to_pandas(states=["plain", "ttl-map"])
     row = frame[frame["key"] == 0].iloc[0]
     assert (row["plain"], row["ttl-map"]) == (1700000078000, {"k0": 52, "k1": 65, "k2": 78, "k3": 39})
 
@@ -67,7 +67,7 @@ def test_no_timer_no_time() -> None:
 
 
 def test_notebooks_show_operators_states_and_types() -> None:
-    savepoint = statetool.load(SAVEPOINT)
+    savepoint = statetool.load(ZOO)
     assert ">parallelism</th>" in savepoint.operators._repr_html_()
     assert ">namespace</th>" in savepoint["orders"].states._repr_html_()
     assert "pet" in savepoint["orders"].states._ipython_key_completions_()

@@ -23,8 +23,9 @@ from tests.support.quick import quick
 from tests.support.snapshots.incremental import Job
 from tests.support.snapshots.trees import JOB, checkpoint_root
 from tests.support.values.changes import Row, fold, which
+from tests.support.zoo import ZOO
 
-DEMO = Path(statetool.__file__).parent / "demo" / "savepoint"
+DEMO = Path(ZOO)
 
 
 def planned(path: Path, operator: str, request: ScanRequest) -> tuple[OperatorInventory, TableScan]:

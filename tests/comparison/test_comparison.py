@@ -18,13 +18,13 @@ from statetool.cli.main import cli
 from statetool.comparison import keyed, side
 from statetool.comparison.keyed import join_differences
 from statetool.comparison.meaning import Seeds
-from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, OptionError, UnknownNameError
 from statetool.kernels.comparison import pair_hashes
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.snapshots.trees import last_snapshot
 from tests.support.values.differences import difference_rows, in_order
+from tests.support.zoo import ZOO
 
 N = 3000
 
@@ -63,7 +63,7 @@ def edited(base: st.Savepoint, target: Path, change: Callable[[pa.Table], pa.Tab
 
 
 def test_a_snapshot_has_no_difference_to_itself() -> None:
-    sp = st.load(SAVEPOINT)
+    sp = st.load(ZOO)
     comparison = sp.diff(sp)
     assert comparison.equal
     assert comparison.structure == ()
@@ -245,7 +245,7 @@ def test_only_some_states_and_keys(base: st.Savepoint, tmp_path: Path) -> None:
         base.diff(after, operators=["acounts"])
     with pytest.raises(EncodeError):
         base.diff(after, operators=["accounts"], keys=["text"])
-    sp = st.load(SAVEPOINT)
+    sp = st.load(ZOO)
     with pytest.raises(OptionError, match="keys need one operator"):
         sp.diff(sp, keys=[1])
 

@@ -15,7 +15,6 @@ from statetool.cli.main import cli
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.verdicts import Level
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
 from statetool.serializers.table import snapshot_reader
@@ -26,6 +25,7 @@ from tests.support.flink.pair_suites import SUITES
 from tests.support.snapshots import build
 from tests.support.snapshots import canonical as canonical_state
 from tests.support.snapshots.trees import last_snapshot
+from tests.support.zoo import ZOO
 
 
 def written(folder: Path, *operators: tuple[str, Any], parallelism: int = 2, **options: Any) -> st.Savepoint:
@@ -40,8 +40,8 @@ def counts(**columns: Any) -> Any:
 
 
 def test_a_snapshot_restores_into_its_own_job() -> None:
-    check = st.check(SAVEPOINT, SAVEPOINT)
-    assert {o.uid for o in check.operators} == set(st.load(SAVEPOINT))
+    check = st.check(ZOO, ZOO)
+    assert {o.uid for o in check.operators} == set(st.load(ZOO))
     # Kryo does not store the fields of its class.
     assert check.verdict == "unknown"
     assert [(o.uid, s.name) for o in check.operators for s in o.states if s.verdict != "fully"] == [("orders", "order")]
@@ -431,7 +431,7 @@ def test_a_release_alone(corpus: Path) -> None:
     assert {s.name: s.verdict for s in of_kryo}.items() >= {("uuid", "not"), ("money", "unknown")}
     assert all("Kryo" in s.reason for s in of_kryo)
     assert st.check(of_1_20, flink="1.20").verdict == "fully"
-    of_2_3 = st.check(st.load(SAVEPOINT), flink="1.20")
+    of_2_3 = st.check(st.load(ZOO), flink="1.20")
     assert of_2_3.verdict == "not"
     assert "does not read metadata of version" in of_2_3.reason
 
@@ -454,11 +454,11 @@ def test_a_database_goes_to_its_own_backend_only(corpus: Path) -> None:
 
 def test_options_are_checked() -> None:
     with pytest.raises(OptionError, match="nothing to check against"):
-        st.check(SAVEPOINT)
+        st.check(ZOO)
     with pytest.raises(OptionError, match="backend='rocks'"):
-        st.check(SAVEPOINT, SAVEPOINT, backend="rocks")  # type: ignore[arg-type]
+        st.check(ZOO, ZOO, backend="rocks")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="not a release"):
-        st.check(SAVEPOINT, flink="3.9")
+        st.check(ZOO, flink="3.9")
 
 
 def test_subclasses_that_the_new_job_has_not_met_are_unknown() -> None:

@@ -15,7 +15,6 @@ from statetool.cli.main import cli
 from statetool.compatibility.class_trial import user_class
 from statetool.compatibility.job_classes import is_provided
 from statetool.compatibility.verdicts import OperatorVerdict
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, UnsupportedError
 from tests.support.compile import compile_java
 from tests.support.corpora.archives import HERE, unpack
@@ -23,6 +22,7 @@ from tests.support.flink import pairs
 from tests.support.flink.pair_suites import SUITES
 from tests.support.snapshots import build
 from tests.support.snapshots import canonical as canonical_state
+from tests.support.zoo import ZOO
 
 SUITE: Final = next(s for s in SUITES if s.name == "changed-classes")
 UIDS: Final = sorted(SUITE.states(new=False))
@@ -283,7 +283,7 @@ def test_a_sql_job_is_upgraded_without_a_jar(sql_corpus: Path, tmp_path: Path) -
 
 
 def test_which_states_need_the_jar() -> None:
-    operators = st.load(SAVEPOINT)._inventory.operators.values()
+    operators = st.load(ZOO)._inventory.operators.values()
     found = {str(user_class(operator)) for operator in operators} - {"None"}
     assert found == {"UserClass(place='orders.order', name='corpus.PublicTypes$Order')"}
 

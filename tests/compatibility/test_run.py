@@ -19,13 +19,13 @@ from statetool.compatibility.running.machine import Machine, Question, RunEndedE
 from statetool.compatibility.running.results import Ran
 from statetool.compatibility.running.samples import Sample
 from statetool.compatibility.verdicts import RUN, CheckWarning, Level, Resolution
-from statetool.demo import SAVEPOINT
 from statetool.errors import MissingDependencyError, OptionError, UnsupportedError
 from tests.support.corpora.archives import unpack
 from tests.support.flink import pairs
 from tests.support.flink.pair_suites import SUITES
 from tests.support.flink.ran_states import RanState, classes, write
 from tests.support.flink.versions import flink_versions
+from tests.support.zoo import ZOO
 from tools.flink_jars import DEFAULT_VERSIONS, flink_jars
 
 #: Classes about which only running them tells, what a run says, and the verdict without one.
@@ -260,16 +260,16 @@ def test_an_answer_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_options_of_a_run() -> None:
     with pytest.raises(OptionError, match="--run needs the jar of the new job"):
-        st.check(SAVEPOINT, flink="2.3", run=True)
+        st.check(ZOO, flink="2.3", run=True)
     with pytest.raises(OptionError, match="sample is an option of a run"):
-        st.check(SAVEPOINT, flink="2.3", sample=5)
+        st.check(ZOO, flink="2.3", sample=5)
     with pytest.raises(OptionError, match="flink_home is an option of a run"):
-        st.check(SAVEPOINT, flink="2.3", flink_home="/opt/flink")
+        st.check(ZOO, flink="2.3", flink_home="/opt/flink")
     with pytest.raises(OptionError, match="sample"):
-        st.check(SAVEPOINT, flink="2.3", run=True, sample=0)
-    done = CliRunner().invoke(cli, ["check", SAVEPOINT, "--flink", "2.3", "--run"])
+        st.check(ZOO, flink="2.3", run=True, sample=0)
+    done = CliRunner().invoke(cli, ["check", ZOO, "--flink", "2.3", "--run"])
     assert (done.exit_code, "--jar-b FILE" in done.stderr) == (2, True)
-    done = CliRunner().invoke(cli, ["check", SAVEPOINT, "--flink", "2.3", "--sample", "many"])
+    done = CliRunner().invoke(cli, ["check", ZOO, "--flink", "2.3", "--sample", "many"])
     assert (done.exit_code, "pass a number of 1 or more, or all" in done.stderr) == (2, True)
 
 

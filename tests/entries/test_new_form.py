@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.entries import forms
 from statetool.entries.streams import StoredStream
 from statetool.formats.keyed.header import write_keyed_header
@@ -18,12 +17,13 @@ from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.metadata.model import OperatorState, SubtaskState
 from statetool.snapshot.operator import OperatorInventory
 from tests.support.snapshots.toy_form import StoredToy, ToyForm, toy_stream
+from tests.support.zoo import ZOO
 
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the demo's savepoint with all keyed streams in the new form."""
-    statetool.copy(SAVEPOINT, str(tmp_path / "toy"))
+    statetool.copy(ZOO, str(tmp_path / "toy"))
     savepoint = statetool.load(str(tmp_path / "toy"))
     metadata = savepoint.inventory.metadata
     operators = [_in_toys(savepoint.inventory.operator(o.operator_id), o) for o in metadata.operators]
@@ -68,13 +68,13 @@ def _rows(table: pa.Table) -> list[str]:
 def test_it_is_read(toy: str) -> None:
     savepoint = statetool.load(toy)
     assert any(isinstance(s, StoredToy) for o in savepoint.operators.values() for s in o.inventory.keyed.managed)
-    assert _tables(savepoint) == _tables(statetool.load(SAVEPOINT))
+    assert _tables(savepoint) == _tables(statetool.load(ZOO))
     keys = savepoint["timers"].to_arrow("keyed_state", keys=["timer-3"])
     assert keys.column("key").to_pylist() == ["timer-3"]
 
 
 def test_it_is_verified(toy: str) -> None:
-    mine, theirs = (statetool.verify(path, deep=True) for path in (toy, SAVEPOINT))
+    mine, theirs = (statetool.verify(path, deep=True) for path in (toy, ZOO))
     assert mine.ok
     assert (mine.entries, mine.keys) == (theirs.entries, theirs.keys) != (0, 0)
 
@@ -93,7 +93,7 @@ def test_damage_is_found_where_it_is(toy: str) -> None:
 
 def test_it_is_rescaled(toy: str, tmp_path: Path) -> None:
     statetool.rescale(toy, str(tmp_path / "rescaled"), 64, parallelism=3)
-    statetool.rescale(SAVEPOINT, str(tmp_path / "expected"), 64, parallelism=3)
+    statetool.rescale(ZOO, str(tmp_path / "expected"), 64, parallelism=3)
     rescaled = statetool.load(str(tmp_path / "rescaled"))
     assert {o.inventory.state.max_parallelism for o in rescaled.operators.values()} == {64}
     assert _tables(rescaled) == _tables(statetool.load(str(tmp_path / "expected")))
@@ -108,7 +108,7 @@ def test_it_is_edited(toy: str, tmp_path: Path) -> None:
     statetool.SavepointWriter.from_existing(statetool.load(toy)).with_operator("with-ttl", edit).write(
         str(tmp_path / "edited")
     )
-    edited, before = _tables(statetool.load(str(tmp_path / "edited"))), _tables(statetool.load(SAVEPOINT))
+    edited, before = _tables(statetool.load(str(tmp_path / "edited"))), _tables(statetool.load(ZOO))
     name = ("with-ttl", "keyed_state")
     assert edited.pop(name) != before.pop(name)
     others = {n: t for n, t in before.items() if n != ("with-ttl", "plain")}
@@ -121,4 +121,4 @@ def test_it_becomes_canonical(toy: str, tmp_path: Path) -> None:
     statetool.convert(toy, str(tmp_path / "canonical"))
     converted = statetool.load(str(tmp_path / "canonical"))
     assert not any(isinstance(s, StoredToy) for o in converted.operators.values() for s in o.inventory.keyed.managed)
-    assert _tables(converted) == _tables(statetool.load(SAVEPOINT))
+    assert _tables(converted) == _tables(statetool.load(ZOO))

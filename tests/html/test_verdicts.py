@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import statetool as st
-from statetool.demo import SAVEPOINT
 from statetool.html.markup import html
 from statetool.html.style import STYLE
 from statetool.verdicts.check import check_findings
 from statetool.verdicts.finding import Finding
 from statetool.verdicts.markup import MOST_OPEN, finding_blocks
 from statetool.verdicts.verify import verify_findings
+from tests.support.zoo import ZOO
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_the_style_colors_only_what_is_ours() -> None:
     selectors = [rule.partition("{")[0] for rule in STYLE.split("}") if rule.strip()]
     assert all(part.strip().startswith(".statetool") for selector in selectors for part in selector.split(","))
     assert "url(" not in STYLE
-    assert STYLE in (st.load(SAVEPOINT)._repr_html_())
+    assert STYLE in (st.load(ZOO)._repr_html_())
 
 
 def test_states_with_the_same_finding_share_one(corpus: Path) -> None:

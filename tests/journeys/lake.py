@@ -10,9 +10,9 @@ from tools.sandbox import create
 PACKAGES: Final = ("statetool[delta,iceberg]", "pyiceberg[sql-sqlite]")
 #: Expressions of a table, by the names of its format and of the table.
 _READ: Final = {
-    ("delta", "timers"): "__import__('deltalake').DeltaTable('timers').to_pyarrow_table()",
-    ("iceberg", "lake.state.timers"): (
-        "__import__('pyiceberg.catalog').catalog.load_catalog('lake').load_table('state.timers').scan().to_arrow()"
+    ("delta", "reminders"): "__import__('deltalake').DeltaTable('reminders').to_pyarrow_table()",
+    ("iceberg", "lake.state.reminders"): (
+        "__import__('pyiceberg.catalog').catalog.load_catalog('lake').load_table('state.reminders').scan().to_arrow()"
     ),
 }
 
@@ -28,8 +28,8 @@ def run(steps: Steps) -> None:
     for (style, table), expression in _READ.items():
         for checkpoint in (41, 42, 43):
             path = f"flink/checkpoints/chk-{checkpoint}"
-            steps.run(f"statetool export {path} timers keyed_state {table} --format {style} --append")
+            steps.run(f"statetool export {path} reminders keyed_state {table} --format {style} --append")
         ids = f"{expression}['checkpoint_id'].to_pylist()"
-        assert steps.run(f'python -c "x = {ids}; print(sorted(set(x)), len(x))"') == "[41, 42, 43] 27\n"
-        again = f"statetool export flink/checkpoints timers keyed_state {table} --latest --format {style} --append"
+        assert steps.run(f'python -c "x = {ids}; print(sorted(set(x)), len(x))"') == "[41, 42, 43] 24\n"
+        again = f"statetool export flink/checkpoints reminders keyed_state {table} --latest --format {style} --append"
         steps.run(again, code=2)  # no checkpoint is added twice

@@ -18,7 +18,6 @@ import pytest
 
 import statetool
 from statetool.comparison.changes import changes, plan_changes
-from statetool.demo import SAVEPOINT
 from statetool.kernels import ahead, checksums, jit, kept
 from statetool.kernels.ahead import SIGNATURES, described, ship
 from statetool.kernels.jit import InterpretBudget, Kernel
@@ -29,6 +28,7 @@ from statetool.tables.scan import scan_table
 from tests.support.checks.corpus_check import Case
 from tests.support.checks.damage_check import check_damage
 from tests.support.snapshots.incremental import Job
+from tests.support.zoo import ZOO
 
 #: Size above which a comparison would take too long.
 MOST = 70_000
@@ -152,7 +152,7 @@ def cold(folder: Path, *command: str, **more: str) -> str:
 def test_a_small_table_is_read_without_numba(tmp_path: Path) -> None:
     code = (
         "import sys, statetool\n"
-        f"sp = statetool.load({SAVEPOINT!r})\n"
+        f"sp = statetool.load({ZOO!r})\n"
         "print(sp['collections-by-string'].to_arrow().num_rows, 'numba' in sys.modules)"
     )
     assert cold(tmp_path, "-W", "error::RuntimeWarning", "-c", code) == "13 False\n"
@@ -274,7 +274,7 @@ def read_all(path: str) -> None:
 
 
 def test_uncompiled_kernels_do_the_same(both_ways: set[str]) -> None:
-    read_all(SAVEPOINT)
+    read_all(ZOO)
     assert len(both_ways) > 10
     assert both_ways <= set(SIGNATURES)
 

@@ -12,11 +12,11 @@ import pytest
 
 import statetool
 from statetool import flink
-from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, UnsupportedError
 from statetool.migration.conversion import can_become
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.snapshots.migrations import KEYS, steps, written
+from tests.support.zoo import ZOO
 
 
 def keyed(path: Path, column: pa.Array, kind: Any) -> statetool.Savepoint:
@@ -178,7 +178,7 @@ def test_more_columns_of_a_row_are_null(tmp_path: Path) -> None:
 
 def test_contents_of_windows_do_not_become_another_kind() -> None:
     """A reduced record is not the list of the records of a window."""
-    operator = statetool.load(SAVEPOINT).inventory.operator("win-tumble-reduce")
+    operator = statetool.load(ZOO).inventory.operator("win-tumble-reduce")
     contents = operator.keyed_states["window-contents"][1]
     assert contents.kind == "reducing"
     for kind, may in (("REDUCING", True), ("VALUE", False), ("LIST", False)):

@@ -10,24 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, UnknownNameError
 from statetool.openmetrics.families import FAMILIES, Samples, render
 from tests.support.metrics import Metrics
+from tests.support.zoo import ZOO
 
-KAFKA = str(Path(SAVEPOINT).parent / "kafka-source")
-SINK = str(Path(SAVEPOINT).parent / "kafka-sink")
+KAFKA = str(Path(ZOO).parent / "kafka-source")
+SINK = str(Path(ZOO).parent / "kafka-sink")
 KEYED = {name for name, family in FAMILIES.items() if family.reads == "keyed"}
 CONNECTORS = {name for name, family in FAMILIES.items() if family.reads == "connectors"}
 
 
 def test_sizes_come_from_the_metadata_alone(tmp_path: Path) -> None:
-    metadata = (Path(SAVEPOINT) / "_metadata").read_bytes()
+    metadata = (Path(ZOO) / "_metadata").read_bytes()
     (tmp_path / "_metadata").write_bytes(metadata)  # without the other files
     metrics = Metrics(statetool.metrics(str(tmp_path)))
-    assert metrics.families.keys() == Metrics(statetool.metrics(SAVEPOINT)).families.keys()
+    assert metrics.families.keys() == Metrics(statetool.metrics(ZOO)).families.keys()
     assert not metrics.families.keys() & (KEYED | CONNECTORS)
-    savepoint = statetool.load(SAVEPOINT)
+    savepoint = statetool.load(ZOO)
     rows = {row.operator: row for row in savepoint.metadata_rows("operators")}
     by_slot = metrics.values("operator_bytes", "operator", "slot")
     for name, row in rows.items():
@@ -45,8 +45,8 @@ def test_sizes_come_from_the_metadata_alone(tmp_path: Path) -> None:
 
 
 def test_operator_state_is_that_of_the_statistics() -> None:
-    metrics = Metrics(statetool.metrics(SAVEPOINT))
-    rows = [row for row in statetool.load(SAVEPOINT).stats().rows("states") if row.scope == "operator"]
+    metrics = Metrics(statetool.metrics(ZOO))
+    rows = [row for row in statetool.load(ZOO).stats().rows("states") if row.scope == "operator"]
     assert rows
     for row in rows:
         labels = {"operator": row.operator, "state": row.state, "scope": "operator"}
@@ -56,11 +56,11 @@ def test_operator_state_is_that_of_the_statistics() -> None:
 
 
 def test_keyed_state_is_that_of_the_statistics() -> None:
-    metrics = Metrics(statetool.metrics(SAVEPOINT, read=["keyed"]))
+    metrics = Metrics(statetool.metrics(ZOO, read=["keyed"]))
     assert metrics.families.keys() >= KEYED
     assert not metrics.families.keys() & CONNECTORS
-    savepoint = statetool.load(SAVEPOINT)
-    written_ms = os.stat(os.path.join(SAVEPOINT, "_metadata")).st_mtime_ns // 1_000_000
+    savepoint = statetool.load(ZOO)
+    written_ms = os.stat(os.path.join(ZOO, "_metadata")).st_mtime_ns // 1_000_000
     statistics = savepoint.stats(now_ms=written_ms)
     for row in statistics.rows("states"):
         labels = {"operator": row.operator, "state": row.state, "scope": row.scope}
@@ -81,7 +81,7 @@ def test_keyed_state_is_that_of_the_statistics() -> None:
 
 def test_timers_are_overdue_by_the_time_of_the_checkpoint(tmp_path: Path) -> None:
     copied = tmp_path / "copied"
-    statetool.copy(SAVEPOINT, str(copied))
+    statetool.copy(ZOO, str(copied))
     os.utime(copied / "_metadata", (5_000_000_000, 5_000_000_000))
     metrics = Metrics(statetool.metrics(str(copied), read=["keyed"]))
     timers = metrics.values("timers", "operator", "domain")[("timers", "processing")]
@@ -125,7 +125,7 @@ def test_uncommitted_transactions_of_sinks() -> None:
 
 def test_unknown_reads_are_refused() -> None:
     with pytest.raises(OptionError, match="read='timers' is not valid"):
-        statetool.metrics(SAVEPOINT, read=["timers"])  # type: ignore[list-item]
+        statetool.metrics(ZOO, read=["timers"])  # type: ignore[list-item]
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), unique=True), st.floats(allow_nan=False, allow_infinity=False))

@@ -23,7 +23,6 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.main import cli
 from statetool.cluster import snapshots
-from statetool.demo import SAVEPOINT
 from statetool.errors import ConnectionFailedError, OptionError, SnapshotNotFoundError
 from statetool.openmetrics.exporter import Exporter
 from statetool.openmetrics.families import CONTENT_TYPE, PROMETHEUS_CONTENT_TYPE
@@ -33,6 +32,7 @@ from statetool.snapshot.inventory import Inventory
 from tests.support.metrics import Metrics
 from tests.support.servers.flink_rest import flink_rest
 from tests.support.servers.object_store import object_store
+from tests.support.zoo import ZOO
 
 JOBS = ("1a" * 16, "2b" * 16)
 
@@ -56,7 +56,7 @@ def exporter(path: Path | str) -> tuple[Exporter, Opened]:
 def checkpoint(directory: Path, number: int) -> Path:
     path = directory / f"chk-{number}"
     path.mkdir(parents=True)
-    shutil.copy(os.path.join(SAVEPOINT, "_metadata"), path)
+    shutil.copy(os.path.join(ZOO, "_metadata"), path)
     return path
 
 
@@ -170,7 +170,7 @@ def test_a_scrape_of_1000_checkpoints_opens_no_file(tmp_path: Path) -> None:
 
 def test_a_scrape_of_a_bucket_lists_once_and_reads_nothing() -> None:
     with object_store("metrics") as store:
-        metadata = Path(SAVEPOINT, "_metadata").read_bytes()
+        metadata = Path(ZOO, "_metadata").read_bytes()
         for number in range(1, 31):
             store.fs.pipe_file(f"metrics/{JOBS[0]}/chk-{number}/_metadata", metadata)
         following, opened = exporter(f"s3://metrics/{JOBS[0]}")
@@ -189,7 +189,7 @@ def test_jobs_of_a_server(release: str, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(snapshots, "_PATIENCE_S", 0.0)
     with flink_rest(release, tmp_path) as rest:
         newest = rest.history("orders")["latest"]["completed"]["id"]
-        shutil.copytree(SAVEPOINT, rest.checkpoint_path("orders", newest))
+        shutil.copytree(ZOO, rest.checkpoint_path("orders", newest))
         following, opened = exporter(f"flink://{rest.host}/orders")
         assert following.refresh() == []
         labels = {"job_id": rest.jobs["orders"], "job_name": "orders"}
@@ -219,8 +219,8 @@ def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_the_server(host: str) -> None:
-    with serving(lambda: statetool.metrics(SAVEPOINT), host, 0) as url:
-        assert get(url) == (200, PROMETHEUS_CONTENT_TYPE, statetool.metrics(SAVEPOINT))
+    with serving(lambda: statetool.metrics(ZOO), host, 0) as url:
+        assert get(url) == (200, PROMETHEUS_CONTENT_TYPE, statetool.metrics(ZOO))
         accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
         assert get(url, Accept=accept)[1] == CONTENT_TYPE
         assert get(f"{url}?x=1")[0] == 200
@@ -273,7 +273,7 @@ def wait(holds: Callable[[], Any]) -> None:
 def test_counts_of_events_are_complete() -> None:
     """The test of 1,000 checkpoints would notice a file that is opened."""
     code = _COUNT.replace("assert exporter.refresh() == []", "Inventory(sys.argv[1])")
-    done = subprocess.run([sys.executable, "-c", code, SAVEPOINT], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code, ZOO], capture_output=True, text=True, check=True)
     assert Counter(json.loads(done.stdout)["events"])["open"] >= 10
 
 
@@ -288,7 +288,7 @@ def test_counts_of_events_are_complete() -> None:
     ],
 )
 def test_options_that_do_not_fit(arguments: tuple[str, ...], message: str) -> None:
-    done = CliRunner().invoke(cli, ["metrics", str(Path(SAVEPOINT).parent / "kafka-source"), *arguments])
+    done = CliRunner().invoke(cli, ["metrics", str(Path(ZOO).parent / "kafka-source"), *arguments])
     assert message in done.stderr
     assert done.exit_code in (2, 3)
 

@@ -21,9 +21,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from statetool.demo import SAVEPOINT
 from statetool.jobs.package import package
 from tests.support.servers.cluster import SETTINGS, cluster, submit
+from tests.support.zoo import ZOO
 
 PLAIN_COPY: Final = Path(__file__).parent / "plain_copy.py"
 
@@ -129,14 +129,14 @@ def main() -> None:
         folder = Path(name)
         with cluster(folder, workers=2, cores=1, NUMBA_CACHE_DIR=str(folder / "numba")) as master:
             bench = Bench(folder, master)
-            bench.run("small, nothing compiled", SAVEPOINT, "timers")
-            bench.run("small, submitted again", SAVEPOINT, "timers")
+            bench.run("small, nothing compiled", ZOO, "timers")
+            bench.run("small, submitted again", ZOO, "timers")
             if given.path is not None:
                 bench.run("large, nothing compiled", given.path, given.operator)
                 bench.run("large, submitted again", given.path, given.operator)
                 bench.run("large, compiled code shipped", given.path, given.operator, built(folder))
             java = warmed(folder)
-            bench.run_warm("small, nodes warmed", SAVEPOINT, "timers", java)
+            bench.run_warm("small, nodes warmed", ZOO, "timers", java)
             if given.path is not None:
                 bench.run_warm("large, nodes warmed", given.path, given.operator, java)
 

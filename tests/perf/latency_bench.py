@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.spark.schema import spark_schema
 from statetool.spark.session import local_session
+from tests.support.zoo import ZOO
 
 Action = Callable[[], object]
 
@@ -73,7 +73,7 @@ def compare(spark: Any, savepoint: statetool.Savepoint, repeats: int) -> None:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="tests.perf.latency_bench")
-    parser.add_argument("path", nargs="?", default=SAVEPOINT)
+    parser.add_argument("path", nargs="?", default=ZOO)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--idle", type=float, help="seconds of a pause, after which everything is asked again")
     parser.add_argument("--large", nargs=2, metavar=("PATH", "OPERATOR"))

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import statetool as st
-from statetool.demo import SAVEPOINT
 from statetool.html.numbers import size_text
+from tests.support.zoo import ZOO
 
 pytestmark = pytest.mark.full
 
@@ -71,7 +71,7 @@ def seen(browser: str, folder: Path, page: str, width: int, *, dark: bool) -> An
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1200, 1600])
 def test_numbers_fit_and_can_be_read(browser: str, tmp_path: Path, width: int, dark: bool) -> None:
-    sp = st.load(SAVEPOINT)
+    sp = st.load(ZOO)
     sp.report(str(tmp_path / "report.html"), sp, now_ms=NOW, parallelism=5)
     measures = seen(browser, tmp_path, (tmp_path / "report.html").read_text(), width, dark=dark)
     measured = sp.stats(now_ms=NOW).rows("operators")

@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import FormatError, OptionError, TargetExistsError, sentence
 from statetool.html.markup import element, html
 from statetool.html.numbers import moment
@@ -24,6 +23,7 @@ from statetool.types.operators import display_name
 from statetool.verdicts.check import check_findings
 from tests.support.corpora.archives import unpack
 from tests.support.flink.write_ahead_job import ARCHIVE
+from tests.support.zoo import ZOO
 
 NOW = 1_800_000_000_000
 HOSTILE = "<script>alert('x')</script>\"&\u202e\x1b[31m"
@@ -141,7 +141,7 @@ def test_numbers_are_those_of_the_statistics(corpus: Path, tmp_path: Path, case:
 
 
 def test_nothing_is_loaded_or_run(tmp_path: Path) -> None:
-    _, page = report(tmp_path, st.load(SAVEPOINT))
+    _, page = report(tmp_path, st.load(ZOO))
     assert not {"script", "link", "img", "iframe", "object", "form", "input"} & {*page.tags}
     assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
     assert not [a for a in page.attributes if a[0] in ("src", "action", "style") or a[0].startswith("on")]
@@ -210,7 +210,7 @@ def test_what_is_damaged_is_said_and_hides_nothing_else(corpus: Path, tmp_path: 
 
 
 def test_the_top_names_what_was_not_read_and_findings_say_what_to_run(tmp_path: Path) -> None:
-    sp = st.load(SAVEPOINT)
+    sp = st.load(ZOO)
     _, page = report(tmp_path, sp)
     unread = [s for s in sp.metadata_rows("states") if not s.readable]
     assert unread
@@ -220,11 +220,11 @@ def test_the_top_names_what_was_not_read_and_findings_say_what_to_run(tmp_path: 
     assert named == "; ".join(f"operator {s.operator} › state {s.name}" for s in unread)
     findings = page.texts["findings"]
     assert all(s.reason in findings for s in unread)
-    assert f"statetool report {SAVEPOINT} --declare FILE" in findings
+    assert f"statetool report {ZOO} --declare FILE" in findings
 
 
 def test_ids_are_shown_on_request_only(tmp_path: Path) -> None:
-    sp = st.load(SAVEPOINT)
+    sp = st.load(ZOO)
     _, page = report(tmp_path, sp)
     ids = {o.operator_id for o in sp.metadata_rows("operators")}
     listed = {row["operator id"] for row in page.records("operators") if "operator id" in row}
@@ -248,15 +248,15 @@ def test_the_command_counts_warnings(tmp_path: Path) -> None:
 
 
 def test_what_is_not_read_is_no_success(tmp_path: Path) -> None:
-    sp = st.load(SAVEPOINT)
+    sp = st.load(ZOO)
     unread = [s for s in sp.metadata_rows("states") if not s.readable]
-    done = CliRunner().invoke(cli, ["report", SAVEPOINT, "--target", str(tmp_path / "a.html")])
+    done = CliRunner().invoke(cli, ["report", ZOO, "--target", str(tmp_path / "a.html")])
     assert done.exit_code == 1
     for state in unread:
         assert f"not read: {state.operator}, {state.name}: {state.reason}" in done.stderr
     assert "no problems found in the state that was read" in done.stderr
     assert "could not be read" in done.stderr
-    known = CliRunner().invoke(cli, ["report", SAVEPOINT, "--target", str(tmp_path / "b.html"), "--allow-unread"])
+    known = CliRunner().invoke(cli, ["report", ZOO, "--target", str(tmp_path / "b.html"), "--allow-unread"])
     assert known.exit_code == 0, known.stderr
     assert "not read: " in known.stderr
     assert not sp.report(str(tmp_path / "c.html"))
@@ -322,11 +322,11 @@ def test_the_command_reports_the_newest_of_a_directory_and_what_grew(corpus: Pat
 
 def test_the_command_against_another_snapshot(tmp_path: Path) -> None:
     target = tmp_path / "both.html"
-    done = CliRunner().invoke(cli, ["report", SAVEPOINT, SAVEPOINT, "--target", str(target), "--flink", "1.20"])
+    done = CliRunner().invoke(cli, ["report", ZOO, ZOO, "--target", str(target), "--flink", "1.20"])
     assert done.exit_code == 1
     assert "problems found" in done.stderr
     assert "not" in Page(target.read_text()).texts["restore"]
-    again = CliRunner().invoke(cli, ["report", SAVEPOINT, "--target", str(target)])
+    again = CliRunner().invoke(cli, ["report", ZOO, "--target", str(target)])
     assert again.exit_code == 2
     assert "already exists" in again.stderr
 
@@ -335,28 +335,28 @@ def test_the_command_against_the_jar_of_the_new_job(tmp_path: Path) -> None:
     jar, target = tmp_path / "new.jar", tmp_path / "report.html"
     with zipfile.ZipFile(jar, "w") as file:
         file.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
-    CliRunner().invoke(cli, ["report", SAVEPOINT, "--jar-b", str(jar), "--target", str(target)])
+    CliRunner().invoke(cli, ["report", ZOO, "--jar-b", str(jar), "--target", str(target)])
     page = target.read_text()
     assert "the classes of its jar" in page
     # The jar lacks the classes of the values.
     assert "corpus.PublicTypes" in page
-    assert st.load(SAVEPOINT).report(other_jars=[str(jar)]).html().count("the classes of its jar") >= 1
+    assert st.load(ZOO).report(other_jars=[str(jar)]).html().count("the classes of its jar") >= 1
 
 
 def test_a_wrong_option_writes_nothing(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     with pytest.raises(OptionError):
-        st.load(SAVEPOINT).report(str(target), largest=-1)
+        st.load(ZOO).report(str(target), largest=-1)
     assert not target.exists()
     target.write_text("mine")
     with pytest.raises(TargetExistsError):
-        st.load(SAVEPOINT).report(str(target))
+        st.load(ZOO).report(str(target))
     assert target.read_text() == "mine"
 
 
 def test_notebooks_show_the_report_and_pages_are_written_on_request(tmp_path: Path) -> None:
-    sp = st.load(SAVEPOINT)
-    made = sp.report(None, SAVEPOINT, now_ms=NOW)
+    sp = st.load(ZOO)
+    made = sp.report(None, ZOO, now_ms=NOW)
     assert bool(made) is made.ok is False
     shown = made._repr_html_()
     inline = Page(shown)

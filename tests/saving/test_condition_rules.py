@@ -17,10 +17,10 @@ from click.testing import CliRunner
 import statetool
 from statetool import flink
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
 from statetool.saving.streams.condition_rules import check_condition, names_in
 from tests.support.quick import quick
+from tests.support.zoo import ZOO
 
 #: Conditions that depend on other keys, on the machine, on the moment or on the session, with a word of the refusal.
 REFUSED = (
@@ -87,16 +87,16 @@ REFUSED = (
 @pytest.mark.parametrize("write", [statetool.erase, statetool.keep])
 def test_what_is_not_of_one_key_is_refused(tmp_path: Path, write: Any, where: str, words: str) -> None:
     with pytest.raises(OptionError) as error:
-        write(SAVEPOINT, str(tmp_path / "new"), where=where, operators=["timers"])
+        write(ZOO, str(tmp_path / "new"), where=where, operators=["timers"])
     assert words in str(error.value)
     assert "bug" not in str(error.value)
     assert not (tmp_path / "new").exists()
     with pytest.raises(OptionError):
-        getattr(statetool.load(SAVEPOINT)["timers"], write.__name__)(where=where).write(str(tmp_path / "new"))
+        getattr(statetool.load(ZOO)["timers"], write.__name__)(where=where).write(str(tmp_path / "new"))
 
 
 def test_the_command_refuses_with_one_line(tmp_path: Path) -> None:
-    words = ["erase", SAVEPOINT, str(tmp_path / "new"), "--uid", "timers", "--where", "registered = (SELECT 1)"]
+    words = ["erase", ZOO, str(tmp_path / "new"), "--uid", "timers", "--where", "registered = (SELECT 1)"]
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 2
     assert "has a subquery" in done.stderr
@@ -119,11 +119,11 @@ def test_the_command_refuses_with_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_expressions_of_one_key_remain(tmp_path: Path, where: str) -> None:
-    rows = statetool.load(SAVEPOINT)["timers"].to_arrow()
+    rows = statetool.load(ZOO)["timers"].to_arrow()
     connection = duckdb.connect()
     connection.register("t", rows)
     expected = {key for (key,) in connection.execute(f"SELECT key FROM t WHERE ({where}\n)").fetchall()}
-    statetool.keep(SAVEPOINT, str(tmp_path / "kept"), where=where, operators=["timers"])
+    statetool.keep(ZOO, str(tmp_path / "kept"), where=where, operators=["timers"])
     kept = statetool.load(str(tmp_path / "kept"))["timers"].to_arrow()["key"].to_pylist()
     assert set(kept) == expected
     assert 0 < len(expected) < rows.num_rows

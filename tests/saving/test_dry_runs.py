@@ -16,13 +16,13 @@ from click.testing import CliRunner, Result
 
 import statetool as st
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, OptionError, TargetExistsError
 from statetool.saving.composition import Composition
 from tests.support.cli_output import command_of, commands
 from tests.support.quick import quick
+from tests.support.zoo import ZOO
 
-DEMO = Path(SAVEPOINT).parent
+DEMO = Path(ZOO).parent
 #: Commands by name: their arguments. Words in capitals are snapshots, DST and DST2 the targets.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "copy": ("copy", "SRC", "DST"),
@@ -141,7 +141,7 @@ def written(path: Path, kind: str, *, checkpoint_id: int = 1, add: int = 0) -> s
 def snapshots(tmp_path_factory: pytest.TempPathFactory, connector_cases: Path, corpus: Path) -> dict[str, str]:
     """Sources of all commands by their word."""
     folder = tmp_path_factory.mktemp("snapshots")
-    found = {"SRC": written(folder / "src", "BIGINT"), "DEMO": SAVEPOINT, "KAFKA": str(DEMO / "kafka-source")}
+    found = {"SRC": written(folder / "src", "BIGINT"), "DEMO": ZOO, "KAFKA": str(DEMO / "kafka-source")}
     found["SINK"] = str(DEMO / "kafka-sink")
     found["LATER"] = written(folder / "later", "BIGINT", checkpoint_id=2, add=1)
     one = {"id": [1], "v": [1.0], "w": [1]}
@@ -258,7 +258,7 @@ def occupied(folder: Path) -> Iterator[Path]:
     (folder / "with-file").mkdir()
     (folder / "with-file" / "file").write_text("x")
     yield folder / "with-file"
-    shutil.copytree(SAVEPOINT, folder / "snapshot")
+    shutil.copytree(ZOO, folder / "snapshot")
     yield folder / "snapshot"
     yield folder / "with-file" / "file"
     (folder / "running").mkdir()
@@ -339,7 +339,7 @@ def test_a_value_beyond_those_that_are_tried_is_found(snapshots: dict[str, str],
 def test_a_preview_refuses_what_the_write_refuses(snapshots: dict[str, str], tmp_path: Path) -> None:
     savepoint = st.load(snapshots["SRC"])
     occupied_target = tmp_path / "occupied"
-    shutil.copytree(SAVEPOINT, occupied_target)
+    shutil.copytree(ZOO, occupied_target)
     clash = savepoint.edit().change_uid("op", "second") if hasattr(savepoint, "edit") else None
     writer = st.SavepointWriter.from_existing(savepoint)
     unknown = writer.drop_state("op", "no") if hasattr(writer, "drop_state") else None

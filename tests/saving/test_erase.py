@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.entries.database import StoredDatabase
 from statetool.errors import EncodeError, MissingKeyError, OptionError
 from statetool.formats.key_groups import range_for
@@ -33,6 +32,7 @@ from tests.support.snapshots.entries import damage, entries_of, readable
 from tests.support.snapshots.incremental import BYTES, Job
 from tests.support.snapshots.native import native_savepoint
 from tests.support.snapshots.stored import records, stream_bytes
+from tests.support.zoo import ZOO
 
 KINDS = (
     "v1_20_5-hashmap-checkpoint",
@@ -221,17 +221,17 @@ def test_a_condition_on_keys_keeps_the_form_of_databases(tmp_path: Path) -> None
 
 
 def test_operators_without_the_keys_are_not_written_again(tmp_path: Path) -> None:
-    statetool.erase(SAVEPOINT, str(tmp_path / "new"), ["timer-3"])
-    old, new = Inventory(SAVEPOINT), Inventory(str(tmp_path / "new"))
+    statetool.erase(ZOO, str(tmp_path / "new"), ["timer-3"])
+    old, new = Inventory(ZOO), Inventory(str(tmp_path / "new"))
     for uid, operator in new.operators.items():
         assert (stream_bytes(operator) == stream_bytes(old.operators[uid])) is (uid != "timers")
 
 
 def test_keeping_keys_is_the_opposite_of_erasing_them(tmp_path: Path) -> None:
-    statetool.erase(SAVEPOINT, str(tmp_path / "erased"), ["timer-3", "timer-4"])
-    statetool.keep(SAVEPOINT, str(tmp_path / "kept"), ["timer-3", "timer-4"], operators=["timers"])
+    statetool.erase(ZOO, str(tmp_path / "erased"), ["timer-3", "timer-4"])
+    statetool.keep(ZOO, str(tmp_path / "kept"), ["timer-3", "timer-4"], operators=["timers"])
     old, erased, kept = (
-        set(records(Inventory(str(p)).operators["timers"])) for p in (SAVEPOINT, tmp_path / "erased", tmp_path / "kept")
+        set(records(Inventory(str(p)).operators["timers"])) for p in (ZOO, tmp_path / "erased", tmp_path / "kept")
     )
     assert erased | kept == old
     assert not erased & kept
@@ -242,9 +242,9 @@ def test_keeping_keys_is_the_opposite_of_erasing_them(tmp_path: Path) -> None:
 def test_a_condition_selects_the_same_keys_as_a_list(tmp_path: Path, keep: bool) -> None:
     write = statetool.keep if keep else statetool.erase
     where = "key LIKE 'timer-%' AND right(key, 1) IN ('3', '4')"
-    by_where = write(SAVEPOINT, str(tmp_path / "a"), where=where, operators=["timers"])
+    by_where = write(ZOO, str(tmp_path / "a"), where=where, operators=["timers"])
     keys = ["timer-3", "timer-13", "timer-4", "timer-14"]
-    by_keys = write(SAVEPOINT, str(tmp_path / "b"), keys, operators=["timers"], allow_missing=True)
+    by_keys = write(ZOO, str(tmp_path / "b"), keys, operators=["timers"], allow_missing=True)
     assert by_where.plan.erased == by_keys.plan.erased
     a, b = (stream_bytes(Inventory(str(tmp_path / name)).operators["timers"]) for name in "ab")
     assert a == b
@@ -259,20 +259,20 @@ def test_the_report_names_no_key_but_the_remaining_copies(corpus: Path, tmp_path
     assert done.proof.entries_of_keys == 0
     places = {c.place for c in done.plan.copies}
     assert {"in-flight data", "source snapshot"} <= places
-    places = {c.place for c in statetool.erase(SAVEPOINT, "unused", ["timer-3"], dry_run=True).plan.copies}
+    places = {c.place for c in statetool.erase(ZOO, "unused", ["timer-3"], dry_run=True).plan.copies}
     assert {"operator state", "keyed state", "map keys", "source snapshot"} <= places
 
 
 def test_other_snapshots_of_the_job_are_named(corpus: Path, tmp_path: Path) -> None:
     root = corpus / "v2_3_0-rocksdb-incremental"
-    done = statetool.erase(SAVEPOINT, str(tmp_path / "new"), ["timer-3"], root=str(root), dry_run=True)
+    done = statetool.erase(ZOO, str(tmp_path / "new"), ["timer-3"], root=str(root), dry_run=True)
     assert [c for c in done.plan.copies if c.place == "other snapshot" and "chk-" in c.name]
     assert done.proof is None
     assert not (tmp_path / "new").exists()
 
 
 def test_edits_erase_keys_of_one_operator(tmp_path: Path) -> None:
-    operator = statetool.load(SAVEPOINT)["timers"]
+    operator = statetool.load(ZOO)["timers"]
     new = operator.erase(["timer-3"]).keep("timers", where="key <= 'timer-5'").write(str(tmp_path / "new"))["timers"]
     keys = set(new.to_arrow()["key"].to_pylist())
     assert keys == {k for k in operator.to_arrow()["key"].to_pylist() if k <= "timer-5" and k != "timer-3"}
@@ -284,29 +284,29 @@ def test_what_cannot_be_decided_is_refused(corpus: Path, tmp_path: Path) -> None
     target = str(tmp_path / "new")
     for keys, where in ((None, None), ([], None), (["a"], "key = 1"), ("abc", None)):
         with pytest.raises(OptionError):
-            statetool.erase(SAVEPOINT, target, keys, where=where)
+            statetool.erase(ZOO, target, keys, where=where)
     with pytest.raises(OptionError, match=r"the columns are key \(string\)"):
-        statetool.erase(SAVEPOINT, target, where="nothing > 1", operators=["timers"])
+        statetool.erase(ZOO, target, where="nothing > 1", operators=["timers"])
     with pytest.raises(OptionError, match="has a subquery"):
-        statetool.erase(SAVEPOINT, target, where="key IN (SELECT * FROM '/etc/passwd')", operators=["timers"])
+        statetool.erase(ZOO, target, where="key IN (SELECT * FROM '/etc/passwd')", operators=["timers"])
     with pytest.raises(MissingKeyError, match="1 key fits the type of no operator: 7 is a number"):
-        statetool.erase(SAVEPOINT, target, ["timer-3", 7], operators=["timers"])
+        statetool.erase(ZOO, target, ["timer-3", 7], operators=["timers"])
     with pytest.raises(EncodeError, match="String"):
-        statetool.erase(SAVEPOINT, target, [7], operators=["timers"])
+        statetool.erase(ZOO, target, [7], operators=["timers"])
     with pytest.raises(MissingKeyError, match="missing: b'bytes'; 1 key fits the type of no operator"):
-        statetool.erase(SAVEPOINT, target, ["timer-3", b"bytes"])
+        statetool.erase(ZOO, target, ["timer-3", b"bytes"])
     with pytest.raises(OptionError, match="no operator can have these keys"):
-        statetool.erase(SAVEPOINT, target, [b"bytes"])
+        statetool.erase(ZOO, target, [b"bytes"])
     with pytest.raises(
         OptionError, match=r"^the condition 'kye = 1' cannot be evaluated: there is no column 'kye'"
     ) as typo:
-        statetool.erase(SAVEPOINT, target, where="kye = 1")
+        statetool.erase(ZOO, target, where="kye = 1")
     assert str(typo.value).count("kye = 1") == 1
     assert typo.value.hint.startswith("did you mean key?")
     with pytest.raises(OptionError, match="the condition fits no operator: ") as unfit:
-        statetool.erase(SAVEPOINT, target, where="key.f7 = 1")
+        statetool.erase(ZOO, target, where="key.f7 = 1")
     assert str(unfit.value).count("is not a struct") == 1
-    edits = statetool.load(SAVEPOINT)["timers"].erase(["timer-3"]).transform("timers", lambda table: table)
+    edits = statetool.load(ZOO)["timers"].erase(["timer-3"]).transform("timers", lambda table: table)
     with pytest.raises(OptionError, match="new values"):
         edits.write(target)
     assert not (tmp_path / "new").exists()
@@ -325,7 +325,7 @@ def test_what_cannot_be_decided_is_refused(corpus: Path, tmp_path: Path) -> None
 def test_conditions_whose_result_changes_are_refused_at_once(tmp_path: Path, where: str, name: str) -> None:
     for verb in (statetool.erase, statetool.keep):
         with pytest.raises(OptionError, match=f"calls {name}, whose result changes"):
-            verb(SAVEPOINT, str(tmp_path / "new"), where=where)
+            verb(ZOO, str(tmp_path / "new"), where=where)
 
 
 @pytest.mark.parametrize("name", quick(KINDS, "v2_3_0-rocksdb-canonical"))
@@ -343,18 +343,18 @@ def test_a_sample_has_complete_keys(corpus: Path, tmp_path: Path, name: str) -> 
 
 def test_samples_of_equal_seeds_are_equal_and_nested(tmp_path: Path) -> None:
     def sampled(name: str, **options: Any) -> set[object]:
-        statetool.sample(SAVEPOINT, str(tmp_path / name), **options)
+        statetool.sample(ZOO, str(tmp_path / name), **options)
         return set(records(Inventory(str(tmp_path / name)).operators["timers"]))
 
     small, large = sampled("a", keys=3), sampled("b", keys="60%")
     assert small < large
     assert sampled("c", keys=3) == small
     assert sampled("d", keys=3, seed=1) != small
-    assert sampled("e", keys=1.0) == set(records(Inventory(SAVEPOINT).operators["timers"]))
+    assert sampled("e", keys=1.0) == set(records(Inventory(ZOO).operators["timers"]))
 
 
 def test_a_sample_of_key_groups_has_these_key_groups(tmp_path: Path) -> None:
-    statetool.sample(SAVEPOINT, str(tmp_path / "new"), key_groups="0-3,68", operators=["timers"])
+    statetool.sample(ZOO, str(tmp_path / "new"), key_groups="0-3,68", operators=["timers"])
     found = {g for _, g, _ in key_groups_of(Inventory(str(tmp_path / "new")).operators["timers"])}
     assert 68 in found
     assert found <= {0, 1, 2, 3, 68}

@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 
 import statetool as st
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, MissingKeyError, OptionError, UnknownNameError
 from statetool.tables.scan import place_keys
+from tests.support.zoo import ZOO
 
 MOMENT = datetime(1970, 1, 1, 0, 0, 0, 1_000, tzinfo=timezone.utc)
 #: Operators whose keys Python or JSON may take for each other.
@@ -174,16 +174,16 @@ def test_lines_that_could_be_misread_are_refused(source: str, tmp_path: Path, li
 def test_a_missing_key_is_an_error_unless_allowed(tmp_path: Path, keys: list[Any]) -> None:
     for write in (st.erase, st.keep):
         with pytest.raises(UnknownNameError, match="nokey"):
-            write(SAVEPOINT, str(tmp_path / "new"), keys)
+            write(ZOO, str(tmp_path / "new"), keys)
         with pytest.raises(UnknownNameError, match="nokey"):
-            write(SAVEPOINT, str(tmp_path / "new"), keys, dry_run=True)
+            write(ZOO, str(tmp_path / "new"), keys, dry_run=True)
     assert not (tmp_path / "new").exists()
-    done = st.erase(SAVEPOINT, str(tmp_path / "new"), keys, allow_missing=True)
+    done = st.erase(ZOO, str(tmp_path / "new"), keys, allow_missing=True)
     assert [bool(k["found_in"]) for k in done.report()["keys"]] == [k == "timer-3" for k in keys]
 
 
 def test_missing_keys_of_edits_are_errors(tmp_path: Path) -> None:
-    operator = st.load(SAVEPOINT)["timers"]
+    operator = st.load(ZOO)["timers"]
     for edit in (operator.erase, operator.keep):
         with pytest.raises(UnknownNameError, match="nokey"):
             edit(["nokey"])
@@ -197,7 +197,7 @@ def test_missing_keys_of_edits_are_errors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("second", [{"keys": ["timer-4"]}, {"where": "key = 'timer-4'"}])
 def test_edits_that_together_empty_an_operator_are_errors(second: dict[str, Any]) -> None:
-    operator = st.load(SAVEPOINT)["timers"]
+    operator = st.load(ZOO)["timers"]
     for first in (operator.keep(["timer-3"]), operator.erase(["timer-4"])):
         with pytest.raises(MissingKeyError, match=r"without any key.*timers"):
             first.keep("timers", **second)
@@ -206,27 +206,27 @@ def test_edits_that_together_empty_an_operator_are_errors(second: dict[str, Any]
 
 
 def test_the_first_line_says_to_how_many_operators_a_condition_was_applied(tmp_path: Path) -> None:
-    done = run("erase", SAVEPOINT, str(tmp_path / "a"), "--where", "registered = 3", "--allow-missing")
+    done = run("erase", ZOO, str(tmp_path / "a"), "--where", "registered = 3", "--allow-missing")
     first, *others = done.stderr.splitlines()
     assert re.fullmatch(
         r"condition applied to 1 operator, not to \d+ whose columns it does not fit: win-count, .*", first
     )
     assert not any("whose columns" in line for line in others)
-    done = run("keep", SAVEPOINT, str(tmp_path / "b"), "--where", "key = 'timer-3'", "--uid", "timers", "--dry-run")
+    done = run("keep", ZOO, str(tmp_path / "b"), "--where", "key = 'timer-3'", "--uid", "timers", "--dry-run")
     assert done.stderr.splitlines()[0] == "condition applied to 1 operator"
 
 
 def test_an_operator_is_emptied_only_if_allowed(tmp_path: Path) -> None:
     new = str(tmp_path / "new")
-    done = run("keep", SAVEPOINT, new, "--keys", "nokey", code=1)
+    done = run("keep", ZOO, new, "--keys", "nokey", code=1)
     assert "nokey" in done.stderr
-    done = run("keep", SAVEPOINT, new, "--where", "key = 'nokey'", "--uid", "timers", code=1)
+    done = run("keep", ZOO, new, "--where", "key = 'nokey'", "--uid", "timers", code=1)
     assert "timers" in done.stderr
-    done = run("erase", SAVEPOINT, new, "--where", "key = 'nokey'", "--uid", "timers", code=1)
+    done = run("erase", ZOO, new, "--where", "key = 'nokey'", "--uid", "timers", code=1)
     assert "--allow-missing" in done.stderr
     assert not Path(new).exists()
-    run("erase", SAVEPOINT, f"{new}1", "--where", "key = 'nokey'", "--uid", "timers", "--allow-missing")
-    run("keep", SAVEPOINT, new, "--where", "key = 'nokey'", "--uid", "timers", "--allow-empty")
+    run("erase", ZOO, f"{new}1", "--where", "key = 'nokey'", "--uid", "timers", "--allow-missing")
+    run("keep", ZOO, new, "--where", "key = 'nokey'", "--uid", "timers", "--allow-empty")
     assert not st.load(new)["timers"].to_arrow().num_rows
 
 

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from tests.support.failures.verbs import VERBS, put_state_into_files, split, write_sources
 from tests.support.quick import quick
+from tests.support.zoo import ZOO
 
 #: Starts a function: its name, the target, and the number of the call that kills it.
 Ask = Callable[[str, Path, int], str]
@@ -63,7 +63,7 @@ def test_a_kill_leaves_a_whole_savepoint_or_none(
     calls = int(ask(name, tmp_path / "warm", 0))
     assert calls > 20
     parent = tmp_path / "savepoints"
-    st.copy(SAVEPOINT, str(parent / "older"))
+    st.copy(ZOO, str(parent / "older"))
     kills: int = request.config.getoption("--kills")
     numbers = random.Random(name).sample(range(1, calls + 1), min(kills, calls))
     complete = 0

@@ -16,7 +16,6 @@ from click.testing import CliRunner
 import statetool
 from statetool.api.comparison import Comparison
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, TargetExistsError, UnknownNameError, UnsupportedError, WriteFailedError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.formats.metadata.handles import IncrementalHandle
@@ -26,6 +25,7 @@ from statetool.snapshot.inventory import Inventory
 from tests.support.checks.corpus_check import Case
 from tests.support.snapshots.halves import write_halves
 from tests.support.snapshots.stored import records
+from tests.support.zoo import ZOO
 
 SECOND = ("timers", "with-ttl", "op-lists")
 BY_KEYS = ("timers", "by-tuple", "with-ttl", "collections-by-string")
@@ -55,13 +55,13 @@ def changed_entries(comparison: Comparison) -> list[dict[str, Any]]:
 
 def test_a_merge_of_a_split_is_the_same_savepoint(tmp_path: Path) -> None:
     first, second, merged = (str(tmp_path / n) for n in ("first", "second", "merged"))
-    plan = statetool.split(SAVEPOINT, first, second, SECOND, both=["orders"])
+    plan = statetool.split(ZOO, first, second, SECOND, both=["orders"])
     assert {r.operator for r in plan.second} == {*SECOND, "orders"}
-    assert statetool.load(second).checkpoint_id == statetool.load(SAVEPOINT).checkpoint_id
+    assert statetool.load(second).checkpoint_id == statetool.load(ZOO).checkpoint_id
     statetool.drop(second, str(tmp_path / "own"), ["orders"])
     statetool.merge(first, str(tmp_path / "own"), merged)
-    assert not changed_entries(statetool.load(SAVEPOINT).diff(statetool.load(merged)))
-    before, after = Inventory(SAVEPOINT), Inventory(merged)
+    assert not changed_entries(statetool.load(ZOO).diff(statetool.load(merged)))
+    before, after = Inventory(ZOO), Inventory(merged)
     assert before.operators.keys() == after.operators.keys()
     for name in SECOND:
         assert list(records(before.operators[name])) == list(records(after.operators[name]))
@@ -90,7 +90,7 @@ def test_a_split_job_with_eleven_max_parallelisms_is_merged(tmp_path: Path) -> N
 
 def test_an_operator_of_another_snapshot_keeps_its_bytes(tmp_path: Path) -> None:
     base = statetool.load(small(tmp_path / "base", "mine", [1, 2]))
-    other = statetool.load(SAVEPOINT)
+    other = statetool.load(ZOO)
     writer = (
         statetool.SavepointWriter.from_existing(base)
         .with_operator("alarms", other["timers"])
@@ -105,7 +105,7 @@ def test_an_operator_of_another_snapshot_keeps_its_bytes(tmp_path: Path) -> None
 
 
 def test_a_graft_can_drop_rename_and_add_states(tmp_path: Path) -> None:
-    other = statetool.load(SAVEPOINT)
+    other = statetool.load(ZOO)
     more = statetool.bootstrap_keyed_state(pa.table({"key": ["a"], "more": [1]}), key_type="STRING")
     writer = statetool.SavepointWriter.new().with_operator("timers", other["timers"], more)
     written = writer.write(str(tmp_path / "new"))
@@ -114,17 +114,17 @@ def test_a_graft_can_drop_rename_and_add_states(tmp_path: Path) -> None:
 
 
 def test_reference_files_names_the_files_of_both_snapshots(tmp_path: Path) -> None:
-    base, other = small(tmp_path / "base", "mine", [1]), statetool.load(SAVEPOINT)
+    base, other = small(tmp_path / "base", "mine", [1]), statetool.load(ZOO)
     writer = statetool.SavepointWriter.from_existing(statetool.load(base)).with_operator("timers", other["timers"])
     writer.write(str(tmp_path / "new"), reference_files=True, flink_version="2.3")
     assert statetool.verify(str(tmp_path / "new"), deep=True).ok
     assert list(records(Inventory(str(tmp_path / "new")).operator("timers"))) == list(
-        records(Inventory(SAVEPOINT).operator("timers"))
+        records(Inventory(ZOO).operator("timers"))
     )
 
 
 def test_a_graft_keeps_its_max_parallelism_or_gets_another(tmp_path: Path) -> None:
-    base, other = small(tmp_path / "base", "mine", [1], max_parallelism=64), SAVEPOINT
+    base, other = small(tmp_path / "base", "mine", [1], max_parallelism=64), ZOO
     for number, given in ((128, None), (64, 64), (128, 128), (90, 90)):
         target = str(tmp_path / f"new-{number}-{given}")
         plan = statetool.graft(base, other, target, ["timers"], max_parallelism=given, flink_version="2.3")
@@ -132,7 +132,7 @@ def test_a_graft_keeps_its_max_parallelism_or_gets_another(tmp_path: Path) -> No
         assert plan.parted == (() if number == 64 else ("timers",))
         grafted = Inventory(target).operator("timers")
         assert grafted.state.max_parallelism == number
-        wanted = Counter(r[1:] for r in records(Inventory(SAVEPOINT).operator("timers")))
+        wanted = Counter(r[1:] for r in records(Inventory(ZOO).operator("timers")))
         assert Counter(r[1:] for r in records(grafted)) == wanted
         assert statetool.verify(target, deep=True).ok
 
@@ -150,12 +150,12 @@ def test_grafts_that_are_refused(
     tmp_path: Path, operators: list[str] | dict[str, str | None], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        statetool.graft(SAVEPOINT, SAVEPOINT, str(tmp_path / "new"), operators)
+        statetool.graft(ZOO, ZOO, str(tmp_path / "new"), operators)
     assert not (tmp_path / "new").exists()
 
 
 def test_an_operator_is_taken_from_one_operator(tmp_path: Path) -> None:
-    other = statetool.load(SAVEPOINT)
+    other = statetool.load(ZOO)
     with pytest.raises(OptionError, match="taken from two operators"):
         statetool.SavepointWriter.new().with_operator("a", other["timers"], other["orders"])
 
@@ -210,13 +210,13 @@ def test_unaligned_checkpoints_are_refused(corpus: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("number", [None, 60, 256, 77])
 def test_halves_of_the_keys_are_merged(tmp_path: Path, number: int | None) -> None:
-    first, second = write_halves(statetool.load(SAVEPOINT), BY_KEYS, tmp_path)
+    first, second = write_halves(statetool.load(ZOO), BY_KEYS, tmp_path)
     if number is not None:
         statetool.rescale(second, str(tmp_path / "rescaled"), number)
         second = str(tmp_path / "rescaled")
     statetool.merge(first, second, str(tmp_path / "merged"))
     assert statetool.verify(str(tmp_path / "merged"), deep=True).ok
-    whole, merged = statetool.load(SAVEPOINT), statetool.load(str(tmp_path / "merged"))
+    whole, merged = statetool.load(ZOO), statetool.load(str(tmp_path / "merged"))
     assert not changed_entries(whole.diff(merged, operators=list(BY_KEYS)))
 
 
@@ -315,12 +315,12 @@ def test_a_split_that_publishes_only_the_second_names_what_removes_it(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with pytest.raises(type(error)) as raised:
-            statetool.split(SAVEPOINT, str(first), str(second), SECOND)
+            statetool.split(ZOO, str(first), str(second), SECOND)
     assert [told in str(raised.value), told in [str(w.message) for w in caught]].count(True) == 1
     assert (first.exists(), statetool.verify(str(second)).ok) == (False, True)
     shutil.rmtree(second)
     monkeypatch.undo()
-    statetool.split(SAVEPOINT, str(first), str(second), SECOND)
+    statetool.split(ZOO, str(first), str(second), SECOND)
 
 
 def test_functions_warn_of_max_parallelisms_that_differ(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_functions_warn_of_max_parallelisms_that_differ(tmp_path: Path) -> None:
 
 
 def test_a_split_refuses_what_is_no_split(tmp_path: Path) -> None:
-    everything = [*Inventory(SAVEPOINT).operators]
+    everything = [*Inventory(ZOO).operators]
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     for operators, both, words in (
         ([], [], "no operators of its own"),
@@ -345,25 +345,25 @@ def test_a_split_refuses_what_is_no_split(tmp_path: Path) -> None:
         (["timers"], ["timers"], "both as moved and as shared"),
     ):
         with pytest.raises(OptionError, match=words):
-            statetool.split(SAVEPOINT, first, second, operators, both=both)
+            statetool.split(ZOO, first, second, operators, both=both)
     with pytest.raises(OptionError, match="overlap"):
-        statetool.split(SAVEPOINT, first, f"{first}/second", ["timers"])
+        statetool.split(ZOO, first, f"{first}/second", ["timers"])
     (tmp_path / "second").mkdir()
     (tmp_path / "second" / "file").touch()
     with pytest.raises(TargetExistsError):
-        statetool.split(SAVEPOINT, first, second, ["timers"])
+        statetool.split(ZOO, first, second, ["timers"])
     assert not (tmp_path / "first").exists()
 
 
 def test_a_state_moves_to_an_operator_with_other_key_groups(tmp_path: Path) -> None:
     states = {"total": None, "visits": "seen", "names": None}
-    statetool.move_state(SAVEPOINT, str(tmp_path / "new"), "collections-by-string", "timers", states)
-    old, new = Inventory(SAVEPOINT).operator("collections-by-string"), Inventory(str(tmp_path / "new"))
+    statetool.move_state(ZOO, str(tmp_path / "new"), "collections-by-string", "timers", states)
+    old, new = Inventory(ZOO).operator("collections-by-string"), Inventory(str(tmp_path / "new"))
     moved = [r for r in records(old) if r[1] in states]
     assert moved
     names = {name: renamed or name for name, renamed in states.items()}
     wanted = Counter((names[r[1]], *r[2:]) for r in moved)
-    wanted.update(r[1:] for r in records(Inventory(SAVEPOINT).operator("timers")))
+    wanted.update(r[1:] for r in records(Inventory(ZOO).operator("timers")))
     assert Counter(r[1:] for r in records(new.operator("timers"))) == wanted
     stay = [r for r in records(old) if r[1] not in states]
     assert sorted(records(new.operator("collections-by-string"))) == sorted(stay)
@@ -391,5 +391,5 @@ def test_moves_that_are_refused(
     words: str,
 ) -> None:
     with pytest.raises(error, match=words):
-        statetool.move_state(SAVEPOINT, str(tmp_path / "new"), source, target, states)
+        statetool.move_state(ZOO, str(tmp_path / "new"), source, target, states)
     assert not (tmp_path / "new").exists()

@@ -13,12 +13,12 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError, TargetExistsError
 from statetool.saving.overlap import check_outside
 from tests.support.snapshots.trees import JOB, checkpoint_root, link
+from tests.support.zoo import ZOO
 
-DEMO = Path(SAVEPOINT).parent
+DEMO = Path(ZOO).parent
 #: In order: operations that write ``<source>/inside`` from its source, a copy of one of the demo's snapshots.
 VERBS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "copy": ("savepoint", lambda source, target: st.copy(source, target)),
@@ -32,8 +32,8 @@ VERBS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "set_values": ("savepoint", lambda source, target: st.set_values(source, target, "with-ttl", 4, {"plain": 1})),
     "purge": ("savepoint", lambda source, target: st.purge(source, target, {"ttl-map": 1})),
     "drop": ("savepoint", lambda source, target: st.drop(source, target, ["timers"])),
-    "migrate": ("savepoint", lambda source, target: st.migrate(source, target, to=SAVEPOINT)),
-    "migrate --to": ("savepoint", lambda source, target: st.migrate(SAVEPOINT, target, to=source)),
+    "migrate": ("savepoint", lambda source, target: st.migrate(source, target, to=ZOO)),
+    "migrate --to": ("savepoint", lambda source, target: st.migrate(ZOO, target, to=source)),
     "edit": ("savepoint", lambda source, target: st.SavepointWriter.from_existing(st.load(source)).write(target)),
     "edit_source": ("kafka-source", lambda source, target: st.edit_source(source, target, "orders", to="latest")),
     "convert_source": ("kafka-source", lambda source, target: st.convert_source(source, target, "orders")),
@@ -102,7 +102,7 @@ def test_directories_that_absolute_paths_name_are_its_own(tmp_path: Path) -> Non
 )
 def test_uris_are_compared_by_their_parts(source: str, target: str, inside: bool) -> None:
     inventory: Any = type(
-        "Stub", (), {"metadata_file": f"{source}/_metadata", "metadata": st.load(SAVEPOINT)._inventory.metadata}
+        "Stub", (), {"metadata_file": f"{source}/_metadata", "metadata": st.load(ZOO)._inventory.metadata}
     )
     inventory.resolve = lambda stream: None
     if inside:
@@ -120,22 +120,22 @@ def test_a_deleted_working_directory_is_told(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(
         SnapshotNotFoundError, match=r"'x' is a relative path, and the working directory does not exist"
     ):
-        st.copy(SAVEPOINT, "x")
-    for command in (["copy", SAVEPOINT, "x"], ["uid", SAVEPOINT, "x", "timers=t"], ["copy", "x", str(tmp_path / "y")]):
+        st.copy(ZOO, "x")
+    for command in (["copy", ZOO, "x"], ["uid", ZOO, "x", "timers=t"], ["copy", "x", str(tmp_path / "y")]):
         told = CliRunner().invoke(cli, command)
         assert told.exit_code == 3, told.output
         assert told.stderr.splitlines()[-1].startswith("error: ")
         assert isinstance(told.exception, SystemExit)
-    assert st.copy(SAVEPOINT, str(tmp_path / "y")).metadata_file
+    assert st.copy(ZOO, str(tmp_path / "y")).metadata_file
 
 
 def test_circular_links_are_told(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     with pytest.raises(TargetExistsError, match="is a symbolic link that leads nowhere"):
-        st.copy(SAVEPOINT, str(loop))
+        st.copy(ZOO, str(loop))
     with pytest.raises(StatetoolError, match="cannot write"):
-        st.copy(SAVEPOINT, str(loop / "x"))
+        st.copy(ZOO, str(loop / "x"))
     for source in (loop, loop / "x"):
         with pytest.raises(SnapshotNotFoundError):
             st.copy(str(source), str(tmp_path / "new"))

@@ -13,7 +13,6 @@ import pytest
 
 import statetool
 from statetool import SavepointWriter, bootstrap_keyed_state, bootstrap_state
-from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError
 from statetool.saving.bootstrap import portions
 from statetool.saving.compose import write_composition
@@ -23,6 +22,7 @@ from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
 from tests.support.quick import UNCOMPILED, fewer_uncompiled
 from tests.support.snapshots.stored import stream_bytes
+from tests.support.zoo import ZOO
 
 N = 200 if UNCOMPILED else 500
 MIXED = pa.table(
@@ -109,12 +109,12 @@ def test_the_bytes_are_the_same(run: Any, make: Any, parallelism: int, tmp_path:
 
 
 def test_entries_that_are_kept_are_put_among_those_of_a_table(run: Any, tmp_path: Path) -> None:
-    savepoint = statetool.load(SAVEPOINT)
+    savepoint = statetool.load(ZOO)
     rows = savepoint["by-short"].to_arrow()
     column = next(name for name in rows.column_names if name not in ("key", "key_group"))
     state = bootstrap_keyed_state(rows.select(["key", column]).rename_columns(["key", "copied"]), key="key")
     writer = SavepointWriter.from_existing(savepoint).with_operator("by-short", state)
-    found = run(writer, tmp_path / "sp", SAVEPOINT)
+    found = run(writer, tmp_path / "sp", ZOO)
     again = statetool.load(str(tmp_path / "sp"))["by-short"].to_arrow()
     assert stream_bytes(found.operators["by-short"])
     assert again.num_rows == rows.num_rows > 0

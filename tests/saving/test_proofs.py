@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, FormatError, StatetoolError, UnsupportedError
 from statetool.io import files, targets
 from statetool.saving.erase import ErasePlan
 from tests.support.servers.object_store import object_store
+from tests.support.zoo import ZOO
 
 
 @pytest.fixture(scope="module")
@@ -36,21 +36,21 @@ def erase_nothing(target: str, **options: Any) -> object:
     def forget(plan: ErasePlan) -> None:
         plan.changes.clear()  # type: ignore[attr-defined]
 
-    return st.erase(SAVEPOINT, target, ["timer-3"], on_plan=forget, **options)
+    return st.erase(ZOO, target, ["timer-3"], on_plan=forget, **options)
 
 
 def keep_everything(target: str, **options: Any) -> object:
     def forget(plan: ErasePlan) -> None:
         plan.changes.clear()  # type: ignore[attr-defined]
 
-    return st.keep(SAVEPOINT, target, ["timer-3"], operators=["timers"], on_plan=forget, **options)
+    return st.keep(ZOO, target, ["timer-3"], operators=["timers"], on_plan=forget, **options)
 
 
 def check_free(target: str) -> None:
     """Check that nothing is left, and that a write to the target succeeds."""
     assert not files.exists(files.join(target, "_metadata"))
     assert not files.is_dir(target) or not targets.list_sizes(target)
-    st.erase(SAVEPOINT, target, ["timer-3"])
+    st.erase(ZOO, target, ["timer-3"])
     assert st.verify(target, deep=True).ok
     assert "timer-3" not in st.load(target)["timers"].to_arrow()["key"].to_pylist()
 
@@ -73,7 +73,7 @@ def test_neither_does_it_on_spark(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="of the removed keys"):
         erase_nothing(str(tmp_path / "new"), spark=spark)
     check_free(str(tmp_path / "new"))
-    proved = st.erase(SAVEPOINT, str(tmp_path / "other"), ["timer-3"], spark=spark).proof
+    proved = st.erase(ZOO, str(tmp_path / "other"), ["timer-3"], spark=spark).proof
     assert proved is not None
     assert proved.entries_of_keys == 0
 
@@ -97,7 +97,7 @@ def test_the_newest_snapshot_is_never_one_that_is_being_proved(tmp_path: Path, m
     """While the proof runs, neither ``--latest`` nor another reader finds the new savepoint."""
     from statetool.saving import erase as erasing
 
-    st.copy(SAVEPOINT, str(tmp_path / "first"))
+    st.copy(ZOO, str(tmp_path / "first"))
     seen: list[str] = []
     prove = erasing.prove
 
@@ -107,7 +107,7 @@ def test_the_newest_snapshot_is_never_one_that_is_being_proved(tmp_path: Path, m
         return prove(*arguments)
 
     monkeypatch.setattr(erasing, "prove", look)
-    st.erase(SAVEPOINT, str(tmp_path / "new"), ["timer-3"])
+    st.erase(ZOO, str(tmp_path / "new"), ["timer-3"])
     assert "first" in seen[0]
     assert f"{tmp_path}/new" not in seen[0]
     assert seen[1:] == ["absent"]
@@ -123,7 +123,7 @@ def test_a_sample_that_cannot_be_measured_is_not_published(target: str, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(sampling, "measure_sample", fail)
         with pytest.raises(FormatError, match="damaged"):
-            st.sample(SAVEPOINT, target, key_groups="0-3")
+            st.sample(ZOO, target, key_groups="0-3")
     check_free(target)
 
 

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, UnknownNameError
 from statetool.saving import tally
 from statetool.snapshot.inventory import Inventory
@@ -19,6 +18,7 @@ from tests.support.quick import quick
 from tests.support.snapshots import canonical
 from tests.support.snapshots.build import LONG
 from tests.support.snapshots.entries import damage, entries_of
+from tests.support.zoo import ZOO
 
 KINDS = (
     "v1_20_5-rocksdb-native",
@@ -57,7 +57,7 @@ def test_values_are_those_that_a_read_shows_as_not_expired(corpus: Path, tmp_pat
 
 
 def test_all_values_expire_at_the_end(tmp_path: Path) -> None:
-    plan = statetool.purge(SAVEPOINT, str(tmp_path / "new"), dict.fromkeys(STATES, 1), now_ms=1 << 60)
+    plan = statetool.purge(ZOO, str(tmp_path / "new"), dict.fromkeys(STATES, 1), now_ms=1 << 60)
     assert all(r.removed_entries == r.entries and r.removed_bytes == r.size_bytes for r in plan.states)
     rows = statetool.load(str(tmp_path / "new"))["with-ttl"].to_arrow().to_pylist()
     assert all(row[state] is None for row in rows for state in STATES)
@@ -65,15 +65,15 @@ def test_all_values_expire_at_the_end(tmp_path: Path) -> None:
 
 
 def test_nothing_expires_at_the_start(tmp_path: Path) -> None:
-    plan = statetool.purge(SAVEPOINT, str(tmp_path / "new"), dict.fromkeys(STATES, 1), now_ms=0)
+    plan = statetool.purge(ZOO, str(tmp_path / "new"), dict.fromkeys(STATES, 1), now_ms=0)
     assert {r.form for r in plan.states} == {"unchanged"}
-    assert statetool.load(SAVEPOINT).diff(statetool.load(str(tmp_path / "new"))).equal
+    assert statetool.load(ZOO).diff(statetool.load(str(tmp_path / "new"))).equal
 
 
 def test_overdue_timers_of_a_domain(tmp_path: Path) -> None:
-    old = statetool.load(SAVEPOINT)["timers"].to_arrow("timers").to_pylist()
+    old = statetool.load(ZOO)["timers"].to_arrow("timers").to_pylist()
     limit = sorted(r["timestamp"] for r in old if r["domain"] == "event")[30]
-    statetool.purge(SAVEPOINT, str(tmp_path / "new"), event_timers_before_ms=limit, operators=["timers"])
+    statetool.purge(ZOO, str(tmp_path / "new"), event_timers_before_ms=limit, operators=["timers"])
     new = statetool.load(str(tmp_path / "new"))["timers"].to_arrow("timers").to_pylist()
     wanted = [r for r in old if r["domain"] != "event" or r["timestamp"] >= limit]
     assert sorted(map(str, new)) == sorted(map(str, wanted))
@@ -83,28 +83,28 @@ def test_overdue_timers_of_a_domain(tmp_path: Path) -> None:
 def test_what_cannot_be_purged_is_refused(tmp_path: Path) -> None:
     target = str(tmp_path / "new")
     with pytest.raises(OptionError, match="nothing to purge"):
-        statetool.purge(SAVEPOINT, target)
+        statetool.purge(ZOO, target)
     with pytest.raises(UnknownNameError, match="ttl-value"):
-        statetool.purge(SAVEPOINT, target, {"ttl-valu": 1})
+        statetool.purge(ZOO, target, {"ttl-valu": 1})
     with pytest.raises(OptionError, match="no time to live"):
-        statetool.purge(SAVEPOINT, target, {"plain": 1})
+        statetool.purge(ZOO, target, {"plain": 1})
     assert not (tmp_path / "new").exists()
 
 
 def test_timers_of_windows_stay(tmp_path: Path) -> None:
     """Their windows may never fire."""
-    plan = statetool.purge(SAVEPOINT, str(tmp_path / "new"), event_timers_before_ms=1 << 60)
+    plan = statetool.purge(ZOO, str(tmp_path / "new"), event_timers_before_ms=1 << 60)
     rows = {(r.operator, r.state.removeprefix("_timer_state/")): r for r in plan.states}
     for uid in ("win-tumble-reduce", "win-session-list"):
         row = rows[uid, "event_window-timers"]
         assert (row.removed_entries, row.left_timers, row.form) == (0, row.entries, "unchanged")
-        old, new = (statetool.load(path)[uid].to_arrow("timers") for path in (SAVEPOINT, str(tmp_path / "new")))
+        old, new = (statetool.load(path)[uid].to_arrow("timers") for path in (ZOO, str(tmp_path / "new")))
         assert old.equals(new)
     assert rows["timers", "event_user-timers"].removed_entries == rows["timers", "event_user-timers"].entries > 0
     assert plan.left_timers == sum(r.entries for r in plan.states if r.state.endswith("window-timers")) >= 10
     uid = "win-tumble-reduce"
-    times = sorted(statetool.load(SAVEPOINT)[uid].to_arrow("timers")["timestamp"].to_pylist())
-    some = statetool.purge(SAVEPOINT, "unused", event_timers_before_ms=times[-1], operators=[uid], dry_run=True)
+    times = sorted(statetool.load(ZOO)[uid].to_arrow("timers")["timestamp"].to_pylist())
+    some = statetool.purge(ZOO, "unused", event_timers_before_ms=times[-1], operators=[uid], dry_run=True)
     assert some.left_timers == sum(time < times[-1] for time in times)
 
 
@@ -130,7 +130,7 @@ def test_timers_of_other_namespaces_stay(tmp_path: Path) -> None:
 def test_the_command_counts_the_timers_of_windows_that_stay(tmp_path: Path) -> None:
     words = [
         "purge",
-        SAVEPOINT,
+        ZOO,
         str(tmp_path / "new"),
         "--event-timers-before",
         str(1 << 60),
@@ -156,9 +156,7 @@ def test_state_is_counted_while_it_is_read_once(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(tally, "_batches", count)
     uids = ["timers", "win-session-list"]
-    plan = statetool.purge(
-        SAVEPOINT, "unused", event_timers_before_ms=1 << 60, empty=True, operators=uids, dry_run=True
-    )
+    plan = statetool.purge(ZOO, "unused", event_timers_before_ms=1 << 60, empty=True, operators=uids, dry_run=True)
     assert plan.left_timers
     assert read
     assert len(read) == len(set(read))

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from tests.support.checks.condition_check import check
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import examples
 from tests.support.snapshots.entries import readable
+from tests.support.zoo import ZOO
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +74,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_random_conditions(keys: str) -> None:
-    figures = check([keys, SAVEPOINT], examples(36), seed=1)
+    figures = check([keys, ZOO], examples(36), seed=1)
     assert figures.differences == []
     assert figures.trials["of some keys"] > examples(36) / 3
     assert figures.trials["refused"] >= examples(36) // 12
@@ -84,7 +84,7 @@ def test_random_conditions(keys: str) -> None:
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
 def test_many_random_conditions(keys: str, corpus: Path, tmp_path: Path, zone: str) -> None:
     kinds = ("v1_20_5-rocksdb-native", "v2_3_0-changelog-hashmap", "v2_3_0-rocksdb-canonical")
-    paths = [keys, SAVEPOINT, *(str(readable(Case(corpus / kind), tmp_path / kind)) for kind in kinds)]
+    paths = [keys, ZOO, *(str(readable(Case(corpus / kind), tmp_path / kind)) for kind in kinds)]
     command = [
         sys.executable,
         "-m",

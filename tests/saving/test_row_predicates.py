@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.saving.streams import row_predicates
@@ -20,6 +19,7 @@ from statetool.snapshot.inventory import Inventory
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
 from tests.support.snapshots.entries import damage, readable
+from tests.support.zoo import ZOO
 
 KINDS = (
     "v1_20_5-hashmap-checkpoint",
@@ -52,9 +52,9 @@ def keys_where(path: str, uid: str, where: str) -> set[Any]:
 @pytest.mark.parametrize("where", CONDITIONS)
 def test_conditions_on_all_kinds_of_state(tmp_path: Path, where: str) -> None:
     uid = "collections-by-string"
-    chosen, every = keys_where(SAVEPOINT, uid, where), keys_of(SAVEPOINT, uid)
-    done = statetool.erase(SAVEPOINT, str(tmp_path / "erased"), where=where, operators=[uid])
-    statetool.keep(SAVEPOINT, str(tmp_path / "kept"), where=where, operators=[uid])
+    chosen, every = keys_where(ZOO, uid, where), keys_of(ZOO, uid)
+    done = statetool.erase(ZOO, str(tmp_path / "erased"), where=where, operators=[uid])
+    statetool.keep(ZOO, str(tmp_path / "kept"), where=where, operators=[uid])
     assert chosen < every
     assert keys_of(str(tmp_path / "erased"), uid) == every - chosen
     assert keys_of(str(tmp_path / "kept"), uid) == chosen
@@ -78,14 +78,14 @@ def test_conditions_on_all_forms_of_snapshots(corpus: Path, tmp_path: Path, name
 
 def test_keys_without_the_states_have_null(tmp_path: Path) -> None:
     only_timers = str(tmp_path / "only_timers")
-    statetool.set_values(SAVEPOINT, only_timers, "timers", "timer-3", remove=["registered"])
+    statetool.set_values(ZOO, only_timers, "timers", "timer-3", remove=["registered"])
     statetool.erase(only_timers, str(tmp_path / "new"), where="registered IS NULL", operators=["timers"])
     assert keys_of(only_timers, "timers") - keys_of(str(tmp_path / "new"), "timers") == {"timer-3"}
 
 
 def test_a_condition_that_is_null_is_not_fulfilled(tmp_path: Path) -> None:
     only_timers = str(tmp_path / "only_timers")
-    statetool.set_values(SAVEPOINT, only_timers, "timers", "timer-3", remove=["registered"])
+    statetool.set_values(ZOO, only_timers, "timers", "timer-3", remove=["registered"])
     statetool.erase(only_timers, str(tmp_path / "erased"), where="registered <> 100", operators=["timers"])
     statetool.keep(only_timers, str(tmp_path / "kept"), where="registered <> 100", operators=["timers"])
     assert keys_of(str(tmp_path / "erased"), "timers") == {"timer-3"}
@@ -112,7 +112,7 @@ def test_nanoseconds_are_columns_of_keys_and_states(tmp_path: Path) -> None:
 
 
 def test_operators_without_the_states_are_not_searched(tmp_path: Path) -> None:
-    done = statetool.erase(SAVEPOINT, str(tmp_path / "new"), where="registered > 6")
+    done = statetool.erase(ZOO, str(tmp_path / "new"), where="registered > 6")
     assert [o.operator for o in done.plan.operators if not o.skipped] == ["timers"]
     assert {row.operator for row in done.plan.erased} == {"timers"}
 
@@ -121,20 +121,20 @@ def test_the_columns_are_named_if_one_does_not_exist() -> None:
     with pytest.raises(
         OptionError, match=r"the columns are key \(int64\), plain \(int64\), ttl-value, ttl-map"
     ) as error:
-        statetool.erase(SAVEPOINT, "unused", where="plain = nothing", operators=["with-ttl"], dry_run=True)
+        statetool.erase(ZOO, "unused", where="plain = nothing", operators=["with-ttl"], dry_run=True)
     assert "nothing" in str(error.value)
 
 
 def test_edits_combine_conditions_with_keys(tmp_path: Path) -> None:
-    operator = statetool.load(SAVEPOINT)["timers"]
+    operator = statetool.load(ZOO)["timers"]
     new = operator.erase(where="registered > 6").erase("timers", ["timer-4"]).write(str(tmp_path / "new"))
-    assert keys_of(new.path, "timers") == keys_where(SAVEPOINT, "timers", "registered <= 6 AND key <> 'timer-4'")
+    assert keys_of(new.path, "timers") == keys_where(ZOO, "timers", "registered <= 6 AND key <> 'timer-4'")
 
 
 def test_keys_are_evaluated_again_if_they_were_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    statetool.erase(SAVEPOINT, str(tmp_path / "a"), where="registered > 6", operators=["timers"])
+    statetool.erase(ZOO, str(tmp_path / "a"), where="registered > 6", operators=["timers"])
     monkeypatch.setattr(row_predicates, "_REMEMBERED_BYTES", 0)
-    statetool.erase(SAVEPOINT, str(tmp_path / "b"), where="registered > 6", operators=["timers"])
+    statetool.erase(ZOO, str(tmp_path / "b"), where="registered > 6", operators=["timers"])
     a, b = (keys_of(str(tmp_path / name), "timers") for name in "ab")
     assert a == b
 

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import DecodeError, EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError
 from statetool.saving import set_values
 from statetool.saving.value_paths import parse_value, plain_of, split_assignment
@@ -22,6 +21,7 @@ from statetool.types import LogicalType, MapType, Scalar, TimestampType
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
 from tests.support.snapshots.entries import damage, entries_of
+from tests.support.zoo import ZOO
 
 KINDS = (
     "v1_20_5-rocksdb-native",
@@ -33,7 +33,7 @@ KINDS = (
 
 
 def set_and_read(tmp_path: Path, uid: str, key: Any, values: Mapping[str, Any], **options: Any) -> dict[str, Any]:
-    statetool.set_values(SAVEPOINT, str(tmp_path / "new"), uid, key, values, **options)
+    statetool.set_values(ZOO, str(tmp_path / "new"), uid, key, values, **options)
     row: dict[str, Any]
     (row,) = statetool.load(str(tmp_path / "new"))[uid].to_arrow(keys=[key], ttl="raw").to_pylist()
     return row
@@ -48,7 +48,7 @@ def test_fields_elements_and_map_values(tmp_path: Path) -> None:
         "total": 7,
         "mean.f0": 12,
     }
-    before = statetool.load(SAVEPOINT)["collections-by-string"].to_arrow(keys=[""]).to_pylist()[0]
+    before = statetool.load(ZOO)["collections-by-string"].to_arrow(keys=[""]).to_pylist()[0]
     after = set_and_read(tmp_path, "collections-by-string", "", values, remove=["visits[0]", "history[1]", "seldom"])
     history = before["history"]
     assert after["history"] == [history[0] | {"f1": "hello"}, *history[2:], {"f0": 1, "f1": None, "f2": 5}]
@@ -83,24 +83,24 @@ def windows_of(path: str, uid: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("uid", ["win-tumble-reduce", "win-session-list"])
 def test_values_in_one_window(tmp_path: Path, uid: str) -> None:
-    rows = windows_of(SAVEPOINT, uid)
+    rows = windows_of(ZOO, uid)
     chosen = rows[0]
     namespace = (chosen["window"]["start"], chosen["window"]["end"])
     path = "window-contents.f1" if uid == "win-tumble-reduce" else "window-contents[0].f1"
-    statetool.set_values(SAVEPOINT, str(tmp_path / "new"), uid, chosen["key"], {path: -1}, namespace=namespace)
+    statetool.set_values(ZOO, str(tmp_path / "new"), uid, chosen["key"], {path: -1}, namespace=namespace)
     content = chosen["window-contents"] if isinstance(chosen["window-contents"], dict) else chosen["window-contents"][0]
     content["f1"] = -1
     assert windows_of(str(tmp_path / "new"), uid) == rows
-    old, new = (set(entries_of(Inventory(path).operators[uid])) for path in (SAVEPOINT, str(tmp_path / "new")))
+    old, new = (set(entries_of(Inventory(path).operators[uid])) for path in (ZOO, str(tmp_path / "new")))
     assert len(old - new) == len(new - old) == 1
     assert not damage(tmp_path / "new")
 
 
 def test_timers_of_one_window(tmp_path: Path) -> None:
-    timers = statetool.load(SAVEPOINT)["win-tumble-reduce"].to_arrow("timers").to_pylist()
+    timers = statetool.load(ZOO)["win-tumble-reduce"].to_arrow("timers").to_pylist()
     key, window, time = timers[0]["key"], timers[0]["namespace"], timers[0]["timestamp"]
     statetool.set_values(
-        SAVEPOINT,
+        ZOO,
         str(tmp_path / "new"),
         "win-tumble-reduce",
         key,
@@ -116,57 +116,57 @@ def test_timers_of_one_window(tmp_path: Path) -> None:
 @pytest.mark.parametrize("merges", [False, True])
 def test_a_window_keeps_a_timer_while_it_has_state(tmp_path: Path, merges: bool) -> None:
     uid = "win-session-list" if merges else "win-tumble-reduce"
-    timer = statetool.load(SAVEPOINT)[uid].to_arrow("timers").to_pylist()[0]
+    timer = statetool.load(ZOO)[uid].to_arrow("timers").to_pylist()[0]
     key, window, gone = timer["key"], timer["namespace"], [("event", timer["timestamp"])]
     contents, target = ["window-contents"], str(tmp_path / "new")
     hint = "remove all of the key" if merges else "--remove window-contents"
     with pytest.raises(
         OptionError, match=f"the window may never fire, or its state may never be removed.*--add-timer.*{hint}"
     ):
-        statetool.set_values(SAVEPOINT, target, uid, key, remove_timers=gone, namespace=window)
+        statetool.set_values(ZOO, target, uid, key, remove_timers=gone, namespace=window)
     assert not Path(target).exists()
     if merges:  # the operator also lists the windows that merged
         with pytest.raises(OptionError, match="may never fire"):
-            statetool.set_values(SAVEPOINT, target, uid, key, remove=contents, remove_timers=gone, namespace=window)
+            statetool.set_values(ZOO, target, uid, key, remove=contents, remove_timers=gone, namespace=window)
         return
-    statetool.set_values(SAVEPOINT, target, uid, key, remove=contents, remove_timers=gone, namespace=window)
+    statetool.set_values(ZOO, target, uid, key, remove=contents, remove_timers=gone, namespace=window)
     assert timer not in statetool.load(target)[uid].to_arrow("timers").to_pylist()
 
 
 def test_windows_that_do_not_exist_or_were_not_given(tmp_path: Path) -> None:
     target = str(tmp_path / "new")
-    key = windows_of(SAVEPOINT, "win-tumble-reduce")[0]["key"]
+    key = windows_of(ZOO, "win-tumble-reduce")[0]["key"]
     change = {"window-contents.f1": 1}
     with pytest.raises(
         OptionError, match=r"is stored per window.*pass --namespace: the key has 1700000080000,1700000090000"
     ):
-        statetool.set_values(SAVEPOINT, target, "win-tumble-reduce", key, change)
+        statetool.set_values(ZOO, target, "win-tumble-reduce", key, change)
     with pytest.raises(
         OptionError, match=r"no window 1,2 .*the key has 1700000080000,1700000090000.*--new-key adds one"
     ):
-        statetool.set_values(SAVEPOINT, target, "win-tumble-reduce", key, change, namespace=(1, 2))
+        statetool.set_values(ZOO, target, "win-tumble-reduce", key, change, namespace=(1, 2))
     with pytest.raises(OptionError, match=r"a TimeWindow has 2 parts .*pass start,end"):
-        statetool.set_values(SAVEPOINT, target, "win-tumble-reduce", key, change, namespace=[1, 2, 3])
+        statetool.set_values(ZOO, target, "win-tumble-reduce", key, change, namespace=[1, 2, 3])
     with pytest.raises(EncodeError, match="'today' is not a value"):
-        statetool.set_values(SAVEPOINT, target, "win-tumble-reduce", key, change, namespace="today")
+        statetool.set_values(ZOO, target, "win-tumble-reduce", key, change, namespace="today")
     with pytest.raises(OptionError, match="windows of the operator merge"):
         statetool.set_values(
-            SAVEPOINT, target, "win-session-list", key, remove=["window-contents"], namespace=(1, 2), new_key=True
+            ZOO, target, "win-session-list", key, remove=["window-contents"], namespace=(1, 2), new_key=True
         )
     with pytest.raises(OptionError, match="state 'count' has no window"):
-        statetool.set_values(SAVEPOINT, target, "win-count", key, {"count": 1}, namespace=(1, 2))
+        statetool.set_values(ZOO, target, "win-count", key, {"count": 1}, namespace=(1, 2))
     with pytest.raises(OptionError, match="timer service 'window-timers' is stored per window"):
-        statetool.set_values(SAVEPOINT, target, "win-tumble-reduce", key, add_timers=[("event", 1)])
+        statetool.set_values(ZOO, target, "win-tumble-reduce", key, add_timers=[("event", 1)])
     value = {"f0": key, "f1": 1, "f2": 2}
     statetool.set_values(
-        SAVEPOINT, target, "win-tumble-reduce", key, {"window-contents": value}, namespace=(1, 2), new_key=True
+        ZOO, target, "win-tumble-reduce", key, {"window-contents": value}, namespace=(1, 2), new_key=True
     )
     assert {"start": 1, "end": 2} in [row["window"] for row in windows_of(target, "win-tumble-reduce")]
 
 
 def test_states_of_global_windows_need_no_namespace(tmp_path: Path) -> None:
-    rows = windows_of(SAVEPOINT, "win-count")
-    statetool.set_values(SAVEPOINT, str(tmp_path / "new"), "win-count", rows[0]["key"], {"count": 1})
+    rows = windows_of(ZOO, "win-count")
+    statetool.set_values(ZOO, str(tmp_path / "new"), "win-count", rows[0]["key"], {"count": 1})
     rows[0]["count"] = 1
     assert windows_of(str(tmp_path / "new"), "win-count") == rows
 
@@ -197,7 +197,7 @@ def test_namespaces_of_variable_length(tmp_path: Path) -> None:
 
 
 def test_values_with_a_time_to_live_keep_their_last_access(tmp_path: Path) -> None:
-    before = statetool.load(SAVEPOINT)["with-ttl"].to_arrow(keys=[4], ttl="raw").to_pylist()[0]
+    before = statetool.load(ZOO)["with-ttl"].to_arrow(keys=[4], ttl="raw").to_pylist()[0]
     after = set_and_read(tmp_path, "with-ttl", 4, {"ttl-value": "new", "ttl-list[0]": 9, "ttl-map[x]": 5}, now_ms=1000)
     assert after["ttl-value"] == before["ttl-value"] | {"value": "new"}
     assert after["ttl-list"][0] == before["ttl-list"][0] | {"value": 9}
@@ -205,7 +205,7 @@ def test_values_with_a_time_to_live_keep_their_last_access(tmp_path: Path) -> No
 
 
 def test_unchanged_parts_of_whole_lists_and_maps_keep_their_last_access(tmp_path: Path) -> None:
-    before = statetool.load(SAVEPOINT)["with-ttl"].to_arrow(keys=[4], ttl="raw").to_pylist()[0]
+    before = statetool.load(ZOO)["with-ttl"].to_arrow(keys=[4], ttl="raw").to_pylist()[0]
     elements, entries = before["ttl-list"], before["ttl-map"]
     values = [e["value"] for e in elements]
     mapped = {k: v["value"] for k, v in entries}
@@ -278,13 +278,13 @@ def test_timers_beyond_64_bits_are_refused(tmp_path: Path, stamp: int) -> None:
         added, removed = ([("event", stamp)], []) if adds else ([], [("event", stamp)])
         with pytest.raises(OptionError, match="does not fit into 64 bits"):
             statetool.set_values(
-                SAVEPOINT, str(tmp_path / "new"), "timers", "timer-3", add_timers=added, remove_timers=removed
+                ZOO, str(tmp_path / "new"), "timers", "timer-3", add_timers=added, remove_timers=removed
             )
     for number in ("1_0", " 5", "٣", "9223372036854775808"):
-        given = ["set", SAVEPOINT, str(tmp_path / "new"), "--uid", "timers", "--key", "timer-3"]
+        given = ["set", ZOO, str(tmp_path / "new"), "--uid", "timers", "--key", "timer-3"]
         assert CliRunner().invoke(cli, [*given, "--add-timer", f"event={number}"]).exit_code == 2
     edges = [("event", (1 << 63) - 1), ("event", -(1 << 63))]
-    statetool.set_values(SAVEPOINT, str(tmp_path / "new"), "timers", "timer-3", add_timers=edges)
+    statetool.set_values(ZOO, str(tmp_path / "new"), "timers", "timer-3", add_timers=edges)
     new = statetool.load(str(tmp_path / "new"))["timers"].to_arrow("timers", keys=["timer-3"]).to_pylist()
     assert {("event", stamp) for _, stamp in edges} <= {(r["domain"], r["timestamp"]) for r in new}
 
@@ -293,19 +293,19 @@ def test_timers_beyond_64_bits_are_refused(tmp_path: Path, stamp: int) -> None:
 def test_numbers_beyond_64_bits_are_refused_everywhere(tmp_path: Path, number: int) -> None:
     new = str(tmp_path / "new")
     for write in (
-        lambda: statetool.purge(SAVEPOINT, new, event_timers_before_ms=number),
-        lambda: statetool.purge(SAVEPOINT, new, processing_timers_before_ms=number),
-        lambda: statetool.purge(SAVEPOINT, new, {"ttl-value": number}),
-        lambda: statetool.purge(SAVEPOINT, new, {"ttl-value": 1}, now_ms=number),
-        lambda: statetool.set_values(SAVEPOINT, new, "with-ttl", 4, {"plain": 1}, now_ms=number),
-        lambda: statetool.sample(SAVEPOINT, new, key_groups=f"0-{abs(number)}"),
-        lambda: statetool.sample(SAVEPOINT, new, key_groups=[abs(number)]),
-        lambda: statetool.sample(SAVEPOINT, new, key_groups="32768"),
-        lambda: statetool.rescale(SAVEPOINT, new, number),
-        lambda: statetool.convert(SAVEPOINT, new, checkpoint_id=number),
+        lambda: statetool.purge(ZOO, new, event_timers_before_ms=number),
+        lambda: statetool.purge(ZOO, new, processing_timers_before_ms=number),
+        lambda: statetool.purge(ZOO, new, {"ttl-value": number}),
+        lambda: statetool.purge(ZOO, new, {"ttl-value": 1}, now_ms=number),
+        lambda: statetool.set_values(ZOO, new, "with-ttl", 4, {"plain": 1}, now_ms=number),
+        lambda: statetool.sample(ZOO, new, key_groups=f"0-{abs(number)}"),
+        lambda: statetool.sample(ZOO, new, key_groups=[abs(number)]),
+        lambda: statetool.sample(ZOO, new, key_groups="32768"),
+        lambda: statetool.rescale(ZOO, new, number),
+        lambda: statetool.convert(ZOO, new, checkpoint_id=number),
         lambda: statetool.SavepointWriter.new().with_checkpoint_id(number),
-        lambda: statetool.load(SAVEPOINT)["with-ttl"].to_arrow(ttl="hide_expired", ttl_ms=1, now_ms=number),
-        lambda: statetool.load(SAVEPOINT)["with-ttl"].to_arrow(ttl="hide_expired", ttl_ms=number),
+        lambda: statetool.load(ZOO)["with-ttl"].to_arrow(ttl="hide_expired", ttl_ms=1, now_ms=number),
+        lambda: statetool.load(ZOO)["with-ttl"].to_arrow(ttl="hide_expired", ttl_ms=number),
     ):
         with pytest.raises(OptionError):
             write()
@@ -340,10 +340,10 @@ def test_changes_show_the_parts_at_their_paths(tmp_path: Path) -> None:
 
 
 def test_timers_are_added_and_removed(tmp_path: Path) -> None:
-    old = statetool.load(SAVEPOINT)["timers"].to_arrow("timers", keys=["timer-3"])
+    old = statetool.load(ZOO)["timers"].to_arrow("timers", keys=["timer-3"])
     gone = min(r["timestamp"] for r in old.to_pylist() if r["domain"] == "event")
     statetool.set_values(
-        SAVEPOINT,
+        ZOO,
         str(tmp_path / "new"),
         "timers",
         "timer-3",
@@ -360,7 +360,7 @@ def test_timers_are_added_and_removed(tmp_path: Path) -> None:
 
 def test_a_new_key_needs_an_option(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--new-key"):
-        statetool.set_values(SAVEPOINT, str(tmp_path / "new"), "with-ttl", 999, {"plain": 3})
+        statetool.set_values(ZOO, str(tmp_path / "new"), "with-ttl", 999, {"plain": 3})
     assert set_and_read(tmp_path, "with-ttl", 999, {"plain": 3}, new_key=True)["plain"] == 3
 
 
@@ -382,28 +382,28 @@ def test_paths_and_values_that_do_not_fit(
     tmp_path: Path, path: str, value: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        statetool.set_values(SAVEPOINT, str(tmp_path / "new"), "with-ttl", 4, {path: value})
+        statetool.set_values(ZOO, str(tmp_path / "new"), "with-ttl", 4, {path: value})
     assert not (tmp_path / "new").exists()
 
 
 def test_what_cannot_be_set_is_refused(tmp_path: Path) -> None:
     target = str(tmp_path / "new")
     with pytest.raises(OptionError, match="nothing to set"):
-        statetool.set_values(SAVEPOINT, target, "with-ttl", 4)
+        statetool.set_values(ZOO, target, "with-ttl", 4)
     with pytest.raises(OptionError, match="per window"):
-        statetool.set_values(SAVEPOINT, target, "win-session-list", "w0", {"window-contents": []})
+        statetool.set_values(ZOO, target, "win-session-list", "w0", {"window-contents": []})
     with pytest.raises(UnsupportedError, match="--declare"):
-        statetool.set_values(SAVEPOINT, target, "orders", "order-18", {"order.x": 4})
+        statetool.set_values(ZOO, target, "orders", "order-18", {"order.x": 4})
     with pytest.raises(OptionError, match="exists already"):
-        statetool.set_values(SAVEPOINT, target, "timers", "timer-3", add_timers=[("event", 1700000131000)])
+        statetool.set_values(ZOO, target, "timers", "timer-3", add_timers=[("event", 1700000131000)])
     with pytest.raises(OptionError, match="does not exist"):
-        statetool.set_values(SAVEPOINT, target, "timers", "timer-3", remove_timers=[("event", 1)])
+        statetool.set_values(ZOO, target, "timers", "timer-3", remove_timers=[("event", 1)])
     with pytest.raises(UnknownNameError, match="timer services"):
-        statetool.set_values(SAVEPOINT, target, "timers", "timer-3", add_timers=[("event/other", 1)])
+        statetool.set_values(ZOO, target, "timers", "timer-3", add_timers=[("event/other", 1)])
     with pytest.raises(OptionError, match="time domain"):
-        statetool.set_values(SAVEPOINT, target, "timers", "timer-3", add_timers=[("evnt", 1)])
+        statetool.set_values(ZOO, target, "timers", "timer-3", add_timers=[("evnt", 1)])
     with pytest.raises(UnknownNameError, match="no key"):
-        statetool.set_values(SAVEPOINT, target, "with-ttl", 4, remove=["ttl-map[nothing]"])
+        statetool.set_values(ZOO, target, "with-ttl", 4, remove=["ttl-map[nothing]"])
 
 
 @pytest.mark.parametrize(
@@ -474,5 +474,5 @@ def test_an_object_has_each_name_once() -> None:
 @pytest.mark.parametrize("value", [0, False, None, "abc", [1]])
 def test_a_value_that_is_no_map_does_not_clear_a_map(tmp_path: Path, value: object) -> None:
     with pytest.raises(EncodeError, match="a map is"):
-        statetool.set_values(SAVEPOINT, str(tmp_path / "new"), "with-ttl", 4, {"ttl-map": value})
+        statetool.set_values(ZOO, str(tmp_path / "new"), "with-ttl", 4, {"ttl-map": value})
     assert not (tmp_path / "new").exists()

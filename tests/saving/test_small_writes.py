@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import EncodeError, OptionError
 from statetool.saving.bootstrap import datasets
 from statetool.saving.compose import write_composition
@@ -24,6 +23,7 @@ from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
 from tests.support.snapshots.stored import stream_bytes
 from tests.support.spark.in_process import Frame, Tasks
+from tests.support.zoo import ZOO
 
 runner = pytest.importorskip("statetool.spark.runner")
 
@@ -41,8 +41,8 @@ class Sized:
 
 def test_a_small_rescale_runs_nothing_on_spark(tmp_path: Path) -> None:
     wanted = {"orders": 300, "by-tuple": 64}
-    statetool.rescale(SAVEPOINT, str(tmp_path / "here"), wanted)
-    statetool.rescale(SAVEPOINT, str(tmp_path / "session"), wanted, spark=cast(Any, Idle()))
+    statetool.rescale(ZOO, str(tmp_path / "here"), wanted)
+    statetool.rescale(ZOO, str(tmp_path / "session"), wanted, spark=cast(Any, Idle()))
     here, session = Inventory(str(tmp_path / "here")), Inventory(str(tmp_path / "session"))
     for name, operator in here.operators.items():
         assert stream_bytes(operator) == stream_bytes(session.operators[name])
@@ -51,7 +51,7 @@ def test_a_small_rescale_runs_nothing_on_spark(tmp_path: Path) -> None:
 def test_tasks_rescale_to_the_same_bytes(tmp_path: Path) -> None:
     wanted = {"orders": 300, "collections-by-string": 64, "op-lists": 128}
     for name, session in (("here", None), ("tasks", Tasks())):
-        statetool.rescale(SAVEPOINT, str(tmp_path / name), wanted, parallelism=3, spark=cast(Any, session))
+        statetool.rescale(ZOO, str(tmp_path / name), wanted, parallelism=3, spark=cast(Any, session))
     here, tasks = Inventory(str(tmp_path / "here")), Inventory(str(tmp_path / "tasks"))
     for name, operator in here.operators.items():
         assert stream_bytes(operator) == stream_bytes(tasks.operators[name])

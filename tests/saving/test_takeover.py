@@ -18,12 +18,12 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import FormatError, TargetExistsError, WriteFailedError
 from statetool.io import files, owner, targets
 from statetool.saving import marks, publish
 from statetool.saving.publish import Publication
 from tests.support.cli_output import command_of, commands
+from tests.support.zoo import ZOO
 
 
 def begin(target: str) -> Publication:
@@ -118,14 +118,14 @@ def test_files_of_a_write_that_may_publish_stay_until_another_has(tmp_path: Path
 
 def test_leftovers_beside_a_savepoint_disturb_nobody(tmp_path: Path) -> None:
     savepoint = str(tmp_path / "sp")
-    st.copy(SAVEPOINT, savepoint)
+    st.copy(ZOO, savepoint)
     for name in (".statetool-0", ".statetool-0.over", "0-keyed-1"):
         (tmp_path / "sp" / name).write_bytes(b"left")
     assert st.verify(savepoint).ok
     st.copy(savepoint, str(tmp_path / "copy"))
     assert os.listdir(tmp_path / "copy") == ["_metadata"]
     with pytest.raises(TargetExistsError, match="already contains a snapshot"):
-        st.copy(SAVEPOINT, savepoint, take_over=True)
+        st.copy(ZOO, savepoint, take_over=True)
 
 
 def test_a_pid_of_another_process_is_not_taken_for_that_of_a_write() -> None:
@@ -143,10 +143,10 @@ def test_a_pid_of_another_process_is_not_taken_for_that_of_a_write() -> None:
 def test_every_writing_command_takes_over(tmp_path: Path) -> None:
     target = str(tmp_path / "sp")
     first = begin(target)
-    refused = CliRunner().invoke(cli, ["uid", SAVEPOINT, target, "timers=t"])
+    refused = CliRunner().invoke(cli, ["uid", ZOO, target, "timers=t"])
     assert refused.exit_code == 2
     assert "--take-over" in refused.stderr
-    done = CliRunner().invoke(cli, ["uid", SAVEPOINT, target, "timers=t", "--take-over"])
+    done = CliRunner().invoke(cli, ["uid", ZOO, target, "timers=t", "--take-over"])
     assert done.exit_code == 0, done.stderr
     assert st.verify(target).ok
     del first

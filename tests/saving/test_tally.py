@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.saving import sample
 from statetool.saving.streams.filters import KeyGroupFilter
 from statetool.saving.tally import DistinctHashes, tally, tally_part, whole_key_groups
@@ -21,6 +20,7 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import fewer_uncompiled
+from tests.support.zoo import ZOO
 
 ALL = KeyGroupFilter(groups=frozenset())
 
@@ -95,9 +95,9 @@ def test_large_samples_are_chosen_with_few_hashes(tmp_path: Path, monkeypatch: p
 
 
 def test_a_sample_of_a_number_of_keys_has_that_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    statetool.sample(SAVEPOINT, str(tmp_path / "a"), keys=3, operators=["timers"])
+    statetool.sample(ZOO, str(tmp_path / "a"), keys=3, operators=["timers"])
     monkeypatch.setattr(sample, "_MOST_HASHES", 2)
-    plan = statetool.sample(SAVEPOINT, str(tmp_path / "b"), keys=3, operators=["timers"])
+    plan = statetool.sample(ZOO, str(tmp_path / "b"), keys=3, operators=["timers"])
     assert [row.keys for row in plan.operators] == [3]
     a, b = (keys_of(statetool.load(str(tmp_path / name))["timers"]) for name in "ab")
     assert a == b

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 import statetool
 from statetool import flink
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.entries.form import ALL_ENTRIES
 from statetool.errors import OptionError, UnknownNameError
 from statetool.tables import read
+from tests.support.zoo import ZOO
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def entries(operator: statetool.Operator, *without: str) -> set[tuple[str, int, 
 
 
 def test_a_function_changes_one_state_and_all_other_bytes_stay(tmp_path: Path) -> None:
-    sp = statetool.load(SAVEPOINT)
+    sp = statetool.load(ZOO)
     edits = sp["by-tuple"].transform(added("count", 1000), states=["count"])
     new = edits.transform("timers", added("registered", 1), states=["registered"]).write(str(tmp_path / "sp"))
     changed = {"by-tuple": "count", "timers": "registered"}
@@ -65,7 +65,7 @@ def test_a_function_changes_one_state_and_all_other_bytes_stay(tmp_path: Path) -
 
 
 def test_a_preview_is_the_difference_and_leaves_nothing(tmp_path: Path) -> None:
-    sp = statetool.load(SAVEPOINT)
+    sp = statetool.load(ZOO)
     edits = sp["by-tuple"].transform(added("count", 1), states=["count"])
     difference = edits.preview(str(tmp_path))
     (row,) = [s for s in difference.summary() if s.added + s.removed + s.changed]
@@ -76,7 +76,7 @@ def test_a_preview_is_the_difference_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_types_follow_columns(tmp_path: Path) -> None:
-    sp = statetool.load(SAVEPOINT)
+    sp = statetool.load(ZOO)
 
     def widened(table: pa.Table) -> pa.Table:
         counts = table["count"].cast(pa.int64())
@@ -91,7 +91,7 @@ def test_types_follow_columns(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    sp = statetool.load(SAVEPOINT)
+    sp = statetool.load(ZOO)
     with pytest.raises(UnknownNameError, match=r"no state 'cuont'.*count"):
         sp["by-tuple"].transform(added("count", 1), states=["cuont"])
     with pytest.raises(OptionError, match="no column 'key'"):
@@ -123,7 +123,7 @@ def test_nanoseconds_and_columns_called_like_them(tmp_path: Path) -> None:
 
 
 def test_expressions_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    sp = statetool.load(SAVEPOINT, spark)
+    sp = statetool.load(ZOO, spark)
     edits = sp["with-ttl"].transform(
         {"plain": "CAST(plain AS DECIMAL(20, 4))", "ttl-sum": "`ttl-sum` + plain"}, where="plain IS NOT NULL"
     )
@@ -151,13 +151,13 @@ def test_expressions_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 )
 def test_expressions_that_spark_does_not_take_are_refused(spark: SparkSession, sql: str, words: str) -> None:
     with pytest.raises(OptionError, match=words):
-        statetool.load(SAVEPOINT, spark)["timers"].transform({"registered": sql})
+        statetool.load(ZOO, spark)["timers"].transform({"registered": sql})
 
 
 def test_a_rejected_expression_is_one_line(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["transform", SAVEPOINT, str(tmp_path / "sp"), "--uid", "timers", "--set", "registered=nosuch + 1"]
+    words = ["transform", ZOO, str(tmp_path / "sp"), "--uid", "timers", "--set", "registered=nosuch + 1"]
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 2
     (line,) = done.stderr.splitlines()
@@ -167,7 +167,7 @@ def test_a_rejected_expression_is_one_line(
 
 
 def test_an_expression_that_fails_ends_the_command_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
-    words = ["transform", SAVEPOINT, str(tmp_path / "sp"), "--uid", "timers", "--set", "registered=registered / 0"]
+    words = ["transform", ZOO, str(tmp_path / "sp"), "--uid", "timers", "--set", "registered=registered / 0"]
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 3
     assert re.search(r"^error: Spark failed: \[DIVIDE_BY_ZERO\].*--debug", done.stderr, re.MULTILINE)
@@ -270,7 +270,7 @@ def test_how_arrow_keeps_values_says_nothing_of_their_type(tmp_path: Path) -> No
 
 
 def test_a_function_that_drops_rows_is_told_which_timers_stay(tmp_path: Path) -> None:
-    operator = statetool.load(SAVEPOINT)["timers"]
+    operator = statetool.load(ZOO)["timers"]
     with pytest.warns(UserWarning, match=r"dropped 1 row.*stay in _timer_state/.*call erase\('timers', keys\)"):
         operator.transform(lambda table: table.slice(1))
 
@@ -305,7 +305,7 @@ def test_rows_of_a_change_in_batches_do_not_grow_with_the_keys(tmp_path: Path) -
 
 @pytest.mark.usefixtures("small_batches")
 def test_a_change_in_batches_may_add_states_and_drop_keys(tmp_path: Path) -> None:
-    operator = statetool.load(SAVEPOINT)["timers"]
+    operator = statetool.load(ZOO)["timers"]
 
     def change(table: pa.Table) -> pa.Table:
         return table.slice(1).append_column("text", table["registered"][1:].cast(pa.string()))
@@ -353,7 +353,7 @@ def test_a_change_in_batches_of_no_keys(tmp_path: Path) -> None:
 
 
 def test_one_field_of_a_struct_is_changed(spark: Any, tmp_path: Path) -> None:
-    sp = statetool.load(SAVEPOINT, spark=spark)
+    sp = statetool.load(ZOO, spark=spark)
     uid = "collections-by-string"
     change = {"mean.f0": "mean.f0 + 1", "history": "history"}
     new = sp[uid].transform(change, where="key = ''").write(str(tmp_path / "new"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.html.markup import table
+from tests.support.zoo import ZOO
 
 
 def test_a_snapshot_is_a_table_of_operators_an_operator_one_of_states() -> None:
-    sp = statetool.load(SAVEPOINT)
+    sp = statetool.load(ZOO)
     shown = sp._repr_html_()
     assert f"{len(sp.operators)} operators</caption>" in shown
     # The operators, and their ids in a collapsed table.
@@ -19,7 +19,7 @@ def test_a_snapshot_is_a_table_of_operators_an_operator_one_of_states() -> None:
 
 
 def test_names_of_operators_are_completed() -> None:
-    sp = statetool.load(SAVEPOINT)
+    sp = statetool.load(ZOO)
     assert sp._ipython_key_completions_() == list(sp.operators)
 
 

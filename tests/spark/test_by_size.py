@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, StatetoolError
 from statetool.spark import frames
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
 from tests.support.spark.data_sources import data_sources, rows_of
+from tests.support.zoo import ZOO
 
 WAYS = {"here": 1 << 30, "tasks": 0}
 #: A zone with daylight saving time, far from UTC.
@@ -62,13 +62,13 @@ def assert_same(path: str, spark: Any, ways: list[str], **options: Any) -> int:
 
 @data_sources
 def test_all_tables_of_the_savepoint_that_comes_with_it(far: Any) -> None:
-    assert assert_same(SAVEPOINT, far, ["here"]) == 56
+    assert assert_same(ZOO, far, ["here"]) == 56
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("options", [{}, {"ttl": "raw", "decimals": "string"}, {"on_error": "keep_raw"}], ids=repr)
 def test_both_ways_of_all_tables(far: Any, options: dict[str, Any]) -> None:
-    assert assert_same(SAVEPOINT, far, [*WAYS], **options) == 112
+    assert assert_same(ZOO, far, [*WAYS], **options) == 112
 
 
 @pytest.mark.full
@@ -90,11 +90,11 @@ def test_tables_of_sql_jobs(sql_corpus: Path, far: Any, case: str) -> None:
 
 @data_sources
 def test_what_is_small_is_said_by_the_caller_or_the_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    operator = statetool.load(SAVEPOINT, spark=spark)["timers"]
+    operator = statetool.load(ZOO, spark=spark)["timers"]
     size = sum(split.size_bytes for split in operator.scan().splits)
     assert is_local(operator.keyed_state())
     for limit, local in ((size, True), (size - 1, False)):
-        assert is_local(statetool.load(SAVEPOINT, spark=spark, local_bytes=limit)["timers"].keyed_state()) == local
+        assert is_local(statetool.load(ZOO, spark=spark, local_bytes=limit)["timers"].keyed_state()) == local
         spark.conf.set(frames.LOCAL_BYTES, str(limit))
         assert is_local(operator.keyed_state()) == local
     spark.conf.set(frames.LOCAL_BYTES, "8m")
@@ -109,14 +109,14 @@ def test_what_is_small_is_said_by_the_caller_or_the_session(spark: Any, monkeypa
 @data_sources
 @pytest.mark.parametrize("operator", ["by-short", "by-tuple", "orders"])
 def test_a_table_without_rows_needs_no_job(spark: Any, operator: str) -> None:
-    empty = statetool.load(SAVEPOINT, spark=spark)[operator].timers()
+    empty = statetool.load(ZOO, spark=spark)[operator].timers()
     assert is_local(empty)
     assert empty.collect() == []
 
 
 @data_sources
 def test_filters_and_columns_of_small_tables_need_no_worker(spark: Any) -> None:
-    frame = statetool.load(SAVEPOINT, spark=spark)["timers"].keyed_state()
+    frame = statetool.load(ZOO, spark=spark)["timers"].keyed_state()
     selected = frame.filter("key = 'timer-3' OR key = 'timer-5'").select("key")
     assert is_local(selected)
     assert sorted(r.key for r in selected.collect()) == ["timer-3", "timer-5"]
@@ -127,7 +127,7 @@ def test_registering_reads_nothing(spark: Any, monkeypatch: pytest.MonkeyPatch) 
         raise AssertionError("a table was read")
 
     monkeypatch.setattr(frames, "_read_on_driver", read)
-    savepoint = statetool.load(SAVEPOINT, spark=spark)
+    savepoint = statetool.load(ZOO, spark=spark)
     names = savepoint.register("lazy")
     assert len(names) == len(set(names)) == 56
     monkeypatch.undo()
@@ -139,7 +139,7 @@ def test_each_core_gets_something_to_read_unless_the_caller_says_how_much(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frames, "_LEAST_SPLIT_BYTES", 100)
-    operator = statetool.load(SAVEPOINT, spark=spark, local_bytes=0)["collections-by-string"]
+    operator = statetool.load(ZOO, spark=spark, local_bytes=0)["collections-by-string"]
     usual = operator.scan("keyed_state", key_group=True)
     request = ScanRequest.of(key_group=True)
     cut = frames.plan_for_tasks(spark, operator.plan, request)

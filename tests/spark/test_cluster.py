@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.jobs.package import package as packed
 from tests.support.servers.cluster import cluster, python_without_package, submit, with_archives
 from tests.support.snapshots.incremental import Job
 from tests.support.spark.data_sources import data_sources
+from tests.support.zoo import ZOO
 from tools.packages import build_zip, environment, pack_environment
 
 pytestmark = pytest.mark.full
@@ -53,13 +53,13 @@ def export(master: str, package: Path | None, folder: Path, archives: str | None
     target = folder / "rows"
     in_tasks = with_archives() | _BOTH_WORKERS | {"spark.statetool.localBytes": "0"}
     process = submit(
-        master, package, folder, SAVEPOINT, "--operator", "collections-by-string", "--table", "keyed_state",
+        master, package, folder, ZOO, "--operator", "collections-by-string", "--table", "keyed_state",
         "--states", ",".join(STATES), "--format", "parquet", "--output", str(target),
         archives=archives, variables=python, settings=in_tasks,
     )  # fmt: skip
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]
     assert process.stdout.splitlines()[-1] == f"13 rows in {target}"
-    expected = statetool.load(SAVEPOINT)["collections-by-string"].to_arrow(states=STATES)
+    expected = statetool.load(ZOO)["collections-by-string"].to_arrow(states=STATES)
     assert sorted(map(repr, pq.read_table(target).to_pylist())) == sorted(map(repr, expected.to_pylist()))
 
 
@@ -102,22 +102,22 @@ def test_an_environment_is_shipped_to_a_cluster(running: tuple[str, Path], tmp_p
 
 def test_commands_are_jobs(running: tuple[str, Path], package: Path, tmp_path: Path) -> None:
     master, _ = running
-    process = submit(master, package, tmp_path, "stats", SAVEPOINT, "--table", "states", "--json", job="run.py")
+    process = submit(master, package, tmp_path, "stats", ZOO, "--table", "states", "--json", job="run.py")
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]
     (line,) = [line for line in process.stdout.splitlines() if line.startswith("[{")]
     states = json.loads(line)
     assert {(row["state"], row["entries"]) for row in states} == {
-        (row.state, row.entries) for row in statetool.load(SAVEPOINT).stats().rows("states")
+        (row.state, row.entries) for row in statetool.load(ZOO).stats().rows("states")
     }
 
 
 def test_a_snapshot_is_rescaled_and_compared_by_jobs(package: Path, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
-    arguments = ("rescale", SAVEPOINT, str(target), "--uid", "timers=64")
+    arguments = ("rescale", ZOO, str(target), "--uid", "timers=64")
     process = submit("local-cluster[2,1,1024]", package, tmp_path, *arguments, job="run.py")
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]
     assert statetool.load(str(target))["timers"].max_parallelism == 64
-    process = submit("local-cluster[2,1,1024]", package, tmp_path, "diff", SAVEPOINT, str(target), job="run.py")
+    process = submit("local-cluster[2,1,1024]", package, tmp_path, "diff", ZOO, str(target), job="run.py")
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]  # no value differs
     assert "max parallelism after: 64" in process.stdout
 

@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.jobs.package import package
 from tests.support.servers.cluster import PATIENCE_S, connect_server
 from tests.support.servers.connect_client import documented
 from tests.support.snapshots.incremental import Job
 from tests.support.spark.data_sources import data_sources
+from tests.support.zoo import ZOO
 from tools.packages import ROOT, environment
 
 pytestmark = [pytest.mark.full, data_sources]
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def answers(server: str, corpus: Path, folder: Path) -> dict[str, Any]:
     """Output of a client."""
     damaged = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
-    paths = (SAVEPOINT, damaged, str(folder / "root"), str(folder / "corrected"))
+    paths = (ZOO, damaged, str(folder / "root"), str(folder / "corrected"))
     process = run("-m", "tests.support.servers.connect_client", server, *paths, folder=folder)
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-5000:]
     printed: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
@@ -71,7 +71,7 @@ def answers(server: str, corpus: Path, folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def expected() -> pa.Table:
-    return statetool.load(SAVEPOINT)["timers"].to_arrow()
+    return statetool.load(ZOO)["timers"].to_arrow()
 
 
 def rows(table: pa.Table) -> list[str]:
@@ -89,7 +89,7 @@ def test_all_tables_are_views(answers: dict[str, Any]) -> None:
 
 
 def test_answers(answers: dict[str, Any]) -> None:
-    savepoint = statetool.load(SAVEPOINT)
+    savepoint = statetool.load(ZOO)
     assert answers["verified"] is True
     assert answers["metadata"] == savepoint.to_arrow("states").num_rows
     assert answers["entries"] == sum(row.entries or 0 for row in savepoint.stats().rows("states"))
@@ -134,7 +134,7 @@ def test_a_stream_needs_the_package_on_the_path_of_the_server(folder: Path, tmp_
 
 def test_the_export_job_takes_the_package_along(server: str, folder: Path, expected: pa.Table, tmp_path: Path) -> None:
     target = tmp_path / "rows"
-    arguments = (SAVEPOINT, "--operator", "timers", "--table", "keyed_state", "--output", str(target))
+    arguments = (ZOO, "--operator", "timers", "--table", "keyed_state", "--output", str(target))
     path = str(folder / "statetool.zip")
     process = run("-m", "statetool.jobs.export", *arguments, folder=tmp_path, SPARK_REMOTE=server, PYTHONPATH=path)
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-5000:]

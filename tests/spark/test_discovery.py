@@ -10,14 +10,14 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from statetool.demo import SAVEPOINT
 from tests.support.spark.data_sources import data_sources
+from tests.support.zoo import ZOO
 
 pytestmark = [pytest.mark.full, data_sources]
 ROOT = Path(__file__).parents[2]
 QUERIES = f"""
-CREATE TEMPORARY VIEW timers USING `flink-state` OPTIONS (path '{SAVEPOINT}', operatorUid 'timers');
-CREATE TEMPORARY VIEW states USING `flink-state-metadata` OPTIONS (path '{SAVEPOINT}', table 'states');
+CREATE TEMPORARY VIEW timers USING `flink-state` OPTIONS (path '{ZOO}', operatorUid 'timers');
+CREATE TEMPORARY VIEW states USING `flink-state-metadata` OPTIONS (path '{ZOO}', table 'states');
 CREATE TEMPORARY VIEW here USING `flink-state` OPTIONS (path 'savepoint', operatorUid 'timers');
 SELECT 'keys', count(*), min(key) FROM timers;
 SELECT 'relative', count(*) FROM here;
@@ -26,7 +26,7 @@ SELECT 'states', count(*) > 10 FROM states;
 
 
 def test_the_sql_shell_finds_the_sources(tmp_path: Path) -> None:
-    (tmp_path / "savepoint").symlink_to(SAVEPOINT)
+    (tmp_path / "savepoint").symlink_to(ZOO)
     shell = Path(pyspark.__file__).parent / "bin" / "spark-sql"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     command = [str(shell), "--master", "local[2]", "--conf", "spark.ui.enabled=false", "-e", QUERIES]

@@ -12,26 +12,26 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import MissingDependencyError, OptionError, StatetoolError, TargetExistsError
 from statetool.spark import export
 from statetool.spark.export import export_table
 from statetool.spark.lakes import lake_error
 from statetool.tables.request import ScanRequest
 from tests.support.spark.data_sources import rows_of
+from tests.support.zoo import ZOO
 
 TABLE = ScanRequest()
 
 
 @pytest.fixture(scope="module")
 def timers(spark: Any) -> statetool.Operator:
-    return statetool.load(SAVEPOINT, spark=spark)["timers"]
+    return statetool.load(ZOO, spark=spark)["timers"]
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
     """Return the expected content of an export with key groups."""
-    expected: list[dict[str, Any]] = statetool.load(SAVEPOINT)["timers"].to_arrow(key_group=True).to_pylist()
+    expected: list[dict[str, Any]] = statetool.load(ZOO)["timers"].to_arrow(key_group=True).to_pylist()
     return expected
 
 
@@ -95,7 +95,7 @@ def test_a_column_of_that_name_is_not_lost(spark: Any, tmp_path: Path) -> None:
 
 
 def test_key_groups_are_of_keyed_state_alone(spark: Any, tmp_path: Path) -> None:
-    savepoint = statetool.load(SAVEPOINT, spark=spark)
+    savepoint = statetool.load(ZOO, spark=spark)
     operator, table = next(
         (o, t) for o in savepoint.operators.values() for t in o.tables if "key" not in o.scan(t).schema.names
     )

@@ -12,13 +12,13 @@ import pytest
 
 import statetool
 from statetool.columns.storable import is_plain
-from statetool.demo import SAVEPOINT
 from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
 from statetool.spark.export import export_table
 from statetool.spark.file_export import is_own_target
 from statetool.spark.frames import LOCAL_BYTES
 from statetool.tables.request import ScanRequest
 from tests.support.spark.data_sources import rows_of
+from tests.support.zoo import ZOO
 
 CODEC = "spark.sql.parquet.compression.codec"
 
@@ -51,7 +51,7 @@ def written_by_tasks(target: str) -> bool:
 
 @pytest.mark.parametrize("uid", ["timers", "with-ttl", "by-tuple"])
 def test_spark_reads_what_the_frame_has(session: Any, tmp_path: Path, uid: str) -> None:
-    operator = statetool.load(SAVEPOINT, spark=session)[uid]
+    operator = statetool.load(ZOO, spark=session)[uid]
     for table in operator.tables:
         target = str(tmp_path / table.replace("/", "_"))
         same_as_frame(operator, table, target)
@@ -87,7 +87,7 @@ def test_days_and_times_of_any_year_stay(session: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("local_bytes", "jobs"), [(None, 0), (0, 1)])
 def test_what_is_small_is_what_the_caller_says(spark: Any, tmp_path: Path, local_bytes: int | None, jobs: int) -> None:
-    operator = statetool.load(SAVEPOINT, spark=spark, local_bytes=local_bytes)["timers"]
+    operator = statetool.load(ZOO, spark=spark, local_bytes=local_bytes)["timers"]
     context = spark.sparkContext
     group = f"export {local_bytes}"
     context.setJobGroup(group, "")
@@ -100,7 +100,7 @@ def test_what_is_small_is_what_the_caller_says(spark: Any, tmp_path: Path, local
 
 
 def test_a_table_without_rows_has_its_columns(session: Any, tmp_path: Path) -> None:
-    operator = statetool.load(SAVEPOINT, spark=session)["timers"]
+    operator = statetool.load(ZOO, spark=session)["timers"]
     request = ScanRequest.of(keys=["nobody"])
     assert export_table(operator, request, str(tmp_path / "out")) == 0
     assert session.read.parquet(str(tmp_path / "out")).schema == operator.frame(request).schema
@@ -128,7 +128,7 @@ def test_rows_of_a_key_group_are_one_file_of_each_task(session: Any, tmp_path: P
 def test_files_have_the_codec_of_the_session(spark: Any, tmp_path: Path, codec: str, stored: str) -> None:
     session = spark.newSession()
     session.conf.set(CODEC, codec)
-    operator = statetool.load(SAVEPOINT, spark=session)["timers"]
+    operator = statetool.load(ZOO, spark=session)["timers"]
     assert export_table(operator, ScanRequest(), str(tmp_path / "out")) == 14
     codecs = {
         pq.ParquetFile(f).metadata.row_group(0).column(0).compression for f in (tmp_path / "out").glob("*.parquet")
@@ -167,7 +167,7 @@ def test_a_directory_that_appears_meanwhile_stays_as_it_is(
 ) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "of-others").touch()
-    operator = statetool.load(SAVEPOINT, spark=spark)["timers"]
+    operator = statetool.load(ZOO, spark=spark)["timers"]
     monkeypatch.setattr("statetool.tables.export_directories.exists", lambda _: False)
     with pytest.raises(TargetExistsError, match="already exists"):
         export_table(operator, ScanRequest(), str(tmp_path / "out"))
@@ -181,7 +181,7 @@ def test_a_full_disk_is_an_error_of_ours_and_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("statetool.tables.export_files._write_file", full)
-    operator = statetool.load(SAVEPOINT, spark=spark)["timers"]
+    operator = statetool.load(ZOO, spark=spark)["timers"]
     with pytest.raises(WriteFailedError, match="cannot write: No space left"):
         export_table(operator, ScanRequest(), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()

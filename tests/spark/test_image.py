@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from tests.support.servers.cluster import PATIENCE_S, SETTINGS, cluster
+from tests.support.zoo import ZOO
 from tools.image import HOME, MARK, Image, image_of_spark
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
@@ -65,7 +65,7 @@ def test_the_image_has_all_that_jobs_need(image: Image, tmp_path: Path) -> None:
     launcher = image.launcher(tmp_path)
     look = tmp_path / "look.py"
     look.write_text(LOOK)
-    shutil.copytree(SAVEPOINT, tmp_path / "savepoint")
+    shutil.copytree(ZOO, tmp_path / "savepoint")
     with cluster(tmp_path, workers=2, cores=1, launcher=(*launcher, f"{HOME}/bin/spark-class")) as master:
         (seen,) = [line for line in submit(launcher, master, str(look)).splitlines() if line.startswith("seen")]
         assert json.loads(seen.removeprefix("seen ")) == [[image.mark, 185, True, 1, 0]] * 2
@@ -75,5 +75,5 @@ def test_the_image_has_all_that_jobs_need(image: Image, tmp_path: Path) -> None:
         )  # fmt: skip
     # Both workers, for both jobs. The master may replace an executor that ends before it knows that its job has.
     assert len(list(tmp_path.glob("work/app-*/[01]"))) == 4
-    expected = statetool.load(SAVEPOINT)["collections-by-string"].to_arrow(states=STATES)
+    expected = statetool.load(ZOO)["collections-by-string"].to_arrow(states=STATES)
     assert sorted(map(repr, pq.read_table(tmp_path / "rows").to_pylist())) == sorted(map(repr, expected.to_pylist()))

@@ -12,12 +12,12 @@ from uuid import uuid4
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, TargetExistsError
 from statetool.spark import folding
 from statetool.spark.export import export_table
 from statetool.tables.request import ScanRequest
 from tests.support.spark.followed import follow_a_job
+from tests.support.zoo import ZOO
 
 pytestmark = pytest.mark.full
 
@@ -121,7 +121,7 @@ class Lake:
             assert {row.key: bytes(row.a) for row in spark.table(table).collect()} == truth
 
     def test_an_export_is_a_table(self, spark: Any, table: str) -> None:
-        timers = statetool.load(SAVEPOINT, spark=spark)["timers"]
+        timers = statetool.load(ZOO, spark=spark)["timers"]
         rows = timers.to_arrow().num_rows
         self._export(spark, timers, table, rows)
 
@@ -131,7 +131,7 @@ class Lake:
             export_table(timers, ScanRequest(), target, style=self.style)
 
     def test_checkpoints_lie_side_by_side(self, spark: Any, table: str) -> None:
-        timers = statetool.load(SAVEPOINT, spark=spark)["timers"]
+        timers = statetool.load(ZOO, spark=spark)["timers"]
         rows = timers.to_arrow().num_rows
         for checkpoint in (7, 8):
             assert (
@@ -157,7 +157,7 @@ class TestDelta(Lake):
         spark.sql(f"DROP TABLE IF EXISTS {name}")
 
     def test_an_export_is_a_folder(self, spark: Any, lakes: None, tmp_path: Path) -> None:
-        timers = statetool.load(SAVEPOINT, spark=spark)["timers"]
+        timers = statetool.load(ZOO, spark=spark)["timers"]
         rows = timers.to_arrow().num_rows
         self._export(spark, timers, str(tmp_path / "out"), rows)
         for checkpoint in (7, 8):

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
 from statetool.spark.row_expressions import in_utc
+from tests.support.zoo import ZOO
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("words", REFUSED)
 def test_what_is_not_of_one_key_is_refused(spark: SparkSession, words: str) -> None:
-    operator = statetool.load(SAVEPOINT, spark)["timers"]
+    operator = statetool.load(ZOO, spark)["timers"]
     for sql in REFUSED[words]:
         with pytest.raises(OptionError, match=words):
             operator.transform({"registered": sql})
@@ -48,14 +48,14 @@ def test_what_is_not_of_one_key_is_refused(spark: SparkSession, words: str) -> N
 
 
 def test_fields_have_the_same_rules(spark: SparkSession) -> None:
-    operator = statetool.load(SAVEPOINT, spark)["collections-by-string"]
+    operator = statetool.load(ZOO, spark)["collections-by-string"]
     for sql in ("(SELECT max(id) FROM range(5))", "0) + (1"):
         with pytest.raises(OptionError, match=r"subquery|PARSE_SYNTAX_ERROR"):
             operator.transform({"mean.f0": sql})
 
 
 def test_internal_columns_are_not_seen(spark: SparkSession) -> None:
-    operator = statetool.load(SAVEPOINT, spark)["with-ttl"]
+    operator = statetool.load(ZOO, spark)["with-ttl"]
     with pytest.raises(OptionError, match="UNRESOLVED_COLUMN"):
         operator.transform({"ttl-sum": "CAST(`__statetool_last_access_ttl-sum`.value AS BIGINT)"})
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import MissingDependencyError, OptionError
 from statetool.spark import session as sessions
 from statetool.spark.file_export import is_own_target
@@ -22,6 +21,7 @@ from statetool.spark.targets import spark_target
 from statetool.tables.request import ScanRequest
 from statetool.types.options import ShowingOptions
 from tests.support.spark.data_sources import data_sources, rows_of
+from tests.support.zoo import ZOO
 
 
 def test_no_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_no_pyspark_says_what_to_install() -> None:
         "try: sp['timers'].keyed_state()\n"
         "except statetool.StatetoolError as e: print(type(e).__name__, e)"
     )
-    run = subprocess.run([sys.executable, "-c", code, SAVEPOINT], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", code, ZOO], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == [
         "14 True",
         "MissingDependencyError this needs PySpark. pip install 'statetool[spark]'",
@@ -64,8 +64,8 @@ def test_java_that_cannot_start_spark_is_named(tmp_path: Path) -> None:
 
 
 def test_metadata_is_arrow_without_a_session_and_a_frame_with_one(spark: Any) -> None:
-    tables = statetool.load(SAVEPOINT)
-    frames = statetool.load(SAVEPOINT, spark=spark)
+    tables = statetool.load(ZOO)
+    frames = statetool.load(ZOO, spark=spark)
     for name in ("files", "states", "key_groups"):
         table = getattr(tables, name)()
         assert isinstance(table, pa.Table)
@@ -75,21 +75,21 @@ def test_metadata_is_arrow_without_a_session_and_a_frame_with_one(spark: Any) ->
 @data_sources
 def test_load_makes_the_data_sources_known_to_every_session(spark: Any) -> None:
     for session in (spark, spark.newSession(), spark.newSession()):
-        statetool.load(SAVEPOINT, spark=session)
-        frame = session.read.format("flink-state").option("operatorUid", "timers").load(SAVEPOINT)
+        statetool.load(ZOO, spark=session)
+        frame = session.read.format("flink-state").option("operatorUid", "timers").load(ZOO)
         assert [r["key"] for r in frame.filter("key = 'timer-3'").collect()] == ["timer-3"]
-    assert spark.read.format("flink-state-metadata").load(SAVEPOINT).columns[0] == "operator"
+    assert spark.read.format("flink-state-metadata").load(ZOO).columns[0] == "operator"
 
 
 @data_sources
 def test_load_starts_no_search_for_sources_of_other_packages(spark: Any) -> None:
     session = spark.newSession()
-    statetool.load(SAVEPOINT, spark=session)
+    statetool.load(ZOO, spark=session)
     manager = session._jsparkSession.sessionState().dataSourceManager()
     searched = manager.getClass().getDeclaredField("bitmap$0")  # whether its lazy value is initialized
     searched.setAccessible(True)
     assert searched.get(manager) is False
-    assert session.read.format("flink-state").option("operatorUid", "timers").load(SAVEPOINT).count() == 14
+    assert session.read.format("flink-state").option("operatorUid", "timers").load(ZOO).count() == 14
     with pytest.raises(Exception, match="of-nobody"):
         session.read.format("of-nobody").load()
     assert searched.get(manager) is True
@@ -97,7 +97,7 @@ def test_load_starts_no_search_for_sources_of_other_packages(spark: Any) -> None
 
 def test_without_private_parts_tables_are_read(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATETOOL_PLAIN", "spark")
-    savepoint = statetool.load(SAVEPOINT, spark=spark, local_bytes=0)
+    savepoint = statetool.load(ZOO, spark=spark, local_bytes=0)
     assert savepoint["timers"].keyed_state().count() == 14
     assert sessions.heap_bytes(spark) == 1 << 30
     assert spark_target(spark, "s3://bucket/savepoint") == "s3a://bucket/savepoint"
@@ -110,8 +110,8 @@ def test_sources_are_registered_as_spark_does_it_where_its_own_map_is_out_of_rea
 ) -> None:
     monkeypatch.setenv("STATETOOL_PLAIN", "spark")
     session = spark.newSession()
-    statetool.load(SAVEPOINT, spark=session)
-    assert session.read.format("flink-state").option("operatorUid", "timers").load(SAVEPOINT).count() == 14
+    statetool.load(ZOO, spark=session)
+    assert session.read.format("flink-state").option("operatorUid", "timers").load(ZOO).count() == 14
 
 
 class _Locked:
@@ -154,7 +154,7 @@ def test_a_session_that_lets_no_filter_through_gets_a_source_that_reads_all(spar
     session = spark.newSession()
     session.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     session.dataSource.register(Renamed)
-    frame = session.read.format("flink-state-plain").option("operatorUid", "timers").load(SAVEPOINT)
+    frame = session.read.format("flink-state-plain").option("operatorUid", "timers").load(ZOO)
     assert [r["key"] for r in frame.filter("key = 'timer-3'").collect()] == ["timer-3"]
 
 
@@ -180,7 +180,7 @@ def test_options_of_the_source_are_checked(options: dict[str, str], message: str
     from statetool.spark.sources import FlinkStateSource
 
     with pytest.raises((OptionError, statetool.StatetoolError)) as caught:
-        FlinkStateSource({"path": SAVEPOINT, **options}).schema()
+        FlinkStateSource({"path": ZOO, **options}).schema()
     assert message in str(caught.value)
 
 
@@ -199,7 +199,7 @@ def test_options_of_the_source_come_from_text_in_any_case() -> None:
     from statetool.spark.source_options import SourceOptions
 
     request = ScanRequest.of("registered", keys=["ä", b"\xff"], columns={"key": ["a b"]}, key_group=True)
-    texts = {"path": SAVEPOINT, "operatorUid": "timers", "kryo": "5", "uids": "timers,with-ttl", **request.to_options()}
+    texts = {"path": ZOO, "operatorUid": "timers", "kryo": "5", "uids": "timers,with-ttl", **request.to_options()}
     options = SourceOptions({n.upper(): t for n, t in texts.items()})
     assert options.request == request
     assert options.operator.uid == "timers"
@@ -213,9 +213,7 @@ def test_options_by_the_names_of_sparks_own_state_source() -> None:
     from statetool.spark.sources import FlinkStateSource
 
     def columns(**options: str) -> list[str]:
-        names: list[str] = (
-            FlinkStateSource({"path": SAVEPOINT, "operatorId": "timers", **options}).schema().fieldNames()
-        )
+        names: list[str] = FlinkStateSource({"path": ZOO, "operatorId": "timers", **options}).schema().fieldNames()
         return names
 
     assert columns() == columns(table="keyed_state") == ["key", "registered"]
@@ -227,7 +225,7 @@ def test_options_by_the_names_of_sparks_own_state_source() -> None:
 @data_sources
 def test_a_table_of_the_catalog_is_refused_and_a_view_is_not(spark: Any) -> None:
     statetool.register(spark)
-    options = f"USING `flink-state` OPTIONS (path '{SAVEPOINT}', operatorUid 'timers')"
+    options = f"USING `flink-state` OPTIONS (path '{ZOO}', operatorUid 'timers')"
     with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
         spark.sql(f"CREATE TABLE refused {options}")
     spark.sql(f"CREATE TEMPORARY VIEW from_source {options}")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import StatetoolError
 from statetool.spark.stages import Stages
 from tests.support.spark.data_sources import data_sources, rows_of
+from tests.support.zoo import ZOO
 
 #: Numbers that Spark assigns to columns, plans and expressions.
 _NUMBERS = re.compile(r"#\d+L?|plan_id=\d+")
@@ -33,7 +33,7 @@ def made_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_ways_make_the_same_views(
     spark: Any, monkeypatch: pytest.MonkeyPatch, local_bytes: int | None, request: pytest.FixtureRequest
 ) -> None:
-    savepoint = statetool.load(SAVEPOINT, spark=spark, local_bytes=local_bytes)
+    savepoint = statetool.load(ZOO, spark=spark, local_bytes=local_bytes)
     with monkeypatch.context() as patch:
         patch.delattr(Stages, "frame")  # no fallback to it
         names = savepoint.register("same")
@@ -48,7 +48,7 @@ def test_both_ways_make_the_same_views(
 
 @data_sources
 def test_views_join_themselves_and_forget_what_was_cached(spark: Any) -> None:
-    savepoint = statetool.load(SAVEPOINT, spark=spark)
+    savepoint = statetool.load(ZOO, spark=spark)
     savepoint.register("again")
     joined = "SELECT count(*) AS n FROM again_timers_timers a JOIN again_timers_timers b USING (key) JOIN again_timers_keyed_state"
     expected = spark.sql(joined).collect()

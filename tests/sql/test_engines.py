@@ -17,11 +17,11 @@ import pytest
 import statetool
 from statetool.columns.python_values import as_python, number_of
 from statetool.columns.storable import storable_schema, store_empty_structs
-from statetool.demo import SAVEPOINT
 from statetool.errors import StatetoolError, UnknownNameError
 from statetool.sql.engine import connect
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan, scan_table
+from tests.support.zoo import ZOO
 
 CASES = ("v2_3_0-rocksdb-canonical", "v1_20_5-hashmap-native")
 SQL_CASES = ("group-agg", "interval-join")
@@ -232,7 +232,7 @@ def test_conditions_have_the_results_of_polars_alone(numbers: statetool.Operator
 
 
 def test_streams_are_read_again_and_readers_once() -> None:
-    operator = statetool.load(SAVEPOINT)["timers"]
+    operator = statetool.load(ZOO)["timers"]
     timers = operator.scan("timers")
     expected = operator.to_arrow("timers")
     assert pa.table(timers).equals(expected)
@@ -244,7 +244,7 @@ def test_streams_are_read_again_and_readers_once() -> None:
 
 
 def test_given_keys_are_not_replaced(scanned_keys: list[Any]) -> None:
-    operator = statetool.load(SAVEPOINT)["timers"]
+    operator = statetool.load(ZOO)["timers"]
     rows = operator.to_duckdb(keys=["timer-3"]).filter("key IN ('timer-3', 'timer-4')").fetchall()
     assert len(rows) == 1
     assert scanned_keys == [("timer-3",)]

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import FormatError
 from statetool.formats.keyed import table_properties
 from statetool.formats.keyed.table_file import SortedTable
@@ -22,6 +21,7 @@ from tests.support.quick import fewer_uncompiled
 from tests.support.snapshots.incremental import Job
 from tests.support.snapshots.native import block_options, database
 from tests.support.snapshots.trees import last_snapshot
+from tests.support.zoo import ZOO
 
 DATABASES = (
     "v1_13_6-rocksdb-incremental",
@@ -188,15 +188,15 @@ def test_files_of_other_kinds_are_unknown_and_damaged_ones_are_errors(tmp_path: 
 
 def test_the_command_prints_what_the_api_gives() -> None:
     run = CliRunner().invoke
-    shown = run(cli, ["stats", SAVEPOINT, "--estimate"])
+    shown = run(cli, ["stats", ZOO, "--estimate"])
     assert shown.exit_code == 0
     assert "operators (estimate):" in shown.stdout
-    printed = json.loads(run(cli, ["stats", SAVEPOINT, "--estimate", "--json"]).stdout)
-    estimate = statetool.load(SAVEPOINT).estimate_stats()
+    printed = json.loads(run(cli, ["stats", ZOO, "--estimate", "--json"]).stdout)
+    estimate = statetool.load(ZOO).estimate_stats()
     assert {name: len(rows) for name, rows in printed.items() if name != "unread"} == {
         name: len(estimate.rows(name)) for name in estimate.tables
     }
-    ranges = json.loads(run(cli, ["stats", SAVEPOINT, "--estimate", "--table", "key_groups", "--json"]).stdout)
+    ranges = json.loads(run(cli, ["stats", ZOO, "--estimate", "--table", "key_groups", "--json"]).stdout)
     assert [r["stored_bytes"] for r in ranges] == [r.stored_bytes for r in estimate.rows("key_groups")]
     assert estimate.to_arrow("states").column("state").to_pylist() == [r.state for r in estimate.rows("states")]
 
@@ -210,7 +210,7 @@ def test_the_command_prints_what_the_api_gives() -> None:
     ],
 )
 def test_options_of_the_other_form_are_refused(options: list[str], words: str) -> None:
-    failed = CliRunner().invoke(cli, ["stats", SAVEPOINT, *options])
+    failed = CliRunner().invoke(cli, ["stats", ZOO, *options])
     assert failed.exit_code != 0
     assert words in failed.output + str(failed.exception)
 
@@ -222,6 +222,6 @@ def test_spark_estimates_the_same(spark: Any, corpus: Path) -> None:
 
 
 def test_notebooks_show_bounds() -> None:
-    shown = statetool.load(SAVEPOINT).estimate_stats()._repr_html_()
+    shown = statetool.load(ZOO).estimate_stats()._repr_html_()
     assert "at least" in shown
     assert "estimates" in shown

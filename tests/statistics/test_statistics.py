@@ -13,7 +13,6 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.entries.form import EntryRequest
 from statetool.errors import OptionError, UnknownNameError
 from statetool.html.markup import html
@@ -23,6 +22,7 @@ from statetool.snapshot.metadata_tables import file_rows
 from statetool.statistics.records import TABLES
 from tests.support.quick import fewer_uncompiled
 from tests.support.snapshots.trees import last_snapshot
+from tests.support.zoo import ZOO
 
 NOW = 1_800_000_000_000
 CASES = (
@@ -121,7 +121,7 @@ def test_largest_lists_and_maps_equal_those_of_the_tables(corpus: Path) -> None:
 
 
 def test_distribution_counts_every_entry_once() -> None:
-    statistics = statetool.load(SAVEPOINT).stats()
+    statistics = statetool.load(ZOO).stats()
     entries = {(r.operator, r.state): r.entries for r in statistics.rows("states") if r.scope == "keyed" and r.entries}
     for what in ("key_bytes", "value_bytes"):
         counts = Counter[tuple[str, str]]()
@@ -133,7 +133,7 @@ def test_distribution_counts_every_entry_once() -> None:
 
 
 def test_skew_at_another_parallelism_adds_up_to_the_same() -> None:
-    operator = statetool.load(SAVEPOINT)["collections-by-string"]
+    operator = statetool.load(ZOO)["collections-by-string"]
     rows = operator.stats(parallelism=7).rows("skew")
     for parallelism in (operator.parallelism, 7):
         subtasks = [r for r in rows if r.parallelism == parallelism]
@@ -144,7 +144,7 @@ def test_skew_at_another_parallelism_adds_up_to_the_same() -> None:
 
 
 def test_expired_values_are_those_that_a_read_hides() -> None:
-    operator = statetool.load(SAVEPOINT)["with-ttl"]
+    operator = statetool.load(ZOO)["with-ttl"]
     times = [v["last_access"] for v in operator.to_arrow("ttl-sum", ttl="raw")["value"].to_pylist()]
     middle = int(sorted(times)[len(times) // 2].timestamp() * 1000)
     statistics = operator.stats(ttl_ms=1000, now_ms=middle + 1000)
@@ -203,7 +203,7 @@ def test_what_cannot_be_read_is_counted_as_such(corpus: Path) -> None:
 
 
 def test_operator_state_is_counted_by_elements() -> None:
-    operator = statetool.load(SAVEPOINT)["op-lists"]
+    operator = statetool.load(ZOO)["op-lists"]
     rows = {r.state: r for r in operator.stats().rows("states")}
     assert rows["buffered"].entries == operator.to_arrow("buffered").num_rows
     assert rows["offsets"].entries == operator.to_arrow("offsets").num_rows
@@ -219,7 +219,7 @@ def test_snappy_is_measured_on_a_sample(corpus: Path) -> None:
 
 
 def test_options_are_checked() -> None:
-    sp = statetool.load(SAVEPOINT)
+    sp = statetool.load(ZOO)
     with pytest.raises(OptionError, match="largest=-1"):
         sp.stats(largest=-1)
     with pytest.raises(TypeError, match="larges"):
@@ -231,7 +231,7 @@ def test_options_are_checked() -> None:
 
 
 def test_tables_are_arrow_too() -> None:
-    statistics = statetool.load(SAVEPOINT)["with-ttl"].stats(now_ms=NOW)
+    statistics = statetool.load(ZOO)["with-ttl"].stats(now_ms=NOW)
     assert statistics.tables == tuple(TABLES)
     for table in statistics.tables:
         assert statistics.to_arrow(table).num_rows == len(statistics.rows(table)), table
@@ -264,7 +264,7 @@ def test_growth_knows_nothing_of_what_cannot_be_read(corpus: Path) -> None:
 
 def test_growth_is_of_each_directory_where_no_job_is_named(tmp_path: Path) -> None:
     for job in ("a", "b"):
-        shutil.copytree(SAVEPOINT, tmp_path / job / "chk-2")
+        shutil.copytree(ZOO, tmp_path / job / "chk-2")
     rows = statetool.growth(str(tmp_path))
     assert len({r.path for r in rows}) == 2
     assert {r.entries_added for r in rows} == {None}
@@ -277,16 +277,16 @@ def run(*arguments: str, code: int = 0) -> Any:
 
 
 def test_the_command_prints_what_the_api_gives() -> None:
-    statistics = statetool.load(SAVEPOINT).stats(now_ms=NOW, largest=2)
-    shown = json.loads(run(SAVEPOINT, "--output", "json", "--now-ms", str(NOW), "--largest", "2").stdout)
+    statistics = statetool.load(ZOO).stats(now_ms=NOW, largest=2)
+    shown = json.loads(run(ZOO, "--output", "json", "--now-ms", str(NOW), "--largest", "2").stdout)
     assert shown.pop("unread") == []
     assert {name: len(rows) for name, rows in shown.items()} == {t: len(statistics.rows(t)) for t in statistics.tables}
-    text = run(SAVEPOINT, "--operator", "timers").stdout
+    text = run(ZOO, "--operator", "timers").stdout
     assert "_timer_state/event_user-timers" in text
     assert "by-short" not in text
-    rows = json.loads(run(SAVEPOINT, "--operator", "timers", "--table", "sizes", "--output", "json").stdout)
+    rows = json.loads(run(ZOO, "--operator", "timers", "--table", "sizes", "--output", "json").stdout)
     assert sum(r["size_bytes"] for r in rows) == next(
-        r.state_bytes for r in statetool.load(SAVEPOINT).metadata_rows("operators") if r.operator == "timers"
+        r.state_bytes for r in statetool.load(ZOO).metadata_rows("operators") if r.operator == "timers"
     )
 
 
@@ -301,8 +301,8 @@ def test_the_command_shows_growth_of_a_directory(corpus: Path) -> None:
 def test_spark_counts_the_same(spark: Any) -> None:
     names = ["orders", "timers"]
     # Each is opened anew: headers that are known are not read again.
-    here = statetool.load(SAVEPOINT).stats(operators=names, now_ms=NOW)
-    there = statetool.load(SAVEPOINT).stats(operators=names, now_ms=NOW, spark=spark)
+    here = statetool.load(ZOO).stats(operators=names, now_ms=NOW)
+    there = statetool.load(ZOO).stats(operators=names, now_ms=NOW, spark=spark)
     assert all(here.rows(t) == there.rows(t) for t in here.tables)
 
 
@@ -338,7 +338,7 @@ def test_after_rescaling_a_database_is_read_whole_by_many(corpus: Path) -> None:
 
 
 def test_union_state_is_read_by_all_and_lists_are_dealt_out() -> None:
-    operator = statetool.load(SAVEPOINT)["op-lists"]
+    operator = statetool.load(ZOO)["op-lists"]
     sizes = {r.state: r.size_bytes for r in operator.stats().rows("states")}
     rows = [r for r in operator.stats(parallelism=8).rows("restore") if r.parallelism == 8]
     headers = sum(part.first for part in operator.inventory.elements.streams)

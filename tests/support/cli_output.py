@@ -20,8 +20,8 @@ from click.testing import CliRunner
 
 from statetool.cli.main import cli
 from statetool.cli.output import Output
-from statetool.demo import SAVEPOINT
 from tests.support.corpora.archives import HERE, unpack
+from tests.support.zoo import ZOO
 
 EXPECTED: Final = HERE / "cli" / "expected"
 _WIDTH: Final = 80
@@ -108,7 +108,7 @@ def paths() -> Iterator[dict[str, str]]:
         corpus = unpack(HERE / "corpus" / "public-datastream.tar.xz", folder / "datastream")
         connectors = unpack(HERE / "corpus" / "connectors.tar.xz", folder / "connectors")
         sources = {
-            "savepoint": Path(SAVEPOINT),
+            "savepoint": Path(ZOO),
             "checkpoints": next(corpus.rglob("v2_3_0-rocksdb-incremental")) / "snapshot",
             "kafka_sink": next(connectors.rglob("v2_3_0-kafka-sink")) / "snapshot",
             "kafka": next(connectors.rglob("v2_3_0-kafka-source")) / "snapshot",

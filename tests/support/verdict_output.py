@@ -19,10 +19,10 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.snapshots import unreadable
 from tests.support.snapshots.trees import JOB, checkpoint_root
+from tests.support.zoo import ZOO
 
 EXPECTED: Final = HERE / "cli" / "expected" / "verdicts"
 _UNREADABLE: Final = ("--name-uid", unreadable.GOOD, "--name-uid", unreadable.BAD)
@@ -78,7 +78,7 @@ def write_inputs(folder: Path, corpus: Path, connectors: Path) -> None:
     _write_jobs(folder)
     _write_alike(folder)
     for name in ("demo", "damaged"):
-        shutil.copytree(SAVEPOINT, folder / name)
+        shutil.copytree(ZOO, folder / name)
     metadata = folder / "damaged" / "_metadata"
     metadata.write_bytes(metadata.read_bytes() + b"more")
     shutil.copytree(snapshot_of(corpus, "v1_20_5-rocksdb-canonical"), folder / "release-1.20")

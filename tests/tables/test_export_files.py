@@ -23,17 +23,17 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import statetool
 from statetool.cli.main import cli
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, StatetoolError, TargetExistsError
 from statetool.io import owner
 from statetool.tables import export_directories, export_files
 from statetool.tables.export_directories import new_directory
 from statetool.tables.result_files import csv_lines
+from tests.support.zoo import ZOO
 
 
 @pytest.fixture(scope="module")
 def timers() -> statetool.Operator[Any]:
-    return statetool.load(SAVEPOINT)["timers"]
+    return statetool.load(ZOO)["timers"]
 
 
 def read(target: Path, style: str) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def test_text_has_the_rows_of_the_table(timers: statetool.Operator[Any], tmp_pat
 
 
 def test_nested_values_are_json(tmp_path: Path) -> None:
-    operator = statetool.load(SAVEPOINT)["collections-by-string"]
+    operator = statetool.load(ZOO)["collections-by-string"]
     options: dict[str, Any] = {"states": ["prices", "visits", "names"]}
     for style in ("csv", "jsonl"):
         operator.export(str(tmp_path / style), style=style, **options)
@@ -131,8 +131,8 @@ main()
 @pytest.mark.parametrize("moment", ["before files", "before moves", "before the end"])
 def test_a_killed_export_blocks_nothing(tmp_path: Path, style: str, moment: str) -> None:
     target = tmp_path / "target"
-    name = next(o.name for o in statetool.load(SAVEPOINT).operators.values() if "keyed_state" in o.tables)
-    arguments = ["export", SAVEPOINT, name, "keyed_state", str(target), "--format", style]
+    name = next(o.name for o in statetool.load(ZOO).operators.values() if "keyed_state" in o.tables)
+    arguments = ["export", ZOO, name, "keyed_state", str(target), "--format", style]
     done = subprocess.run([sys.executable, "-c", _KILLED, moment, *arguments], capture_output=True, check=False)
     assert done.returncode == -9, done.stderr
     assert not target.exists()
@@ -268,8 +268,8 @@ def test_an_export_whose_target_was_taken_over_leaves_it(store: tuple[Any, str])
 @pytest.mark.full
 @pytest.mark.parametrize("style", ["parquet", "jsonl"])
 def test_a_killed_export_on_spark_blocks_nothing(tmp_path: Path, style: str) -> None:
-    name = next(o.name for o in statetool.load(SAVEPOINT).operators.values() if "keyed_state" in o.tables)
-    arguments = ["export", SAVEPOINT, name, "keyed_state", str(tmp_path / "target"), "--format", style, "--spark"]
+    name = next(o.name for o in statetool.load(ZOO).operators.values() if "keyed_state" in o.tables)
+    arguments = ["export", ZOO, name, "keyed_state", str(tmp_path / "target"), "--format", style, "--spark"]
     command = [sys.executable, "-c", _KILLED, "before the end", *arguments]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == -9, done.stderr
@@ -282,8 +282,8 @@ def test_a_killed_export_on_spark_blocks_nothing(tmp_path: Path, style: str) -> 
 def test_a_failed_export_blocks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     target = tmp_path / "target"
     target.mkdir()  # as a killed export of an earlier release left it
-    name = next(o.name for o in statetool.load(SAVEPOINT).operators.values() if "keyed_state" in o.tables)
-    arguments = ["export", SAVEPOINT, name, "keyed_state", str(target)]
+    name = next(o.name for o in statetool.load(ZOO).operators.values() if "keyed_state" in o.tables)
+    arguments = ["export", ZOO, name, "keyed_state", str(target)]
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

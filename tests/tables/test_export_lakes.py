@@ -15,6 +15,7 @@ import statetool
 from statetool.demo import SAVEPOINT
 from statetool.errors import DecodeError, OptionError, TargetExistsError
 from statetool.tables import scan as scans
+from tests.support.zoo import ZOO
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("lake_libraries")]
 PAGE = Path(__file__).parents[2] / "docs" / "operations" / "clusters.md"
@@ -24,7 +25,7 @@ OPERATORS = ("timers", "with-ttl", "collections-by-string", "by-tuple")
 
 
 def operator(name: str) -> Any:
-    return statetool.load(SAVEPOINT)[name]
+    return statetool.load(ZOO)[name]
 
 
 def rows_of(table: pa.Table) -> list[str]:

@@ -7,10 +7,10 @@ import pickle
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import UnknownNameError
 from statetool.tables import kinds
 from statetool.tables.kinds import KINDS, find_kind
+from tests.support.zoo import ZOO
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ from statetool.tables.kinds import KINDS, find_kind
     ],
 )
 def test_each_table_has_one_kind(uid: str, table: str, kind: object) -> None:
-    assert find_kind(statetool.load(SAVEPOINT).inventory.operator(uid), table) == kind
+    assert find_kind(statetool.load(ZOO).inventory.operator(uid), table) == kind
 
 
 def test_an_unknown_table_is_of_no_kind() -> None:
     with pytest.raises(UnknownNameError):
-        find_kind(statetool.load(SAVEPOINT).inventory.operator("timers"), "tmers")
+        find_kind(statetool.load(ZOO).inventory.operator("timers"), "tmers")
 
 
 def test_kinds_are_the_same_in_a_task() -> None:

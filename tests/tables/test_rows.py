@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, UnknownNameError
 from statetool.tables.rows import Rows
+from tests.support.zoo import ZOO
 
 
 def test_first_rows_are_those_of_the_table() -> None:
-    operator = statetool.load(SAVEPOINT)["timers"]
+    operator = statetool.load(ZOO)["timers"]
     rows = operator.head(3, "timers")
     assert rows.to_arrow().equals(operator.to_arrow("timers").slice(0, 3).combine_chunks())
     assert [row["key"] for row in rows] == rows.to_pandas()["key"].tolist()
@@ -21,25 +21,25 @@ def test_first_rows_are_those_of_the_table() -> None:
 
 
 def test_an_operator_without_keyed_state_shows_its_first_table() -> None:
-    operator = statetool.load(SAVEPOINT)["op-lists"]
+    operator = statetool.load(ZOO)["op-lists"]
     assert operator.tables[0] == "buffered"
     assert operator.head(2).to_arrow().equals(operator.to_arrow("buffered").slice(0, 2).combine_chunks())
 
 
 def test_libraries_of_arrow_take_an_operator() -> None:
-    savepoint = statetool.load(SAVEPOINT)
+    savepoint = statetool.load(ZOO)
     assert pa.table(savepoint["timers"]).equals(savepoint["timers"].to_arrow())
     assert pa.table(savepoint["op-lists"]).equals(savepoint["op-lists"].to_arrow("buffered"))
 
 
 def test_values_of_unknown_classes_are_bytes_with_the_reason() -> None:
-    shown = statetool.load(SAVEPOINT)["orders"].head(on_error="keep_raw")._repr_html_()
+    shown = statetool.load(ZOO)["orders"].head(on_error="keep_raw")._repr_html_()
     assert "0x02" in shown
     assert "PublicTypes$Money" in shown
 
 
 def test_wrong_numbers_and_names_are_errors() -> None:
-    operator = statetool.load(SAVEPOINT)["timers"]
+    operator = statetool.load(ZOO)["timers"]
     with pytest.raises(OptionError):
         operator.head(0)
     with pytest.raises(UnknownNameError):
@@ -47,7 +47,7 @@ def test_wrong_numbers_and_names_are_errors() -> None:
 
 
 def test_the_listing_has_every_table_of_every_operator() -> None:
-    sp = statetool.load(SAVEPOINT)
+    sp = statetool.load(ZOO)
     listed = [(row["operator"], row["table"]) for row in sp.tables]
     assert listed == [(name, table) for name, op in sp.operators.items() for table in op.tables]
     order = next(row for row in sp.tables if row["table"] == "order")

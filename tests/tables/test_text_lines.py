@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.demo import SAVEPOINT
 from statetool.tables import result_files, text_lines
+from tests.support.zoo import ZOO
 
 TEXTS = ["", None, 'a "q"', "a,b", "a\nb", "a\r", "\x00\x1f\x7f", "\\", "Zürich 😀", "\u2028"]
 ODD = pa.record_batch(
@@ -103,7 +103,7 @@ def test_values_are_those_of_rows_also_inside_others(
 
 
 def test_lines_of_state_are_those_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    savepoint = statetool.load(SAVEPOINT)
+    savepoint = statetool.load(ZOO)
     for operator in savepoint.operators.values():
         for table in operator.tables:
             for batch in operator.batches(table, on_error="keep_raw"):

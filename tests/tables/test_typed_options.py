@@ -15,10 +15,10 @@ import pytest
 
 import statetool
 from statetool.api.operator import Operator
-from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
 from statetool.tables.request import OPTIONS, KeyedOptions, ScanOptions, ScanRequest, StateOptions
 from statetool.types.options import ShowingOptions
+from tests.support.zoo import ZOO
 
 CALLS: list[tuple[Callable[[Operator], object], str]] = [
     (lambda op: op.keyed_state(nanoz="error"), "nanos"),  # type: ignore[call-arg]
@@ -44,7 +44,7 @@ VALUES: list[Callable[[Operator], object]] = [
 
 @pytest.fixture(scope="module")
 def operator() -> Operator:
-    return statetool.load(SAVEPOINT)["timers"]
+    return statetool.load(ZOO)["timers"]
 
 
 @pytest.mark.parametrize("number", range(len(CALLS)))

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import statetool as st
-from statetool.demo import SAVEPOINT
 from statetool.saving.composition import Composition
+from tests.support.zoo import ZOO
 
-_DEMO: Final = Path(SAVEPOINT).parent
+_DEMO: Final = Path(ZOO).parent
 Verb = Callable[[str, Path, bool], object]
 _WIDER: Final = ["op.v.value"]
 
@@ -25,11 +25,11 @@ def _new_savepoint(target: str, over: bool) -> object:
 
 
 def _edited_savepoint(target: str, over: bool) -> object:
-    return st.SavepointWriter.from_existing(st.load(SAVEPOINT)).change_uid("timers", "t").write(target, take_over=over)
+    return st.SavepointWriter.from_existing(st.load(ZOO)).change_uid("timers", "t").write(target, take_over=over)
 
 
 def _transformed_savepoint(target: str, over: bool) -> object:
-    writer = st.SavepointWriter.from_existing(st.load(SAVEPOINT)).transform("timers", lambda table: table)
+    writer = st.SavepointWriter.from_existing(st.load(ZOO)).transform("timers", lambda table: table)
     return writer.write(target, take_over=over)
 
 
@@ -41,16 +41,14 @@ VERBS: Final[dict[str, Verb]] = {
     "uid": lambda target, folder, over: st.change_uids(
         str(folder / "files"), target, {"op": "renamed"}, take_over=over
     ),
-    "erase": lambda target, folder, over: st.erase(SAVEPOINT, target, ["timer-3"], take_over=over),
-    "keep": lambda target, folder, over: st.keep(SAVEPOINT, target, ["timer-3"], operators=["timers"], take_over=over),
+    "erase": lambda target, folder, over: st.erase(ZOO, target, ["timer-3"], take_over=over),
+    "keep": lambda target, folder, over: st.keep(ZOO, target, ["timer-3"], operators=["timers"], take_over=over),
     "sample": lambda target, folder, over: st.sample(str(folder / "files"), target, keys=5, take_over=over),
     "purge": lambda target, folder, over: st.purge(
-        SAVEPOINT, target, {"ttl-list": 1}, now_ms=1_900_000_000_000, take_over=over
+        ZOO, target, {"ttl-list": 1}, now_ms=1_900_000_000_000, take_over=over
     ),
-    "set_values": lambda target, folder, over: st.set_values(
-        SAVEPOINT, target, "with-ttl", 4, {"plain": 1}, take_over=over
-    ),
-    "drop": lambda target, folder, over: st.drop(SAVEPOINT, target, ["timers"], take_over=over),
+    "set_values": lambda target, folder, over: st.set_values(ZOO, target, "with-ttl", 4, {"plain": 1}, take_over=over),
+    "drop": lambda target, folder, over: st.drop(ZOO, target, ["timers"], take_over=over),
     "rename": lambda target, folder, over: st.rename_states(
         str(folder / "files"), target, "op", {"v": "w"}, take_over=over
     ),
@@ -61,7 +59,7 @@ VERBS: Final[dict[str, Verb]] = {
         str(folder / "files"), str(folder / "other"), target, take_over=over
     ),
     "move_state": lambda target, folder, over: st.move_state(
-        SAVEPOINT, target, "collections-by-string", "timers", ["total"], take_over=over
+        ZOO, target, "collections-by-string", "timers", ["total"], take_over=over
     ),
     "migrate": lambda target, folder, over: st.migrate(
         str(folder / "files"), target, to=str(folder / "wider"), accept=_WIDER, take_over=over

@@ -1,42 +1,39 @@
-"""The savepoint written by the notebook ``correct-a-value`` restores: Flink sees the corrected value, and everything else unchanged."""
+"""A savepoint with one corrected value restores: Flink sees the corrected value, and everything else unchanged."""
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from typing import Any
 
-import nbformat
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+import statetool
 from tests.support.flink import judge, windows
 from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
 from tests.support.flink.machine import FlinkMachine
-from tests.support.notebooks import NOTEBOOKS
+from tests.support.zoo import ZOO
 
 pytestmark = pytest.mark.full
 
 
-def variables_of(notebook: str) -> dict[str, Any]:
-    """Run the cells of a notebook and return its variables."""
-    names: dict[str, Any] = {}
-    for cell in nbformat.read(NOTEBOOKS / f"{notebook}.ipynb", as_version=4).cells:
-        if cell.cell_type == "code":
-            exec(cell.source, names)
-    return names
+def correct(target: Path) -> None:
+    """Write a copy of the zoo in which a state of one key has the value 7, as the notebook ``correct-a-value`` does."""
+    savepoint = statetool.load(ZOO)
+    operator = savepoint["with-ttl"]
+    state = operator.to_arrow(states=["plain"])
+    value = pc.if_else(pc.equal(state["key"], 2), pa.scalar(7, pa.int64()), state["plain"])
+    change = statetool.bootstrap_keyed_state(state.set_column(1, "plain", value), like=operator)
+    statetool.SavepointWriter.from_existing(savepoint).with_operator("with-ttl", change).write(str(target))
 
 
 @pytest.mark.case("rocksdb-canonical-compressed")
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
-def test_the_corrected_savepoint_restores(
-    flink: FlinkMachine, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    cells = variables_of("correct-a-value")
+def test_the_corrected_savepoint_restores(flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str) -> None:
     case = own_case(corpus, flink, "rocksdb-canonical-compressed")
-    original = Path(cells["SAVEPOINT"])
+    original, target = Path(ZOO), tmp_path / "corrected"
     assert (original / "_metadata").read_bytes() == metadata_of(case).read_bytes(), "it is another savepoint"
-    target = Path(cells["command"][cells["command"].index("-s") + 1])
+    correct(target)
 
     expected = expected_of(case)
     job = judge.requests_for(original, expected)
