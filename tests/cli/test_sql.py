@@ -48,15 +48,15 @@ def test_columns_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     """As rows by name, the first would have the value of the last."""
     query = "SELECT 1 AS a, 2 AS a, 3 AS a_1, 4 AS a"
     expected = {"a": 1, "a_2": 2, "a_1": 3, "a_3": 4}
-    assert run(SAVEPOINT, query).stdout.split() == [*expected, "1", "2", "3", "4"]
-    assert json.loads(run(SAVEPOINT, query, "--json").stdout) == [expected]
-    assert run(SAVEPOINT, query, "-o", "csv").stdout.splitlines() == ["a,a_2,a_1,a_3", "1,2,3,4"]
+    assert run(ZOO, query).stdout.split() == [*expected, "1", "2", "3", "4"]
+    assert json.loads(run(ZOO, query, "--json").stdout) == [expected]
+    assert run(ZOO, query, "-o", "csv").stdout.splitlines() == ["a,a_2,a_1,a_3", "1,2,3,4"]
     for suffix, rows in (
         ("jsonl", lambda f: [json.loads(f.read_text())]),
         ("parquet", lambda f: pq.ParquetFile(f).read().to_pylist()),
     ):
         file = tmp_path / f"rows.{suffix}"
-        run(SAVEPOINT, query, "--to", file)
+        run(ZOO, query, "--to", file)
         assert rows(file) == [expected]
 
 

@@ -148,9 +148,9 @@ def test_durations_have_units_at_a_terminal() -> None:
 
 
 def test_a_record_has_units_at_a_terminal() -> None:
-    shown = at_a_terminal(80, "info", SAVEPOINT)
+    shown = at_a_terminal(80, "info", ZOO)
     assert re.search(r"^state_bytes +[\d.]+ KiB$", shown, re.MULTILINE)
-    assert re.search(r"^state_bytes +\d+$", at_a_terminal(80, "info", SAVEPOINT, "--wide"), re.MULTILINE)
+    assert re.search(r"^state_bytes +\d+$", at_a_terminal(80, "info", ZOO, "--wide"), re.MULTILINE)
 
 
 def test_times_of_another_year_keep_it() -> None:
