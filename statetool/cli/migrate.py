@@ -305,9 +305,7 @@ def _check_of_unchanged(checked: Check, migrated: Set[tuple[str, str]]) -> Check
     of_states = any(o.verdict not in _RESTORED for o in checked.operators)
     if of_states and not left:
         return None
-    verdict, reason = (
-        (left[0].verdict, f"{left[0].uid}: {left[0].reason}") if left else (checked.verdict, checked.reason)
-    )
+    verdict, reason = (left[0].verdict, left[0].named_reason) if left else (checked.verdict, checked.reason)
     return replace(checked, verdict=verdict, reason=reason, operators=tuple(left))
 
 

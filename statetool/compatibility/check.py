@@ -21,7 +21,6 @@ from statetool.saving.versions import WIDEST, parse_release
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import ClassSource, TypeContext
-from statetool.types.operators import display_name
 
 
 def check_inventories(
@@ -111,8 +110,7 @@ def _run(restore: Restore) -> Check:
     first = next((o for o in operators if o.verdict == verdict), None)
     reason = whole.reason if whole.level.verdict == verdict != "fully" else ""
     if not reason and first is not None and verdict != "fully":
-        states = [f"{s.name}: {s.reason}" for s in first.states if s.verdict == verdict]
-        reason = f"{display_name(first.uid)}: {first.reason or ' '.join(states)}"
+        reason = first.named_reason
     return Check(
         verdict=verdict,
         reason=reason,

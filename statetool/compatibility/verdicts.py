@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from statetool.compatibility.step_verdicts import Assumption, StepVerdict
-from statetool.types.operators import operator_name
+from statetool.types.operators import display_name, operator_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -228,6 +228,12 @@ class OperatorVerdict:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "operator_name", operator_name(self.uid))
+
+    @property
+    def named_reason(self) -> str:
+        """The reason after the name of the operator, that of its states if the operator itself has none."""
+        states = [f"{s.name}: {s.reason}" for s in self.states if s.verdict == self.verdict]
+        return f"{display_name(self.uid)}: {self.reason or ' '.join(states)}"
 
     def record(self) -> dict[str, Any]:
         """Return the verdict as a JSON object."""
