@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statetool.columns.python_values import as_python, number_of
+from statetool.columns.python_values import as_python
 from statetool.tables.keyed import UNDECODED, Columns, flatten
 from statetool.types import LogicalType
 from statetool.types.options import ReadOptions
@@ -78,7 +78,15 @@ def _plain(array: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
         texts: list[Any] = _text(array).to_pylist()
         return texts
-    return as_python(array, number_of)
+    return as_python(array, _time)
+
+
+def _time(number: int, kind: pa.DataType) -> str | int:
+    """Return a time inside a value as text, like one that is a column of its own; of durations, the number."""
+    if pa.types.is_duration(kind):
+        return number
+    text: str = pc.cast(pa.scalar(number, kind), pa.string()).as_py()
+    return text
 
 
 def _json(value: Any) -> str:

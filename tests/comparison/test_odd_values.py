@@ -10,6 +10,7 @@ import pytest
 
 import statetool as st
 from statetool import flink
+from statetool.demo import NEXT_DAY, SAVEPOINT
 from tests.support.values.differences import difference_rows
 
 
@@ -50,3 +51,8 @@ def test_null_is_no_text(tmp_path: Path) -> None:
             {"state": "s", "change": "added", "after": text},
             {"state": "s", "change": "removed"},
         ]
+
+
+def test_dates_inside_values_are_text_like_dates() -> None:
+    (row,) = difference_rows(st.load(SAVEPOINT).diff(NEXT_DAY, states=["customer"]))
+    assert row["after"] == '{"city": "Athens", "email": "mia@example.com", "since": "2026-03-03"}'
