@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,6 +66,8 @@ LONGEST: Final = (
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 #: Ids of all tests in the files of this run.
 COLLECTED: Final = pytest.StashKey[frozenset[str]]()
+#: Whether a test failed.
+FAILED: Final = pytest.StashKey[bool]()
 
 # By default, Python looks for cycles after every 700 new objects: that took a tenth of the time of many tests.
 gc.set_threshold(100_000, 20, 100)
@@ -147,6 +151,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if reasons:
         config.hook.pytest_deselected(items=list(reasons))
         items[:] = [item for item in items if item not in reasons]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Mark failed tests."""
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Empty the folder of a passed test."""
+    yield
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if folder is not None and not item.stash.get(FAILED, False):
+        with suppress(OSError):  # what cannot be removed, such as files of a read-only folder, stays
+            for path in folder.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
