@@ -137,7 +137,7 @@ def _tasks_of_spark() -> tuple[int, int] | None:
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context  # other accessors create a context; Spark Connect has none
-    if context is None:
+    if context is None or getattr(context, "_jsc", None) is None:  # without a JVM yet, or no longer
         return None
     tracker = context.statusTracker()
     stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number)) is not None]

@@ -155,3 +155,16 @@ def test_the_estimate_is_of_what_is_read_and_written(monkeypatch: pytest.MonkeyP
         progress.hide_progress()
         assert watcher._bar is None
     assert progress._running is None
+
+
+@pytest.mark.parametrize("connection", [{}, {"_jsc": None}])
+def test_a_session_that_starts_or_stops_has_no_tasks(
+    connection: dict[str, None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark names its context before it has a JVM, and the error of the thread was shown in the terminal."""
+    from pyspark import SparkContext
+
+    context = object.__new__(SparkContext)
+    vars(context).update(connection)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    assert progress._tasks_of_spark() is None
