@@ -61,7 +61,7 @@ _READINGS: Final = (
     (Reading.FAILS, _FAILS),
 )
 _MIGRATE: Final = migration_remedy(
-    "Write a copy of the snapshot in which Kryo 5 wrote the values. Their classes must be declared (--declare)."
+    "Write a copy of the snapshot in which Kryo 5 wrote the values. Their classes come from the job's jar (--jar), or are declared (--declare)."
 )
 
 

@@ -75,14 +75,14 @@ def _unread(facts: Facts, commands: CommandLine) -> Iterator[Finding]:
             reasons.add(state.reason)
             name = state.name if state.kind == "unread" else f"state {state.name}"
             where = (f"operator {display_name(state.operator)}", name)
-            declare = "--declare" in state.reason
+            by_jar = "--jar" in state.reason
             yield Finding(
                 severity="unknown",
                 where=where,
                 what="Not read: only its bytes are known.",
                 why=state.reason,
-                remedy="Declare the class in a file, and create the report again with it." if declare else "",
-                command=commands.suggest("report", A, "--declare", "FILE") if declare else "",
+                remedy="Create the report again with the job's jar." if by_jar else "",
+                command=commands.suggest("report", A, "--jar", "FILE") if by_jar else "",
             )
     for sink in () if isinstance(facts.connections, StatetoolError) else facts.connections.unread_sinks:
         where = (f"operator {display_name(sink.operator)}", "sink")

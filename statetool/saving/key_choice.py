@@ -68,7 +68,7 @@ class KeyChoice:
         if isinstance(serializer, OpaqueSerializer) or serializer.needs_frame:
             raise UnsupportedError(
                 f"keys of type {serializer.type_name} cannot be decoded, so it is unknown which entries belong to the keys",
-                hint="declare the class with --declare or --jar, or choose other operators with --uid",
+                hint="pass the job's jar (--jar), declare the class (--declare), or choose other operators with --uid",
             ).at(operator=operator.label)
         if self.keys is None:
             entry_filter = self._condition(operator, serializer)

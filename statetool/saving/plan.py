@@ -147,7 +147,7 @@ def _can_rewrite(operator: OperatorInventory) -> bool:
     except (FormatError, DecodeError, UnsupportedError) as error:
         warn(
             f"{operator.label.display} is carried as it is stored, and Flink will not restore it: {UNFLUSHED}. Its elements cannot be "
-            f"decoded ({error}). Declare their classes with --declare or --jar, and run: statetool convert SRC DST"
+            f"decoded ({error}). Pass the job's jar (--jar) or declare their classes (--declare), and run: statetool convert SRC DST"
         )
         return False
 

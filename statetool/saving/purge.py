@@ -152,7 +152,8 @@ def _check_ttl(operator: OperatorInventory, name: str) -> None:
     shape = StateLayout(meta)
     if shape.framed_bytes or shape.packed is not None:
         raise UnsupportedError(
-            f"values of type {meta.value.type_name} cannot be decoded", hint="declare the class with --declare or --jar"
+            f"values of type {meta.value.type_name} cannot be decoded",
+            hint="pass the job's jar (--jar), or declare the class (--declare)",
         ).at(operator=operator.label, state=name)
     if not has_ttl(meta):
         raise OptionError(

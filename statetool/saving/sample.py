@@ -205,7 +205,7 @@ def _filter(operator: OperatorInventory, size: SampleSize, seed: int, in_tasks: 
     if isinstance(serializer, OpaqueSerializer) or serializer.needs_frame:
         raise UnsupportedError(
             f"the end of keys of type {serializer.type_name} cannot be found",
-            hint="pass --key-groups instead of --keys, or declare the class with --declare or --jar",
+            hint="pass the job's jar (--jar), declare the class (--declare), or pass --key-groups instead of --keys",
         ).at(operator=operator.label)
     if size.share is not None:
         return SampleFilter(seed=seed, below=round(size.share * _HASHES))

@@ -392,7 +392,8 @@ def _set_value(entries: _KeyEntries, path: ValuePath, value: Any, now_ms: int) -
     shape = StateLayout(meta)
     if shape.framed_bytes or shape.packed is not None or isinstance(shape.element, OpaqueSerializer):
         raise UnsupportedError(
-            f"values of type {meta.value.type_name} cannot be decoded", hint="declare the class with --declare or --jar"
+            f"values of type {meta.value.type_name} cannot be decoded",
+            hint="pass the job's jar (--jar), or declare the class (--declare)",
         )
     own = entries.of(path.state)
     head = entries.head(meta)

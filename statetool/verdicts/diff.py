@@ -147,13 +147,13 @@ def _of_row(row: Mapping[str, Any], *, state: str = "") -> Iterator[tuple[str, s
 
 def _not_compared(reason: str, commands: CommandLine) -> Finding:
     message, bracket, hint = reason.partition("]. ")
-    remedy = "Pass --declare or --jar, or compare only other operators and states (--operator, --states)."
+    remedy = "Pass --jar or --declare, or compare only other operators and states (--operator, --states)."
     return Finding(
         severity="unknown",
         where=(),
         what=f"Not compared: {sentence(message + bracket.strip())}",
         remedy=f"{sentence(hint)} {remedy}".strip(),
-        command=commands.suggest("diff", A, B, "--declare", "FILE"),
+        command=commands.suggest("diff", A, B, "--jar", "FILE"),
     )
 
 

@@ -38,13 +38,13 @@ def _finding(problem: Problem, commands: CommandLine) -> Finding:
     what, tried = _without_tried(problem)
     remedy = command = ""
     if problem.unread:
-        remedy = "Declare its type (--declare), or accept that this state is not checked."
+        remedy = "Pass the job's jar (--jar), declare its type (--declare), or accept that this state is not checked."
         command = commands.suggest("verify", A, "--allow-unread")
     elif problem.is_missing_file or _REBASE in problem.problem:
         remedy = "" if _REBASE in problem.problem else "Copy the file back, or pass the new location of its directory."
         command = commands.suggest("verify", A, "--rebase", "OLD=NEW")
-    elif "--declare" in problem.problem:
-        command = commands.suggest("verify", A, "--declare", "FILE")
+    elif "--jar" in problem.problem:
+        command = commands.suggest("verify", A, "--jar", "FILE")
     elif problem.is_unknown:
         remedy = "Nothing indicates damage. To be sure, restore a copy of the job from this snapshot."
     return Finding(

@@ -172,3 +172,17 @@ def test_a_file_that_is_no_snapshot_is_called_that(words: tuple[str, ...], messa
 def test_check_without_b_names_options(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["check", str(ZOO)])
     assert "a snapshot of the new job (B), its jar (--jar-b" in done.stderr
+
+
+def test_migrate_without_a_new_job_names_options(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["migrate", str(ZOO), str(tmp_path / "new")])
+    assert "--to JOB or --plan FILE" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["head", "verify --deep"])
+def test_hints_of_unknown_classes_name_the_jar_first(command: str) -> None:
+    name, *more = command.split()
+    done = CliRunner().invoke(cli, [name, str(ZOO), *(["orders"] if name == "head" else []), *more])
+    said = done.stdout + done.stderr
+    assert 0 < said.index("--jar") < said.index("--declare")
+    assert name == "head" or f"statetool verify {ZOO} --jar FILE --deep" in said

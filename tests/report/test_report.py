@@ -220,7 +220,7 @@ def test_the_top_names_what_was_not_read_and_findings_say_what_to_run(tmp_path: 
     assert named == "; ".join(f"operator {s.operator} › state {s.name}" for s in unread)
     findings = page.texts["findings"]
     assert all(s.reason in findings for s in unread)
-    assert f"statetool report {ZOO} --declare FILE" in findings
+    assert f"statetool report {ZOO} --jar FILE" in findings
 
 
 def test_ids_are_shown_on_request_only(tmp_path: Path) -> None:

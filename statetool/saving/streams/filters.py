@@ -249,7 +249,7 @@ def key_bounds(header: KeyedHeader, batch: EntryBatch) -> tuple[Int64s, Int64s]:
     if header.key.needs_frame and len(batch):
         raise DecodeError(
             f"the end of a key of {header.key.type_name} cannot be found",
-            hint="declare the class with --declare or --jar, or choose other operators with --uid",
+            hint="pass the job's jar (--jar), declare the class (--declare), or choose other operators with --uid",
         ).at(offset=int(start[0]), type_path="key")
     return start, KeyHasher(header.key).ends(batch.data, start, batch.key_end)
 
