@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
+from os.path import commonprefix
 from typing import Any, Final
 
 from statetool.cli.shown_values import shown_text
@@ -29,7 +30,7 @@ _LEAST_HEADING: Final = 10
 #: Columns that people came for, by name.
 _KEPT: Final = frozenset({
     "operator", "name", "state", "table", "key", "path", "complete", "newest", "failed", "verdict", "outcome", "problems",
-    "size_bytes", "state_bytes", "own_bytes", "entries",
+    "size_bytes", "state_bytes", "own_bytes", "entries", "count", "lag",
 })  # fmt: skip
 #: Columns that go before others, in this order, by name.
 _MISSED_LEAST: Final = ("namespace_type", "scope", "key_type")
@@ -192,12 +193,23 @@ def _fitting(columns: Sequence[_Column], limit: int) -> list[int]:
 
 
 def _cut_alike(cells: Sequence[str], width: int) -> list[str]:
-    """Return cells of at most this width. If different ones would look the same without their ends, all lose their middle instead."""
+    """Return cells of at most this width. If different ones would look the same without their ends, all lose their middle instead, or the
+    folder in which all are.
+    """
     ends = [cut_text(c, width) for c in cells]
     if len(set(ends)) == len(set(cells)):
         return ends
     middles = [_cut_middle(c, width) for c in cells]
-    return middles if len(set(middles)) > len(set(ends)) else ends
+    if len(set(middles)) == len(set(cells)):
+        return middles
+    rests = [cut_text(c, width) for c in _without_shared_folder(cells)]
+    return max(ends, middles, rests, key=lambda cut: len(set(cut)))
+
+
+def _without_shared_folder(cells: Sequence[str]) -> list[str]:
+    """Return paths without the folder in which all of them are, which an ellipsis stands for."""
+    start = commonprefix(cells).rfind("/") + 1  # noqa: RUF071  # URIs too, which commonpath() changes
+    return [_CUT + c[start:] for c in cells] if start else list(cells)
 
 
 def cut_text(text: str, width: int) -> str:

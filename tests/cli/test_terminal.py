@@ -82,6 +82,35 @@ def test_what_one_came_for_stays_in_a_narrow_terminal(columns: int, restores: Pa
     assert len(set(names)) == len(names)
 
 
+def test_paths_that_differ_in_their_middle_hide_no_column_one_came_for() -> None:
+    names = [
+        "v1_20_5-kafka-source-enum0",
+        "v1_20_5-kafka-source-enum1",
+        "v1_17_2-kafka-source-enum1",
+        "v2-two-phase-commit-context",
+    ]
+    rows = [
+        {
+            "path": f"/home/someone/flink/savepoints/{n}/snapshot",
+            "kind": "savepoint",
+            "complete": True,
+            "newest": n == "v2",
+            "own_bytes": 5,
+        }
+        for n in names
+    ]
+    table = fit_table(list(rows[0]), rows, 60)
+    assert table.lines[0].split() == ["path", "complete", "newest", "own_bytes"]
+    assert len({line.split()[0] for line in table.lines[1:]}) == len(rows)
+    assert max(map(len, table.lines)) <= 60
+
+
+def test_counts_of_timers_stay_in_a_narrow_terminal() -> None:
+    assert "count" in next(
+        line for line in at_a_terminal(80, "stats", ZOO, "--table", "timers").splitlines() if "operator" in line
+    )
+
+
 def test_numbers_are_for_people_at_a_terminal_and_for_programs_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     rows: list[dict[str, Any]] = [
         {"name": "a", "state_bytes": 3 << 20, "keys": 1234567, "checkpoint_id": 1234567, "ratio": 0.25},
