@@ -283,7 +283,10 @@ def _plan(base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan 
     from statetool.migration.plan import plan_migration as plan_inventories
 
     if (new_job is None) == (plan is None):
-        raise OptionError("a migration needs either a snapshot of the new job or a plan", hint="pass --to JOB or --plan FILE (in Python: to=, plan=)")
+        raise OptionError(
+            "a migration needs either a snapshot of the new job or a plan",
+            hint="pass --to JOB or --plan FILE (in Python: to=, plan=)",
+        )
     if new_job is not None:
         return plan_inventories(base, new_job)
     assert plan is not None

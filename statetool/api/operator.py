@@ -174,7 +174,7 @@ class Operator(Generic[Writer]):
         whole_number("n", n, least=1)
         name = (self.tables or [KEYED_STATE])[0] if table is None else table
         rows = first_rows(self.scan(name, **options), n)
-        return Rows(rows, f"{self.name}: {name}", bytes_hints(self.inventory, self.states, name))
+        return Rows(rows, f"{self.name}: {name}", bytes_hints(self.inventory, self.states, name, options.get("states")))
 
     # ---- Spark --------------------------------------------------------------------------------
 

@@ -135,7 +135,7 @@ def head(options: CommonOptions, path: str, operator: str, request: ScanRequest,
     opened = open_snapshot(path, options, operators=[operator])[operator]
     rows = first_rows(opened.plan(request), limit).to_batches()
     options.output.rows([row for batch in rows for row in rows_to_python(batch)], has_units=False)
-    echo_err(*bytes_hints(opened.inventory, opened.states, request.table))
+    echo_err(*bytes_hints(opened.inventory, opened.states, request.table, request.states))
 
 
 @click.command(cls=Command)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from statetool.connectors.sinks import sinks_in
@@ -12,8 +12,15 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_info import StateInfo, undecoded_reasons
 
 
-def bytes_hints(operator: OperatorInventory, states: Mapping[str, StateInfo], table: str) -> list[str]:
-    """Return why states in a table of an operator stay bytes, with the command or the declarations that decode them."""
+def bytes_hints(
+    operator: OperatorInventory, states: Mapping[str, StateInfo], table: str, chosen: Sequence[str] | None = None
+) -> list[str]:
+    """Return why states in a table of an operator stay bytes, with the command or the declarations that decode them.
+
+    ``chosen`` are the states that the table shows, by default all.
+    """
+    if chosen is not None:
+        states = {name: state for name, state in states.items() if name in chosen}
     known = states.get(table)
     if known is not None and known.scope == "operator" and (known.reason or known.value_type == "BytePrimitiveArray"):
         with suppress(StatetoolError):

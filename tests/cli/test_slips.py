@@ -186,3 +186,10 @@ def test_hints_of_unknown_classes_name_the_jar_first(command: str) -> None:
     said = done.stdout + done.stderr
     assert 0 < said.index("--jar") < said.index("--declare")
     assert name == "head" or f"statetool verify {ZOO} --jar FILE --deep" in said
+
+
+def test_states_left_out_have_no_hints() -> None:
+    done = CliRunner().invoke(cli, ["head", str(ZOO), "orders", "--states", "pet"])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "order: " in CliRunner().invoke(cli, ["head", str(ZOO), "orders", "--states", "pet,order"]).stderr
+    assert "--jar" not in st.load(ZOO)["orders"].head(states=["pet"])._repr_html_()
