@@ -76,6 +76,22 @@ def test_what_no_jar_tells_is_assumed(snapshots: Path, rule: str, pair: str, kno
 
 
 @pytest.mark.parametrize(
+    "known",
+    [
+        "savepoint",
+        pytest.param(
+            "jars",
+            marks=pytest.mark.xfail(reason="no class file has the type of the element of a Scala Option", strict=True),
+        ),
+        "jar",
+    ],
+)
+def test_nothing_restores_that_flink_refuses(known: str) -> None:
+    """The table has the verdicts of today, as the next test says."""
+    assert [row.pair for row in job_pairs.table() if job_pairs.judge(row, known) == "comfort"] == []
+
+
+@pytest.mark.parametrize(
     "sample", [pytest.param(rows()[::9], id="some"), pytest.param(job_pairs.table(), id="all", marks=pytest.mark.full)]
 )
 def test_the_table_has_todays_verdicts(snapshots: Path, sample: list[job_pairs.Outcome]) -> None:
