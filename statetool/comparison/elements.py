@@ -99,6 +99,8 @@ def _splits(operator: OperatorInventory | None, name: str, options: ReadOptions)
 def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
     """Yield the differences of a unit. Only hashes of elements are held in memory; elements that differ are read again.
 
+    Of sources and sinks, the elements that differ are held too: they identify the connector together.
+
     Raises
     ------
     NotComparedError
@@ -111,9 +113,12 @@ def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Ite
     pairs, alone_after = pair_equal_hashes(key_a, key_b)
     matched = np.flatnonzero(pairs >= 0)
     changed = matched[value_a[matched] != value_b[pairs[matched]]]
-    if unit.uncompared and (len(changed) or (pairs < 0).any() or len(alone_after)):
+    alone_before = np.flatnonzero(pairs < 0)
+    if unit.uncompared and (len(changed) or len(alone_before) or len(alone_after)):
         raise NotComparedError.of(unit.state, unit.uncompared)
-    decoded = _decoded(unit) if len(changed) or (pairs < 0).any() or len(alone_after) else {}
+    decoded = _decoded(
+        unit, np.union1d(changed, alone_before), np.union1d(pairs[changed], alone_after).astype(np.int64)
+    )
     after = {int(pairs[i]): int(i) for i in changed}
     new_values: dict[int, str | None] = {}
     for batch, index in _select_rows(unit.after, np.sort(pairs[changed])):
@@ -121,17 +126,18 @@ def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Ite
     for batch, index in _select_rows(unit.before, changed):
         values = pa.array([new_values[i] for i in index.tolist()], pa.string())
         yield _differences(unit, batch, decoded, "changed", values)
-    for batch, _ in _select_rows(unit.before, np.flatnonzero(pairs < 0)):
+    for batch, _ in _select_rows(unit.before, alone_before):
         yield _differences(unit, batch, decoded, "removed", None)
     for batch, _ in _select_rows(unit.after, alone_after):
         yield _differences(unit, batch, decoded, "added", None)
 
 
-def _decoded(unit: ElementUnit) -> dict[str, str]:
-    """Return the decoded text of each element of a source or sink by its text as bytes. These states are small."""
+def _decoded(unit: ElementUnit, before: Positions, after: Positions) -> dict[str, str]:
+    """Return the decoded text of the elements ``before`` and ``after`` of a source or sink, by their text as bytes."""
     if unit.state not in CONNECTOR_STATES:
         return {}
-    sides = [[v for t in _texts(splits) for v in t["value"].to_pylist() if v] for splits in (unit.before, unit.after)]
+    chosen = [_select_rows(*side) for side in ((unit.before, before), (unit.after, after))]
+    sides = [[v for rows, _ in side for v in rows["value"].to_pylist() if v] for side in chosen]
     given = [{bytes.fromhex(v[len(_BYTES) :]): v for v in side if v.startswith(_BYTES)} for side in sides]
     texts = element_texts(unit.state, *given)
     return {text: texts[value] for side in given for value, text in side.items() if value in texts}
