@@ -134,10 +134,10 @@ def _tasks_of_spark() -> tuple[int, int] | None:
     """Return the numbers of finished and of all tasks of the running stages, ``None`` if Spark runs no stages."""
     if "pyspark" not in sys.modules:
         return None
-    from pyspark import SparkContext
+    from statetool.spark.private import running_context
 
-    context = SparkContext._active_spark_context  # other accessors create a context; Spark Connect has none
-    if context is None or getattr(context, "_jsc", None) is None:  # without a JVM yet, or no longer
+    context = running_context()  # Spark Connect has none
+    if context is None:
         return None
     tracker = context.statusTracker()
     stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number)) is not None]

@@ -46,6 +46,14 @@ def is_remote(spark: Any) -> bool:
     return "connect" in type(spark).__module__
 
 
+def running_context() -> Any | None:
+    """Return the context of this process, ``None`` if it has none, or one without a JVM yet or any longer. Public accessors create one."""
+    from pyspark import SparkContext
+
+    context = None if is_plain("spark") else getattr(SparkContext, "_active_spark_context", None)
+    return context if getattr(context, "_jsc", None) is not None else None
+
+
 def missing_part() -> tuple[type[Exception], ...]:
     """Return the errors of a session without a class or method: other releases have other arguments."""
     from py4j.protocol import Py4JError
