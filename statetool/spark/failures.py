@@ -20,15 +20,12 @@ _OWN: Final = re.compile(
 _PACKAGE: Final = "run python -m statetool.jobs.package statetool.zip, and"
 #: What helps if statetool (True) or one of its dependencies is missing on a Spark Connect server (True) or a worker.
 _HINTS: Final = {
-    (
-        True,
-        True,
-    ): f'{_PACKAGE} spark.addArtifacts("statetool.zip", pyfile=True); statetool.register(spark). For streams, '
-    "and if clients must not send files, start the server with PYTHONPATH=statetool.zip",
+    (True, True): f'{_PACKAGE} spark.addArtifacts("statetool.zip", pyfile=True); statetool.register(spark). For streams, and if '
+    "clients must not send files, start the server with PYTHONPATH=statetool.zip",
     (True, False): f"{_PACKAGE} pass --py-files statetool.zip, or set PYSPARK_PYTHON to a Python that has statetool",
     (False, True): "install the dependencies of statetool in the Python of the server's workers",
     (False, False): "set PYSPARK_PYTHON to a Python with the dependencies of statetool",
-}
+}  # fmt: skip
 _MISSING: Final = re.compile(r"^ModuleNotFoundError: (No module named '(\w+)[^\n]*)", re.MULTILINE)
 
 
