@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from statetool import pyflink
     from statetool.api.catalog import Catalog, Database, catalog
-    from statetool.api.changes import fold_into, folded, read_folded
+    from statetool.api.changes import fold_into, read_folded
     from statetool.api.cleanup import delete_checkpoint, delete_orphans, restore_deleted
     from statetool.api.inspect import check, growth, metrics, verify
     from statetool.api.load import load, register
@@ -26,14 +26,9 @@ if TYPE_CHECKING:
         bootstrap_union_state,
     )
     from statetool.api.write.connectors import (
-        convert_consumer,
-        convert_source,
         drop_transactions,
         edit_source,
-        forget_transactions,
         kafka_end_offsets,
-        kafka_ends,
-        to_kafka_consumer,
         to_kafka_source,
     )
     from statetool.api.write.erase import erase, keep, sample
@@ -79,8 +74,6 @@ __all__ = [
     "change_uids",
     "check",
     "convert",
-    "convert_consumer",
-    "convert_source",
     "copy",
     "declare",
     "declare_from",
@@ -94,12 +87,9 @@ __all__ = [
     "erase",
     "flink",
     "fold_into",
-    "folded",
-    "forget_transactions",
     "graft",
     "growth",
     "kafka_end_offsets",
-    "kafka_ends",
     "keep",
     "lint",
     "list_of",
@@ -127,7 +117,6 @@ __all__ = [
     "set_credentials",
     "set_values",
     "split",
-    "to_kafka_consumer",
     "to_kafka_source",
     "uids_in",
     "upgrade",
@@ -149,17 +138,12 @@ _NAMES: Final = {
         "bootstrap_union_state",
     ),
     "statetool.api.catalog": ("Catalog", "Database", "catalog"),
-    "statetool.api.changes": ("fold_into", "folded", "read_folded"),
+    "statetool.api.changes": ("fold_into", "read_folded"),
     "statetool.api.cleanup": ("delete_checkpoint", "delete_orphans", "restore_deleted"),
     "statetool.api.write.connectors": (
-        "convert_consumer",
-        "convert_source",
         "drop_transactions",
         "edit_source",
-        "forget_transactions",
         "kafka_end_offsets",
-        "kafka_ends",
-        "to_kafka_consumer",
         "to_kafka_source",
     ),
     "statetool.api.write.erase": ("erase", "keep", "sample"),

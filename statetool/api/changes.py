@@ -48,10 +48,6 @@ def read_folded(spark: Any, target: str) -> Any:
     SnapshotNotFoundError
         Nothing was folded into the directory yet.
     """
-    from statetool.spark.folding import folded as rows
+    from statetool.spark.folding import read_folded as rows
 
     return rows(spark, target)
-
-
-#: Earlier name.
-folded = read_folded

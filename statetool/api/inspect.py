@@ -37,7 +37,6 @@ def verify(
     threads: int | None = None,
     max_problems: int = 1000,
     allow_unread: bool = False,
-    most: int | None = None,
 ) -> Verification:
     """Check that a snapshot is complete and undamaged.
 
@@ -63,7 +62,7 @@ def verify(
     uids, rebase
         As for :func:`load`.
     max_problems
-        Stop after about this many problems. ``most`` is its earlier name.
+        Stop after about this many problems.
     allow_unread
         Accept keyed or operator state that cannot be read (serializers that statetool does not know). Otherwise a snapshot with
         such state is not ``ok``.
@@ -77,7 +76,7 @@ def verify(
     """
     from statetool.analysis.verification.verify import verify_inventory
 
-    limit = whole_number("max_problems", max_problems if most is None else most, least=1)
+    limit = whole_number("max_problems", max_problems, least=1)
     inventory, each = inventory_of(src, uids, rebase), Execution(spark, threads).map
     verification = verify_inventory(inventory, each, deep=deep, most=limit, allow_unread=allow_unread)
     return replace(verification, renderer=partial(_verification_html, a=inventory.path))

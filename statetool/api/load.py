@@ -44,7 +44,6 @@ def load(
     columns_from_plan: str | None = None,
     jars: Iterable[str | os.PathLike[str]] = (),
     driver_read_limit: int | None = None,
-    local_bytes: int | None = None,
 ) -> Savepoint[SavepointWriter]:
     """Open a savepoint or checkpoint.
 
@@ -83,7 +82,7 @@ def load(
         of keys. Strings of the classes name operators whose uid the snapshot does not store. No code runs.
     driver_read_limit
         DataFrame methods read tables of up to this many bytes on disk at once, on the driver, so that queries need no Python worker
-        (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB. ``local_bytes`` is its earlier name.
+        (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB.
 
     Raises
     ------
@@ -111,8 +110,7 @@ def load(
         partial(Inventory, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan),
     )
     inventory = inventory.with_uids_in(name_list("jars", jars))
-    limit = driver_read_limit if local_bytes is None else local_bytes
-    access = Access(execution=Execution(spark), driver_read_limit=limit, edit=_edit)
+    access = Access(execution=Execution(spark), driver_read_limit=driver_read_limit, edit=_edit)
     access.execution.prepare_session(sources=True)
     return name_operators(Savepoint(inventory, access), partial(operator_names, path))
 

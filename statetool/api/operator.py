@@ -379,9 +379,6 @@ class Operator(Generic[Writer]):
 
         return SparkTable(spark, plan_for_tasks(spark, self.plan, request), self._access.driver_read_limit)
 
-    #: Earlier name of :meth:`plan_on_spark`.
-    planned = plan_on_spark
-
     def read(self, request: ScanRequest) -> DataFrame | pa.Table:
         """Run the request and return a DataFrame of the given session, or an Arrow table without one."""
         scan = self.execution.plan(self.plan, request)

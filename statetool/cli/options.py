@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -33,6 +34,20 @@ if TYPE_CHECKING:
 _MOST_DELETED: Final = 5
 #: Reads that take less than this many seconds are not compared with the retention of the job.
 _LEAST_CHECKED_S: Final = 1.0
+
+
+class Count(click.IntRange):
+    """A number of rows from a minimum on. Help does not show the largest number that the machine counts to."""
+
+    def __init__(self, least: int) -> None:
+        super().__init__(min=least)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, unless it is too large for a count."""
+        number = super().convert(value, param, ctx)
+        if number > sys.maxsize:
+            self.fail(f"{number} is more than {sys.maxsize}.", param, ctx)
+        return number
 
 
 class WriteArguments(TypedDict):

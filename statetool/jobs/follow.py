@@ -13,7 +13,7 @@ As a job::
 * With ``--once`` the job ends after the checkpoints that exist.
 * A checkpoint that Flink deletes before or while it is read is skipped, and the next one brings its changes. With
   ``--option failOnDataLoss=true`` a deleted checkpoint is an error.
-* A Parquet table is a directory of versions, of which ``statetool.folded(spark, target)`` reads the newest. Delta and Iceberg need their
+* A Parquet table is a directory of versions, of which ``statetool.read_folded(spark, target)`` reads the newest. Delta and Iceberg need their
   packages (``--packages``) and the name of a table.
 
 Exit codes: 0 success, 2 usage error, 3 unreadable input.

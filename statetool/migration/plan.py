@@ -231,9 +231,6 @@ class MigrationPlan:
         )
         return replace(self, states=tuple(s.with_choices(choices) if s.name == state else s for s in self.states))
 
-    #: Earlier name of :meth:`with_choices`.
-    saying = with_choices
-
     def check(self) -> None:
         """Refuse a plan with steps that cannot be performed, or that lose something and were not accepted.
 

@@ -63,8 +63,8 @@ def fold_into(target: str, key: Sequence[str], format: FoldFormat) -> Callable[[
     return fold_batch
 
 
-def folded(spark: Any, target: str) -> Any:
-    """Return the rows of a table of Parquet files; see :func:`statetool.folded`."""
+def read_folded(spark: Any, target: str) -> Any:
+    """Return the rows of a table of Parquet files; see :func:`statetool.read_folded`."""
     versions = _versions(target)
     if not versions:
         raise SnapshotNotFoundError(f"nothing was folded into {target} yet")

@@ -17,7 +17,6 @@ from statetool.analysis.statistics.statistics import StatisticsRequest
 from statetool.api.execution import Execution
 from statetool.api.write.rewrite import RewriteOptions
 from statetool.errors import MissingDependencyError, OptionError
-from statetool.migration.plan import MigrationPlan
 from tests.support.zoo import ZOO
 
 REWRITES: list[Callable[..., Any]] = [
@@ -28,7 +27,6 @@ REWRITES: list[Callable[..., Any]] = [
     statetool.migrate,
     statetool.edit_source,
     statetool.to_kafka_source,
-    statetool.to_kafka_consumer,
     statetool.drop_transactions,
 ]
 
@@ -51,7 +49,7 @@ def test_statistics_have_the_defaults_of_their_request(method: Callable[..., Any
 
 
 def test_the_public_functions_have_no_hidden_keyword_arguments() -> None:
-    members = [(n, getattr(statetool, n)) for n in statetool.__all__ if n not in ("kafka_ends", "kafka_end_offsets")]
+    members = [(n, getattr(statetool, n)) for n in statetool.__all__ if n != "kafka_end_offsets"]
     members += [(f"{n}.{m}", f) for n, c in members if isinstance(c, type) for m, f in vars(c).items() if m[0] != "_"]
     functions = [(n, f) for n, f in members if inspect.isfunction(f) and f.__module__.startswith("statetool.api")]
     assert len(functions) > 80
@@ -71,22 +69,12 @@ def test_public_functions_are_described() -> None:
     assert not [n for n, f in functions if not (inspect.getdoc(f) or "").partition("\n")[0].endswith((".", ":", ","))]
 
 
-def test_earlier_names_still_work() -> None:
-    assert statetool.convert_consumer is statetool.to_kafka_source
-    assert statetool.convert_source is statetool.to_kafka_consumer
-    assert statetool.forget_transactions is statetool.drop_transactions
-    assert statetool.kafka_ends is statetool.kafka_end_offsets
-    assert statetool.folded is statetool.read_folded
-    operator: Any = statetool.Operator
-    assert operator.planned is operator.plan_on_spark
-    assert MigrationPlan.saying is MigrationPlan.with_choices
-    assert statetool.verify(ZOO, most=5).ok
+def test_numbers_and_limits_of_options() -> None:
     assert statetool.verify(ZOO, max_problems=5).ok
     with pytest.raises(OptionError, match="max_problems"):
         statetool.verify(ZOO, max_problems=0)
-    for options in ({"local_bytes": 7}, {"driver_read_limit": 7}):
-        sp = statetool.load(ZOO, **options)  # type: ignore[arg-type]
-        assert sp["timers"]._access.driver_read_limit == sp._access.driver_read_limit == 7
+    sp = statetool.load(ZOO, driver_read_limit=7)
+    assert sp["timers"]._access.driver_read_limit == sp._access.driver_read_limit == 7
 
 
 def test_public_names_are_listed_once() -> None:

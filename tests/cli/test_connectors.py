@@ -175,6 +175,3 @@ def test_options_that_would_do_nothing_are_refused(connector_cases: Path, tmp_pa
     ends.write_text("topic,partition,offset\norders,0,2000\n")
     words = run("sources", "lag", kafka(connector_cases), "--ends", ends, "--kafka", "a=b", code=2)
     assert "--kafka cannot be used with --ends" in words.stderr
-    to_consumer = ("--uid", "orders", "--to", "flink-kafka-consumer", "--enumerator-version", "2")
-    words = run("sources", "convert", kafka(connector_cases), tmp_path / "new", *to_consumer, code=2)
-    assert "--enumerator-version cannot be used with --to flink-kafka-consumer" in words.stderr

@@ -41,7 +41,7 @@ ANY = cast("Any", True)
         lambda sp, to: sp.stats(now_ms=ANY),
         lambda sp, to: sp.stats(threads=ANY),
         lambda sp, to: sp.diff(sp, threads=ANY),
-        lambda sp, to: st.verify(sp, most=ANY),
+        lambda sp, to: st.verify(sp, max_problems=ANY),
         lambda sp, to: st.verify(sp, threads=ANY),
     ],
 )

@@ -113,7 +113,7 @@ def test_rewrites_keep_the_id(connector_cases: Path, tmp_path: Path) -> None:
         statetool.convert(base, str(tmp_path / "converted"))
         statetool.change_uids(base, str(tmp_path / "uid"), {"table": "sink"})
         statetool.drop(base, str(tmp_path / "dropped"), states={"table": ["iceberg-flink-job-id"]})
-        statetool.forget_transactions(base, str(tmp_path / "forgot"), "table", [f"{JOB}//16"])
+        statetool.drop_transactions(base, str(tmp_path / "forgot"), "table", [f"{JOB}//16"])
         statetool.SavepointWriter.from_existing(base).rename_state("table", "iceberg-flink-job-id", "x").write(
             str(tmp_path / "renamed")
         )

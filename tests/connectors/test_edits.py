@@ -11,13 +11,11 @@ import pytest
 
 import statetool
 from statetool.connectors.edits.edits import SourceEdit, edit_source
-from statetool.connectors.elements import OperatorBytes
 from statetool.connectors.layouts.collector import read_collector
 from statetool.connectors.sinks import COMMITTER_STATE, sink_of
 from statetool.connectors.sources import source_of
 from statetool.connectors.wire import whole_versioned
 from statetool.errors import OptionError, TargetExistsError, UnknownNameError, UnsupportedError
-from statetool.saving.bootstrap.states import snapshot_bytes
 
 
 def case(cases: Path, name: str) -> statetool.Savepoint:
@@ -223,7 +221,7 @@ def test_what_is_forgotten_is_gone_and_the_rest_stays(connector_cases: Path, tmp
     for label in dict.fromkeys(r.operator for r in rows):
         wanted = [r.name for r in rows if r.operator == label][::2]
         target = tmp_path / label.operator_id
-        lost = statetool.forget_transactions(base, str(target), label, wanted)
+        lost = statetool.drop_transactions(base, str(target), label, wanted)
         assert [r.name for r in lost] == wanted
         new = whole(target).connector_rows("transactions")
         assert new == [r for r in base.connector_rows("transactions") if r.operator != label or r.name not in wanted]
@@ -232,7 +230,7 @@ def test_what_is_forgotten_is_gone_and_the_rest_stays(connector_cases: Path, tmp
 def test_a_writer_is_expected_to_have_made_fewer(connector_cases: Path, tmp_path: Path) -> None:
     base = case(connector_cases, "v2_3_0-kafka-sink")
     label = "Sink Committer: out"
-    statetool.forget_transactions(base, str(tmp_path / "new"), label, ["orders-out-0-1"])
+    statetool.drop_transactions(base, str(tmp_path / "new"), label, ["orders-out-0-1"])
     sink = sink_of(statetool.load(str(tmp_path / "new"))[label].inventory)
     assert sink is not None
     collectors = [read_collector(whole_versioned(v, "")[1]) for _, v in sink.data.values(COMMITTER_STATE)]
@@ -244,11 +242,11 @@ def test_a_writer_is_expected_to_have_made_fewer(connector_cases: Path, tmp_path
 def test_what_is_open_or_unknown_is_not_forgotten(connector_cases: Path, tmp_path: Path) -> None:
     base = case(connector_cases, "v2_3_0-two-phase-commit")
     with pytest.raises(UnknownNameError, match="it is open: a restore aborts it"):
-        statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", ["ledger/0/2"])
+        statetool.drop_transactions(base, str(tmp_path / "new"), "two-phase", ["ledger/0/2"])
     with pytest.raises(UnknownNameError, match="did you mean ledger/0/1 or ledger/0/0"):
-        statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", ["ledger/0/9"])
+        statetool.drop_transactions(base, str(tmp_path / "new"), "two-phase", ["ledger/0/9"])
     with pytest.raises(OptionError, match="no transactions to drop"):
-        statetool.forget_transactions(base, str(tmp_path / "new"), "two-phase", [])
+        statetool.drop_transactions(base, str(tmp_path / "new"), "two-phase", [])
 
 
 def test_details_are_json_of_all_that_is_stored(connector_cases: Path) -> None:
@@ -262,7 +260,7 @@ def test_a_legacy_consumer_becomes_a_source_that_reads_on(connector_cases: Path,
     label = source_named(base, "flink-kafka-consumer").label
     for version in (1, 2, 3):
         target = tmp_path / str(version)
-        statetool.convert_consumer(base, str(target), label, enumerator_version=version)
+        statetool.to_kafka_source(base, str(target), label, enumerator_version=version)
         new = whole(target)
         assert at(new) == at(base)
         (row,) = (r for r in new.connector_rows("sources") if r.operator == label)
@@ -272,71 +270,4 @@ def test_a_legacy_consumer_becomes_a_source_that_reads_on(connector_cases: Path,
         splits = {(r.subtask, r.split_id) for r in new.connector_rows("source_splits")}
         assert splits == {(r.subtask, r.split_id) for r in base.connector_rows("source_splits")}
     with pytest.raises(OptionError, match="is kafka-source, not the Kafka consumer"):
-        statetool.convert_consumer(str(tmp_path / "1"), str(tmp_path / "no"), label)
-
-
-STATE = "topic-partition-offset-states"
-
-
-def test_a_source_becomes_the_legacy_consumer_that_it_was(connector_cases: Path, tmp_path: Path) -> None:
-    """After a round trip, state and serializer have the same bytes as Flink's."""
-    base = case(connector_cases, "v1_20_5-flink-kafka-consumer")
-    label = source_named(base, "flink-kafka-consumer").label
-    for version in (1, 2, 3):
-        there, back = str(tmp_path / f"there-{version}"), tmp_path / f"back-{version}"
-        statetool.convert_consumer(base, there, label, enumerator_version=version)
-        plan = statetool.convert_source(there, str(back), label)
-        assert ("1042", "1041") in {(c.before, c.after) for c in plan.changes}
-        new = whole(back)
-        assert at(new) == at(base)
-        assert new[label].inventory.state.coordinator is None
-        old, now = (OperatorBytes(s[label].inventory) for s in (base, new))
-        assert list(now.elements(STATE)) == list(old.elements(STATE))
-        headers = [o.operator.elements.header(o.operator.elements.streams[0]) for o in (old, now)]
-        described = [snapshot_bytes(h.states[0].value) for h in headers]
-        assert described[0] == described[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "edit", "message"),
-    [
-        ("v1_20_5-kafka-source", {}, "payments.eu-1-1 ends at 90, and the consumer has no ends"),
-        (
-            "v1_20_5-kafka-source",
-            {"remove": [f"payments.eu-1:{n}" for n in (1, 2, 3)]},
-            "payments.eu-1-4 starts at a position that only the settings of the job define",
-        ),
-        ("v1_20_5-kafka-source-inconsistent", {}, "do not agree"),
-        ("v2_3_0-kafka-source", {}, "Flink 2 has no FlinkKafkaConsumer"),
-    ],
-)
-def test_what_the_consumer_cannot_be_told_is_refused(
-    connector_cases: Path, tmp_path: Path, name: str, edit: dict[str, Any], message: str
-) -> None:
-    base = case(connector_cases, name)
-    label = source_named(base, "kafka-source").label
-    if edit:
-        statetool.edit_source(base, str(tmp_path / "edited"), label, **edit)
-        base = statetool.load(str(tmp_path / "edited"))
-    with pytest.raises(UnsupportedError, match=message):
-        statetool.convert_source(base, str(tmp_path / "new"), label)
-    assert not (tmp_path / "new").exists()
-
-
-def test_partitions_that_wait_begin_where_the_enumerator_says(connector_cases: Path, tmp_path: Path) -> None:
-    """If no partition ends and all have offsets, none depends on the consumer's setting for new ones."""
-    base = case(connector_cases, "v1_20_5-kafka-source")
-    label = source_named(base, "kafka-source").label
-    ends = [r.split_id for r in base.connector_rows("source_splits") if r.stop is not None]
-    waits: dict[str, int | str] = {"orders:4": 7, "payments.eu-1:4": "latest"}
-    statetool.edit_source(base, str(tmp_path / "set"), label, positions=waits, remove=ends, upgrade_enumerator=True)
-    plan = statetool.convert_source(str(tmp_path / "set"), str(tmp_path / "new"), label)
-    assert {"orders-4": "6", "payments.eu-1-4": "-915623761774"}.items() <= {
-        c.split_id: c.after for c in plan.changes
-    }.items()
-    new = whole(tmp_path / "new")
-    assert at(new) == {
-        **{k: v for k, v in at(base).items() if k not in ends},
-        "orders-4": "7",
-        "payments.eu-1-4": "latest",
-    }
+        statetool.to_kafka_source(str(tmp_path / "1"), str(tmp_path / "no"), label)

@@ -14,7 +14,7 @@ import statetool
 from statetool.cli.main import cli
 from statetool.connectors import registry
 from statetool.connectors.checks import SourceCheck, check_source
-from statetool.connectors.edits.conversion import convert_consumer, convert_source
+from statetool.connectors.edits.conversion import convert_consumer
 from statetool.connectors.edits.edits import SourceEdit, edit_source
 from statetool.connectors.layouts.dynamodb_streams import DynamoDbShard, DynamoDbStreamsSource
 from statetool.connectors.layouts.kafka import KafkaSource, KafkaSplit
@@ -82,11 +82,6 @@ def test_consumers_keep_the_last_record_and_sources_the_next(connector_cases: Pa
     (written,) = plan.readers[0]
     split = read_version(written[8:], 0, KafkaSource().read_split, "a split")
     assert (split.topic, split.partition, split.starting_offset) == ("a-1", 2, upcoming)
-    kafka = source(connector_cases, "v1_20_5-kafka-source", "kafka-source")
-    there = HeldSplit(subtask=0, version=0, data=b"", split=split)
-    known = Enumerator(splits=(KnownSplit(split=split, status="assigned"),), lists_assigned=True)
-    back = convert_source(replace(kafka, state=SourceState(held=(there,), enumerator=known)), 4)
-    assert back.partitions == ((0, held.split),)
 
 
 def test_an_offset_that_the_consumer_had_not_found_is_no_position(connector_cases: Path) -> None:

@@ -20,7 +20,7 @@ ENDS = {"orders": {0: 1100, 1: 17, 2: 400, 4: 9}, "payments.eu-1": {0: 500000010
 def test_lag_behind_a_running_kafka(connector_cases: Path) -> None:
     case = connector_cases / "v2_3_0-kafka-source" / "snapshot"
     with kafka_broker(ENDS) as broker:
-        ends = statetool.kafka_ends(statetool.load(str(case))["orders"], broker)
+        ends = statetool.kafka_end_offsets(statetool.load(str(case))["orders"], broker)
         # Partition 4 waits in the enumerator, partition 3 does not exist any more.
         assert ends == {"orders:0": 1100, "orders:1": 17, "orders:2": 400, "payments.eu-1:0": 5000000100}
         call = ["sources", "lag", str(case), "--uid", "orders", "--bootstrap-servers", broker, "--output", "json"]
@@ -38,11 +38,11 @@ def test_legacy_consumers_are_asked_for_and_others_refused(connector_cases: Path
     case = statetool.load(str(connector_cases / "v1_20_5-flink-kafka-consumer" / "snapshot"))
     (label,) = (r.operator for r in case.connector_rows("sources") if r.connector == "flink-kafka-consumer")
     with kafka_broker(ENDS) as broker:
-        assert statetool.kafka_ends(case[label], broker)["orders:0"] == 1100
+        assert statetool.kafka_end_offsets(case[label], broker)["orders:0"] == 1100
     other = statetool.load(str(connector_cases / "v2_3_0-number-sequence" / "snapshot"))
     label = other.connector_rows("sources")[0].operator
     with pytest.raises(OptionError, match="not Kafka's"):
-        statetool.kafka_ends(other[label], "127.0.0.1:1")
+        statetool.kafka_end_offsets(other[label], "127.0.0.1:1")
 
 
 def test_a_broker_that_is_not_there_is_said(connector_cases: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_broker_that_is_not_there_is_said(connector_cases: Path) -> None:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     operator = statetool.load(str(connector_cases / "v2_3_0-kafka-source" / "snapshot"))["orders"]
     with pytest.raises(ConnectionFailedError, match="did not return end offsets"):
-        statetool.kafka_ends(operator, address, bootstrap_timeout_ms=600, request_timeout_ms=600)
+        statetool.kafka_end_offsets(operator, address, bootstrap_timeout_ms=600, request_timeout_ms=600)
 
 
 def test_ends_come_from_one_place(connector_cases: Path) -> None:

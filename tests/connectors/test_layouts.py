@@ -69,7 +69,7 @@ def test_jdbc_transactions_are_not_forgotten_in_the_committer_alone(tmp_path: Pa
     (row,) = base.connector_rows("transactions")
     assert (row.checkpoint_id, row.subtask) == (8, 1)
     with pytest.raises(UnsupportedError, match="its writer also stores and commits them"):
-        statetool.forget_transactions(base, str(tmp_path / "new"), "Sink Committer: out", [row.name])
+        statetool.drop_transactions(base, str(tmp_path / "new"), "Sink Committer: out", [row.name])
     assert not (tmp_path / "new").exists()
 
 
@@ -178,7 +178,7 @@ def test_iceberg_before_sink_v2_is_shown_and_forgets(tmp_path: Any) -> None:
         ("iceberg-files-committer", f"{JOB}//1", 1, "s3://m1"),
         ("iceberg-files-committer", f"{JOB}//2", 2, None),
     ]
-    statetool.forget_transactions(base, str(tmp_path / "new"), "committer", [f"{JOB}//1"])
+    statetool.drop_transactions(base, str(tmp_path / "new"), "committer", [f"{JOB}//1"])
     left = statetool.load(str(tmp_path / "new")).with_uids(["committer"]).connector_rows("transactions")
     assert [r.checkpoint_id for r in left] == [2]
 

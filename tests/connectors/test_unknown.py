@@ -113,7 +113,7 @@ def test_one_operator_can_keep_the_state_of_writer_and_committer(tmp_path: Path)
         ("orders-0-2", "received", None),
     ]
     assert [r["name"] for r in run("sinks", "pending", path, code=0)] == ["orders-0-1", "orders-0-2"]
-    statetool.forget_transactions(savepoint, str(tmp_path / "fewer"), "sink", ["orders-0-1"])
+    statetool.drop_transactions(savepoint, str(tmp_path / "fewer"), "sink", ["orders-0-1"])
     (left,) = run("sinks", "pending", tmp_path / "fewer", code=0)
     assert left["name"] == "orders-0-2"
     _, committer = sinks_in(savepoint["sink"].inventory)
@@ -143,7 +143,7 @@ def test_committables_of_1_14_without_a_connector_are_shown_one_by_one(tmp_path:
 def test_nothing_is_forgotten_where_the_connector_is_unknown(tmp_path: Path) -> None:
     path = written(tmp_path / "s", **{COMMITTER_STATE: [committables_of_1_14(packed((4, 2)), version=0)]})
     with pytest.raises((UnsupportedError, statetool.errors.UnknownNameError)):
-        statetool.forget_transactions(str(path), str(tmp_path / "t"), "sink", ["(version 0)"], uids=["sink"])
+        statetool.drop_transactions(str(path), str(tmp_path / "t"), "sink", ["(version 0)"], uids=["sink"])
 
 
 def test_a_global_committer_of_another_version_is_not_read(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_requests_of_kinesis_or_sqs_are_shown_and_not_dropped(tmp_path: Path) ->
     assert sink["note"] == "could be of kinesis-streams-sink or sqs-sink"
     assert [json.loads(p["details"]) for p in run("sinks", "pending", path)] == state["expected"]
     with pytest.raises(UnsupportedError, match="could be of kinesis-streams-sink or sqs-sink"):
-        statetool.forget_transactions(str(path), str(tmp_path / "t"), "sink", ["buffered-0"], uids=["sink"])
+        statetool.drop_transactions(str(path), str(tmp_path / "t"), "sink", ["buffered-0"], uids=["sink"])
 
 
 def test_rows_of_clickhouse_can_be_dropped(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_each_request_is_sent_once(async_flink: FlinkMachine, tmp_path: Path) ->
     assert sorted(buffered.values()) == [*range(len(buffered))]
     assert len(buffered) > 20
     lost = [name for name, number in buffered.items() if number in (0, 7, len(buffered) - 1)]
-    statetool.forget_transactions(str(tmp_path / "uids"), str(tmp_path / "forgotten"), "b", lost, uids=["b"])
+    statetool.drop_transactions(str(tmp_path / "uids"), str(tmp_path / "forgotten"), "b", lost, uids=["b"])
     dropped = {buffered[name] for name in lost}
     kept = sorted({*buffered.values()} - dropped)
     sent = job("b", snapshot=str(tmp_path / "forgotten"), wanted=kept)["sent"]

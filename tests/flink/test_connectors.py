@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from statetool.connectors.layouts.files import PATHS, FilePath, FileSource, File
 from statetool.connectors.model import Enumerator, KnownSplit
 from statetool.connectors.sources import READER_STATE, coordinator_bytes
 from statetool.connectors.wire import write_versioned
-from statetool.errors import UnsupportedError
 from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, OperatorChange
 from statetool.saving.local import LocalRunner
@@ -96,7 +94,7 @@ def test_a_log_goes_on_from_where_the_legacy_consumer_was(
     connected: FlinkMachine, connector_cases: Path, tmp_path: Path
 ) -> None:
     base = statetool.load(str(connector_cases / "v1_20_5-flink-kafka-consumer" / "snapshot")).with_uids(["orders"])
-    statetool.convert_consumer(base, str(tmp_path / "new"), "orders", enumerator_version=3)
+    statetool.to_kafka_source(base, str(tmp_path / "new"), "orders", enumerator_version=3)
     positions = {r.split_id: r.position or r.marker for r in base.connector_rows("source_splits")}
     starts = {
         n: {"earliest": 0, "committed": 5}.get(at) if not at.isdigit() else int(at) for n, at in positions.items()
@@ -105,29 +103,6 @@ def test_a_log_goes_on_from_where_the_legacy_consumer_was(
     found = read(connected, "log", "orders", tmp_path / "new", ends=ends, parallelism=3)
     expected = {n: range(start, start + 3) for n, start in starts.items() if start is not None}
     assert found == sorted(f"{split}@{n}" for split, numbers in expected.items() for n in numbers)
-
-
-def test_the_legacy_consumer_is_given_what_the_source_had(
-    connected: FlinkMachine, connector_cases: Path, tmp_path: Path
-) -> None:
-    """The class is a test class with the name and fields of the consumer; its state is written by Flink's types."""
-    old = statetool.load(str(connector_cases / "v1_20_5-flink-kafka-consumer" / "snapshot")).with_uids(["orders"])
-    statetool.convert_consumer(old, str(tmp_path / "source"), "orders")
-    source = statetool.load(str(tmp_path / "source")).with_uids(["orders"])
-    if not connected.version.startswith("1."):
-        source = case(connected, connector_cases, "kafka-source", "orders")
-        with pytest.raises(UnsupportedError, match="Flink 2 has no FlinkKafkaConsumer"):
-            statetool.convert_source(source, str(tmp_path / "back"), "orders")
-        return
-    statetool.edit_source(source, str(tmp_path / "set"), "orders", positions={"orders:0": 0, "payments.eu-1:2": 77})
-    set_back = statetool.load(str(tmp_path / "set")).with_uids(["orders"])
-    statetool.convert_source(set_back, str(tmp_path / "back"), "orders")
-    request = {"class": "ConsumerJob", "uid": "orders", "snapshot": str(tmp_path / "back")}
-    found = connected.call("class", **request)["records"]
-    held = {r.split_id: json.loads(r.details)["offset"] for r in old.connector_rows("source_splits")}
-    held |= {"orders-0": -1, "payments.eu-1-2": 76}
-    # Union state: both subtasks get all of it.
-    assert sorted(found) == sorted([f"{split}@{offset}" for split, offset in held.items()] * 2)
 
 
 def file_split(path: Path, name: str) -> FileSplit:
@@ -189,7 +164,7 @@ def test_a_sink_of_files_commits_exactly_what_it_did_not_forget(connected: Flink
             Path(row.file).rename(row.temporary_file)
         assert Path(row.temporary_file).exists()
     lost, kept = rows[:2], rows[2:]
-    statetool.forget_transactions(savepoint, str(tmp_path / "new"), committer, [r.name for r in lost])
+    statetool.drop_transactions(savepoint, str(tmp_path / "new"), committer, [r.name for r in lost])
     write(snapshot=str(tmp_path / "new"), awaited=[r.file for r in kept])
     assert [Path(r.file).exists() for r in rows] == [False, False, True, True]
     assert [Path(r.temporary_file).exists() for r in rows] == [True, True, False, False]

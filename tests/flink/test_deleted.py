@@ -212,7 +212,7 @@ def _on_spark(i: int, spark: Any, job: Path, work: Path, *, late: bool) -> str:
         if (code := follow.main([str(job), *options])) != 0:
             assert code == 3  # on a busy machine, each checkpoint may be deleted before Spark has started its tasks
             return "deleted"
-        assert statetool.folded(spark, str(work / "table")).count() > 0
+        assert statetool.read_folded(spark, str(work / "table")).count() > 0
         return "read"
     savepoint = _newest(job, late=late, spark=spark, local_bytes=0)
     try:

@@ -109,7 +109,7 @@ def test_lost_files_of_sinks_are_found_before_flink_fails(ahead: FlinkMachine, t
     named = statetool.load(path, uids=UIDS)
     gone = [r for r in named.table_commits().to_pylist() if r["outcome"] == "will_fail"]
     assert {r["operator"] for r in gone} == {"open"}
-    statetool.forget_transactions(named, str(tmp_path / "without"), "open", [r["name"] for r in gone])
+    statetool.drop_transactions(named, str(tmp_path / "without"), "open", [r["name"] for r in gone])
     job.restore(str(tmp_path / "without"))
     shutil.rmtree(job.out)
     shutil.move(out, job.out)

@@ -62,7 +62,7 @@ def test_each_file_is_committed_once(global_flink: FlinkMachine, tmp_path: Path)
     for uid, files in ((global_committer, of_global), (committer, of_committer)):
         lost.append(min(files))
         target = str(tmp_path / f"without-{len(lost)}")
-        statetool.forget_transactions(path, target, uid, lost[-1:], uids=sink_uids("b"))
+        statetool.drop_transactions(path, target, uid, lost[-1:], uids=sink_uids("b"))
         path = target
     kept = [*(of_global | of_committer).keys() - set(lost)]
     run_job(global_flink, "GlobalJob", table, "b", snapshot=path, awaited=kept)

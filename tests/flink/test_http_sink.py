@@ -58,7 +58,7 @@ def test_a_restored_sink_sends_what_was_not_dropped(http_flink: FlinkMachine, tm
 
         dropped = {"record 2", "record 3", "record 7"}
         smaller, renamed, rescaled = (str(tmp_path / name) for name in ("smaller", "renamed", "rescaled"))
-        statetool.forget_transactions(taken, smaller, "out", [records[text] for text in dropped], uids=["out"])
+        statetool.drop_transactions(taken, smaller, "out", [records[text] for text in dropped], uids=["out"])
         statetool.change_uids(smaller, renamed, {"out": "renamed"}, uids=["out"])
         statetool.rescale(renamed, rescaled, 64)
         kept = records.keys() - dropped

@@ -82,6 +82,6 @@ def rewrite(taken: statetool.Savepoint, tmp_path: Path) -> tuple[str, int]:
     renamed = statetool.load(str(tmp_path / "uids")).with_uids(uids("b"))
     sink = COMMITTERS["forgotten"].format("b")
     (commit,) = renamed[sink].transactions().to_pylist()
-    statetool.forget_transactions(renamed, str(tmp_path / "forgotten"), sink, [commit["name"]])
+    statetool.drop_transactions(renamed, str(tmp_path / "forgotten"), sink, [commit["name"]])
     (manifests,) = json.loads(commit["details"])["manifests"]
     return str(tmp_path / "forgotten"), manifests["data"]["added_rows_count"]

@@ -126,7 +126,7 @@ def test_the_records_of_a_forgotten_transaction_are_lost_and_no_others(
     # Two subtasks read three partitions, so each has a transaction with the records of whole partitions.
     names = sorted(r.name for r in taken.connector_rows("transactions"))
     assert len(names) == 2
-    statetool.forget_transactions(taken, str(tmp_path / "forgotten"), COMMITTER, names[:1])
+    statetool.drop_transactions(taken, str(tmp_path / "forgotten"), COMMITTER, names[:1])
     assert outcomes(broker, str(tmp_path / "forgotten"), 0) == ["will_commit"]
     # Nothing else ends it: a client with its transactional id aborts it, so that readers see what follows.
     with closing(KafkaProducer(bootstrap_servers=broker, transactional_id=names[0], **PATIENT_PRODUCER)) as producer:

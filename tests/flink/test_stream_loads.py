@@ -66,7 +66,7 @@ def test_each_transaction_is_committed_once(
 
         lost, path = set(sorted(pending)[:forgotten]), renamed
         if lost:
-            statetool.forget_transactions(renamed, smaller, after[1], lost, uids=after)
+            statetool.drop_transactions(renamed, smaller, after[1], lost, uids=after)
             path = smaller
         commits = len(committed | pending) - len(lost) + parallelism
         job("to", parallelism=parallelism, commits=commits, snapshot=path)

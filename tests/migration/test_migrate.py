@@ -317,7 +317,7 @@ def test_keyed_and_operator_state_of_one_name_are_not_taken_for_each_other(tmp_p
     plan = statetool.plan_migration(src, job)
     assert len(plan.states) == 2
     with pytest.raises(OptionError, match="two states"):
-        plan.saying("op.s", last_access_ms=1)
+        plan.with_choices("op.s", last_access_ms=1)
     with pytest.raises(OptionError, match="keyed state and an operator state 's'"):
         statetool.migrate(src, str(tmp_path / "new"), plan=plan)
     writer = statetool.SavepointWriter.from_existing(src)

@@ -50,7 +50,7 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def tasks(folder: Path, given: argparse.Namespace) -> Callable[[], object]:
     """Read a table of many splits, each with one row, by tasks."""
     path = _small_files(folder, given)
-    operator = statetool.load(str(path), uids=["op"], spark=_session(), local_bytes=0)["op"]
+    operator = statetool.load(str(path), uids=["op"], spark=_session(), driver_read_limit=0)["op"]
     assert len(operator.scan("s").splits) == given.splits
     return lambda: operator.table("s").count()
 

@@ -36,9 +36,8 @@ VERBS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "migrate --to": ("savepoint", lambda source, target: st.migrate(ZOO, target, to=source)),
     "edit": ("savepoint", lambda source, target: st.SavepointWriter.from_existing(st.load(source)).write(target)),
     "edit_source": ("kafka-source", lambda source, target: st.edit_source(source, target, "orders", to="latest")),
-    "convert_source": ("kafka-source", lambda source, target: st.convert_source(source, target, "orders")),
-    "convert_consumer": ("kafka-source", lambda source, target: st.convert_consumer(source, target, "orders")),
-    "forget": ("kafka-sink", lambda source, target: st.forget_transactions(source, target, "out", ["x"])),
+    "to_kafka_source": ("kafka-source", lambda source, target: st.to_kafka_source(source, target, "orders")),
+    "drop_transactions": ("kafka-sink", lambda source, target: st.drop_transactions(source, target, "out", ["x"])),
 }
 
 
@@ -51,9 +50,9 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     ("source", "write"), [pytest.param(*verb, id=name) for name, verb in VERBS.items()], indirect=["source"]
 )
 def test_every_verb_refuses_a_target_inside_its_source(source: Path, write: Callable[[str, str], object]) -> None:
-    if write is VERBS["forget"][1]:
+    if write is VERBS["drop_transactions"][1]:
         uid = next(r.operator for r in st.load(str(source)).connector_rows("transactions"))
-        write = lambda source, target: st.forget_transactions(source, target, uid, ["orders-out-0-1"])  # noqa: E731
+        write = lambda source, target: st.drop_transactions(source, target, uid, ["orders-out-0-1"])  # noqa: E731
     for target in ("inside", "deeper/inside", "../source/inside"):
         with pytest.raises(OptionError, match=r"inside the source snapshot: .*source\. choose"):
             write(str(source), str(source / target))

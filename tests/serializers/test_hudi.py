@@ -50,7 +50,7 @@ def test_without_the_jars_the_sink_has_its_instant(folder: Path, tmp_path: Path)
         "20260102030405678/0", "pre_committed", "unknown", True,
     )  # fmt: skip
     with pytest.raises(UnsupportedError, match="nothing of hudi-sink can be forgotten"):
-        statetool.forget_transactions(str(folder), str(tmp_path / "t"), "writer", [event["name"]], uids=["writer"])
+        statetool.drop_transactions(str(folder), str(tmp_path / "t"), "writer", [event["name"]], uids=["writer"])
 
 
 def test_events_as_avro_stay_bytes(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_tasks_of_spark_read_the_example(acme: Path, tmp_path: Path, spark: Any)
                 z.write(file, file.relative_to(acme))
     spark.sparkContext.addPyFile(str(archive))
     bank(tmp_path / "bank")
-    operator = statetool.load(str(tmp_path / "bank"), spark=spark, uids=["op"], local_bytes=0)["op"]
+    operator = statetool.load(str(tmp_path / "bank"), spark=spark, uids=["op"], driver_read_limit=0)["op"]
     assert sorted(tuple(r.value) for r in operator.state("balance").collect()) == [VALUE] * 3
 
 

@@ -44,7 +44,7 @@ def assert_same(path: str, spark: Any, ways: list[str], **options: Any) -> int:
     compared = 0
     by_arrow = statetool.load(path)
     for way in ways:
-        for name, operator in statetool.load(path, spark=spark, local_bytes=WAYS[way]).operators.items():
+        for name, operator in statetool.load(path, spark=spark, driver_read_limit=WAYS[way]).operators.items():
             for table in operator.tables:
                 try:
                     expected = by_arrow[name].to_arrow(table, **options)
@@ -94,7 +94,7 @@ def test_what_is_small_is_said_by_the_caller_or_the_session(spark: Any, monkeypa
     size = sum(split.size_bytes for split in operator.scan().splits)
     assert is_local(operator.keyed_state())
     for limit, local in ((size, True), (size - 1, False)):
-        assert is_local(statetool.load(ZOO, spark=spark, local_bytes=limit)["timers"].keyed_state()) == local
+        assert is_local(statetool.load(ZOO, spark=spark, driver_read_limit=limit)["timers"].keyed_state()) == local
         spark.conf.set(frames.LOCAL_BYTES, str(limit))
         assert is_local(operator.keyed_state()) == local
     spark.conf.set(frames.LOCAL_BYTES, "8m")
@@ -139,7 +139,7 @@ def test_each_core_gets_something_to_read_unless_the_caller_says_how_much(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frames, "_LEAST_SPLIT_BYTES", 100)
-    operator = statetool.load(ZOO, spark=spark, local_bytes=0)["collections-by-string"]
+    operator = statetool.load(ZOO, spark=spark, driver_read_limit=0)["collections-by-string"]
     usual = operator.scan("keyed_state", key_group=True)
     request = ScanRequest.of(key_group=True)
     cut = frames.plan_for_tasks(spark, operator.plan, request)

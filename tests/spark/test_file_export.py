@@ -87,7 +87,7 @@ def test_days_and_times_of_any_year_stay(session: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("local_bytes", "jobs"), [(None, 0), (0, 1)])
 def test_what_is_small_is_what_the_caller_says(spark: Any, tmp_path: Path, local_bytes: int | None, jobs: int) -> None:
-    operator = statetool.load(ZOO, spark=spark, local_bytes=local_bytes)["timers"]
+    operator = statetool.load(ZOO, spark=spark, driver_read_limit=local_bytes)["timers"]
     context = spark.sparkContext
     group = f"export {local_bytes}"
     context.setJobGroup(group, "")

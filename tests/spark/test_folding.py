@@ -26,7 +26,7 @@ def follow(root: Path, work: Path, *more: str) -> int:
 
 
 def lake(spark: Any, work: Path) -> dict[int, bytes]:
-    rows = statetool.folded(spark, str(work / "lake")).collect()
+    rows = statetool.read_folded(spark, str(work / "lake")).collect()
     assert len({r.key for r in rows}) == len(rows)
     return {r.key: bytes(r.a) for r in rows}
 
@@ -36,7 +36,7 @@ class TestFolding:
     def test_the_table_is_the_state_of_the_last_checkpoint(self, spark: Any, tmp_path: Path) -> None:
         root = tmp_path / "root"
         with pytest.raises(SnapshotNotFoundError, match="nothing was folded"):
-            statetool.folded(spark, str(tmp_path / "lake"))
+            statetool.read_folded(spark, str(tmp_path / "lake"))
         with Job(root) as job:
             for n in range(5):
                 for key in range(n, n + 3):
@@ -152,7 +152,7 @@ class TestFolding:
         fold = statetool.fold_into(str(tmp_path / "lake"), key=names[:2])
         fold(spark.createDataFrame([(1, None, None, "insert", k, None, 0) for k in (1, 2, 3)], kind), 0)
         fold(spark.createDataFrame([(2, None, 1, "delete", 1, None, 0), (2, None, 1, "update", 2, None, 9)], kind), 1)
-        table = statetool.folded(spark, str(tmp_path / "lake"))
+        table = statetool.read_folded(spark, str(tmp_path / "lake"))
         assert table.columns == names
         assert sorted(map(tuple, table.collect())) == [(2, None, 9), (3, None, 0)]
 

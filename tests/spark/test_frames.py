@@ -192,7 +192,7 @@ def test_export(savepoint: statetool.Savepoint, tmp_path: Path, style: str) -> N
 @pytest.mark.parametrize("way", quick(["here", "tasks", "source"], "source"))
 def test_queries_on_one_frame_do_not_prune_each_other(path: str, spark: Any, way: str) -> None:
     """Spark runs the second query on a relation with the partitions planned for the first."""
-    operator = statetool.load(path, spark=spark, local_bytes=1 << 30 if way == "here" else 0)["timers"]
+    operator = statetool.load(path, spark=spark, driver_read_limit=1 << 30 if way == "here" else 0)["timers"]
     everything = operator.to_arrow().num_rows
     source = spark.read.format("flink-state").option("operatorUid", "timers")
     frame = source.load(path) if way == "source" else operator.keyed_state()

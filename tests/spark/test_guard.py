@@ -150,7 +150,7 @@ def limited(spark: Any) -> Iterator[Any]:
 
 
 def test_queries_refuse_the_row_and_read_its_long_form(limited: Any, large: str) -> None:
-    operator = statetool.load(large, spark=limited, local_bytes=0)["accounts"]
+    operator = statetool.load(large, spark=limited, driver_read_limit=0)["accounts"]
     with pytest.raises(UnsupportedError, match=r"the row of key 'large' has 200.*state items.*op\.state\('items'\)"):
         operator.keyed_state().collect()
     assert operator.state("items").count() == 25_001
@@ -162,7 +162,7 @@ def test_queries_refuse_the_row_and_read_its_long_form(limited: Any, large: str)
 
 
 def test_views_refuse_the_row_too(limited: Any, large: str) -> None:
-    statetool.load(large, spark=limited, local_bytes=0).register("guarded")
+    statetool.load(large, spark=limited, driver_read_limit=0).register("guarded")
     with pytest.raises(UnsupportedError, match="the row of key 'large'"):
         limited.sql("SELECT * FROM guarded_accounts_keyed_state").collect()
 
@@ -210,7 +210,7 @@ from statetool.errors import UnsupportedError
 from statetool.spark.session import local_session
 spark = local_session(cores="1")
 spark.sparkContext.setLogLevel("OFF")
-operator = statetool.load(sys.argv[1], spark=spark, local_bytes=0)["accounts"]
+operator = statetool.load(sys.argv[1], spark=spark, driver_read_limit=0)["accounts"]
 for action in (lambda f: f.collect(), lambda f: f.write.parquet(sys.argv[1] + "-rows")):
     try:
         action(operator.keyed_state())

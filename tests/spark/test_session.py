@@ -97,7 +97,7 @@ def test_load_starts_no_search_for_sources_of_other_packages(spark: Any) -> None
 
 def test_without_private_parts_tables_are_read(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATETOOL_PLAIN", "spark")
-    savepoint = statetool.load(ZOO, spark=spark, local_bytes=0)
+    savepoint = statetool.load(ZOO, spark=spark, driver_read_limit=0)
     assert savepoint["timers"].keyed_state().count() == 14
     assert sessions.heap_bytes(spark) == 1 << 30
     assert spark_target(spark, "s3://bucket/savepoint") == "s3a://bucket/savepoint"

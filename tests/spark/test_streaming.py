@@ -267,7 +267,7 @@ def test_a_stream_plans_only_checkpoints_that_it_can_read_in_time(job: Path, mon
 
 
 def test_tasks_of_a_deleted_checkpoint_say_so(spark: Any, job: Path) -> None:
-    frame = statetool.load(str(job / "chk-4"), spark, local_bytes=0)["timers"].keyed_state()
+    frame = statetool.load(str(job / "chk-4"), spark, driver_read_limit=0)["timers"].keyed_state()
     for file in (job / "chk-4").iterdir():
         file.unlink()
     with pytest.raises(CheckpointDeletedError, match="Flink deleted this checkpoint while it was read"):

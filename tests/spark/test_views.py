@@ -33,7 +33,7 @@ def made_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_ways_make_the_same_views(
     spark: Any, monkeypatch: pytest.MonkeyPatch, local_bytes: int | None, request: pytest.FixtureRequest
 ) -> None:
-    savepoint = statetool.load(ZOO, spark=spark, local_bytes=local_bytes)
+    savepoint = statetool.load(ZOO, spark=spark, driver_read_limit=local_bytes)
     with monkeypatch.context() as patch:
         patch.delattr(Stages, "frame")  # no fallback to it
         names = savepoint.register("same")

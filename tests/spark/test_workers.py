@@ -91,7 +91,7 @@ def test_a_missing_module_is_an_error_with_what_helps(module: str, remote: bool,
 
 def test_the_driver_raises_the_error_of_a_worker_alone(corpus: Path, spark: Any) -> None:
     path = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
-    operator = statetool.load(path, spark=spark, local_bytes=0)["orders"]
+    operator = statetool.load(path, spark=spark, driver_read_limit=0)["orders"]
     frame = operator.keyed_state(states=["pet"])
     for action in (frame.collect, frame.count, lambda: frame.write.format("noop").mode("overwrite").save()):
         with pytest.raises(

@@ -13,7 +13,7 @@ from statetool.api.operator import Operator
 from statetool.api.savepoint import Savepoint
 from statetool.api.write.rewrite import RewriteOptions
 from statetool.connectors.edits import conversion, edits
-from statetool.connectors.edits.conversion import OLDEST, ConvertedConsumer, ConvertedSource
+from statetool.connectors.edits.conversion import OLDEST, ConvertedConsumer
 from statetool.connectors.rows import TransactionRow, transaction_rows
 from statetool.connectors.sinks import require_sink, without_committables
 from statetool.connectors.sources import READER_STATE, require_source
@@ -144,60 +144,6 @@ def to_kafka_source(
     return plan
 
 
-def to_kafka_consumer(
-    src: str | Savepoint,
-    dst: str,
-    uid: str,
-    *,
-    connector: str | None = None,
-    spark: SparkSession | None = None,
-    uids: Iterable[str] = (),
-    rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
-    progress: Callable[[int], object] | None = None,
-) -> ConvertedSource:
-    """Write a copy of a snapshot that has ``FlinkKafkaConsumer`` state instead of ``KafkaSource`` state, under the same uid.
-
-    This is the inverse of :func:`to_kafka_source`, for a job that goes back to the consumer (Flink 1.x). The consumer resumes from the
-    same records: the source stores the next offset, the consumer the offset of the last record read.
-
-    Parameters
-    ----------
-    src, dst
-        As for :func:`statetool.rescale`.
-    uid
-        The source, by uid or operator id. The consumer of the new job has the same uid.
-    connector
-        Name of the connector, if the bytes do not identify it.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
-        As for :func:`statetool.rescale`.
-
-    Raises
-    ------
-    TargetExistsError
-        ``dst`` exists, or another write to it may still be running.
-    OptionError, UnsupportedError
-        The operator is not a Kafka source, a partition has a stopping offset or starts where the job's settings say, the splits
-        contradict the enumerator, or the snapshot is of Flink 2.
-    """
-    from statetool.connectors.layouts.legacy_kafka import KafkaConsumer, state_type, stored_element
-
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
-    inventory = options.open(src, dst)
-    uid = inventory.existing_name(uid)
-    plan = conversion.convert_source(require_source(inventory.operator(uid), connector), inventory.metadata.version)
-    # Tasks do not know the class, so elements are passed as bytes.
-    stored = _by_subtask([(subtask, stored_element(p)) for subtask, p in plan.partitions])
-    state = ElementBootstrap(
-        name=KafkaConsumer.state, kind="union", data=stored, value_type=state_type(), subtask="subtask"
-    )
-    change = OperatorChange(bootstraps=(state,), dropped_states=plan.states, coordinator=b"")
-    options.write(inventory, dst, changes={uid: change})
-    return plan
-
-
 def _by_subtask(elements: Sequence[tuple[int, bytes]]) -> pa.Table:
     """Return elements as a table with the subtask of each."""
     import pyarrow as pa
@@ -297,10 +243,3 @@ def kafka_end_offsets(operator: Operator, bootstrap_servers: str, **settings: An
     from statetool.connectors.outside.kafka_ends import kafka_ends as end_offsets
 
     return end_offsets(require_source(operator.inventory), bootstrap_servers, settings)
-
-
-#: Earlier names.
-convert_consumer = to_kafka_source
-convert_source = to_kafka_consumer
-forget_transactions = drop_transactions
-kafka_ends = kafka_end_offsets

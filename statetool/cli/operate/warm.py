@@ -43,7 +43,7 @@ def keep_java_classes() -> None:
 
 def _use(session: Any, folder: Path) -> None:
     """Run queries by SQL and in tasks, and write a savepoint in tasks."""
-    operator = statetool.load(SAVEPOINT, spark=session, local_bytes=0)["reminders"]
+    operator = statetool.load(SAVEPOINT, spark=session, driver_read_limit=0)["reminders"]
     operator.keyed_state().write.parquet(str(folder / "rows"))
     rows = session.read.parquet(str(folder / "rows"))
     rows.createOrReplaceTempView("statetool_rows")

@@ -20,6 +20,7 @@ from statetool.cli.options import (
     OUTPUT,
     SNAPSHOT,
     CommonOptions,
+    Count,
     backend_option,
     common_options,
     flink_option,
@@ -194,9 +195,7 @@ def _check_estimate(table: str | None, estimate: bool) -> None:
 @click.option("--states", shell_complete=complete_state, help="States to compare, separated by commas.")
 @click.option("--keys", metavar="KEYS", help='Keys to compare, as JSON: [1, "a", {"tuple": ["b", 2]}].')
 @click.option("--ignore-access-times", is_flag=True, help="Ignore the last access of values with a time to live.")
-@click.option(
-    "--limit", type=click.IntRange(0, sys.maxsize), default=20, show_default=True, help="Number of differences shown."
-)
+@click.option("--limit", type=Count(0), default=20, show_default=True, help="Number of differences shown.")
 @click.option("--target", metavar="FILE", help="New file for all differences (with --output parquet).")
 @common_options(*SNAPSHOT, "on_spark", "threads", *OUTPUT, formats=("text", "json", "parquet"))
 def diff(

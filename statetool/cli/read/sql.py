@@ -12,7 +12,7 @@ import click
 import statetool
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command, CommandProcess
-from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, open_snapshot, pairs
+from statetool.cli.options import SNAPSHOT, CommonOptions, Count, common_options, open_snapshot, pairs
 from statetool.cli.output import echo_err, echo_marked, print_line
 from statetool.cli.progress import no_progress
 from statetool.cli.read.tables import show_options
@@ -43,7 +43,7 @@ Statements end with a semicolon.
     "-n",
     "--rows",
     "limit",
-    type=click.IntRange(1, sys.maxsize),
+    type=Count(1),
     default=1000,
     show_default=True,
     help="Maximum number of rows in text output.",

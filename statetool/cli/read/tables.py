@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
@@ -12,7 +11,7 @@ import click
 
 from statetool.cli.completion import complete_operator, complete_path, complete_table
 from statetool.cli.group import Command, SectionOption
-from statetool.cli.options import OUTPUT, SNAPSHOT, CommonOptions, common_options, open_snapshot
+from statetool.cli.options import OUTPUT, SNAPSHOT, CommonOptions, Count, common_options, open_snapshot
 from statetool.cli.output import echo_err
 from statetool.tables.option_text import Option
 from statetool.tables.request import OPTIONS, SHOWING, ScanRequest
@@ -111,7 +110,7 @@ def schema(options: CommonOptions, path: str, operator: str, request: ScanReques
     "-n",
     "--rows",
     "limit",
-    type=click.IntRange(1, sys.maxsize),
+    type=Count(1),
     default=10,
     show_default=True,
     help="Number of rows.",

@@ -19,7 +19,6 @@ from statetool.cli.options import (
     WRITE,
     CommonOptions,
     common_options,
-    given_options,
     open_snapshot,
     operator_option,
     pairs,
@@ -31,7 +30,6 @@ from statetool.errors import FormatError, OptionError, several
 
 if TYPE_CHECKING:
     from statetool.connectors.commit_ids import CommitIdRow
-    from statetool.connectors.edits.conversion import ConvertedConsumer, ConvertedSource
     from statetool.connectors.edits.edits import EditedSource
     from statetool.connectors.sources import Source
     from statetool.snapshot.operator import OperatorInventory
@@ -362,13 +360,6 @@ def add(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None:
 @source_and_target
 @operator_option("Source to convert, by uid, name or operator id.", required=True)
 @click.option(
-    "--to",
-    type=click.Choice(["kafka-source", "flink-kafka-consumer"]),
-    default="kafka-source",
-    show_default=True,
-    help="New connector: KafkaSource, or FlinkKafkaConsumer (Flink 1.x).",
-)
-@click.option(
     "--enumerator-version",
     type=int,
     default=1,
@@ -376,8 +367,8 @@ def add(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None:
     help="Version of the enumerator state: 1 (read by every release), 2 or 3.",
 )
 @common_options(*WRITE)
-def convert_kafka(options: CommonOptions, source: str, target: str, uid: str, to: str, enumerator_version: int) -> None:
-    """Convert FlinkKafkaConsumer to KafkaSource, or back.
+def convert_kafka(options: CommonOptions, source: str, target: str, uid: str, enumerator_version: int) -> None:
+    """Convert FlinkKafkaConsumer to KafkaSource.
 
     Writes a copy of SRC to DST. The new source has the same uid and resumes at the same offsets.
 
@@ -385,18 +376,9 @@ def convert_kafka(options: CommonOptions, source: str, target: str, uid: str, to
       statetool sources convert savepoint-1a2b converted --uid orders
     """
     savepoint = open_snapshot(source, options, operators=[uid])
-    plan: ConvertedConsumer | ConvertedSource
-    if to == "flink-kafka-consumer":
-        if "enumerator_version" in given_options():
-            raise OptionError(
-                "--enumerator-version cannot be used with --to flink-kafka-consumer",
-                hint="leave out --enumerator-version",
-            )
-        plan = statetool.convert_source(savepoint, target, uid, **options.write_arguments)
-    else:
-        plan = statetool.convert_consumer(
-            savepoint, target, uid, enumerator_version=enumerator_version, **options.write_arguments
-        )
+    plan = statetool.to_kafka_source(
+        savepoint, target, uid, enumerator_version=enumerator_version, **options.write_arguments
+    )
     options.output.rows(plan.changes, columns=_CHANGE_COLUMNS)
     report_target(target, options)
 
@@ -594,7 +576,7 @@ def forget(options: CommonOptions, source: str, target: str, uid: str, names: tu
       statetool sinks forget savepoint-1a2b cleaned --uid sink --lose tx-7-1
     """
     savepoint = open_snapshot(source, options, operators=[uid])
-    lost = statetool.forget_transactions(savepoint, target, uid, names, **options.write_arguments)
+    lost = statetool.drop_transactions(savepoint, target, uid, names, **options.write_arguments)
     options.output.rows(lost, columns=_LOST_COLUMNS)
     echo_err(f"lost: {several(len(lost), 'transaction or file', 'transactions or files')}")
     report_target(target, options)

@@ -1,4 +1,4 @@
-"""Conversion between the state of the Kafka consumer before FLIP-27 and that of Kafka's source. Both resume at the same records."""
+"""Conversion of the state of the Kafka consumer before FLIP-27 to that of Kafka's source, which resumes at the same records."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from statetool.connectors.checks import check_source
 from statetool.connectors.edits.edits import SplitChange
 from statetool.connectors.layouts.kafka import DISCOVERED, KafkaSource, KafkaSplit, offset_of
 from statetool.connectors.layouts.legacy_kafka import ConsumedPartition, KafkaConsumer
 from statetool.connectors.model import Enumerator, KnownSplit
-from statetool.connectors.sources import READER_STATE, Source, coordinator_bytes
+from statetool.connectors.sources import Source, coordinator_bytes
 from statetool.connectors.wire import write_versioned
 from statetool.errors import OptionError, UnsupportedError
 
 #: Readable by every release of the connector: stores the assigned partitions only.
 OLDEST: Final = 1
 _VERSIONS: Final = (1, 2, 3)
-#: The last metadata version of Flink 1.x: Flink 2 does not have this consumer.
-_LAST_OF_FLINK_1: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,77 +76,6 @@ def _kafka_split(consumer: KafkaConsumer, split: ConsumedPartition) -> KafkaSpli
     if position is None:
         raise UnsupportedError(f"partition {split.split_id}: the consumer had not found its offset yet")
     return KafkaSplit(topic=split.topic, partition=split.partition, starting_offset=offset_of(position))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertedSource:
-    """New state for the Kafka consumer before FLIP-27: its partitions by subtask.
-
-    Attributes
-    ----------
-    states
-        The source's states, which are dropped along with its coordinator state.
-    """
-
-    changes: tuple[SplitChange, ...]
-    partitions: tuple[tuple[int, ConsumedPartition], ...]
-    states: frozenset[str]
-
-
-def convert_source(source: Source, metadata_version: int) -> ConvertedSource:
-    """Convert the state of Kafka's source to the state of the consumer before FLIP-27.
-
-    Parameters
-    ----------
-    metadata_version
-        Metadata version of the snapshot: it determines whether its Flink release has the consumer.
-
-    Raises
-    ------
-    OptionError
-        The source is not Kafka's.
-    UnsupportedError
-        The consumer cannot store the state: a partition has a stopping offset, a partition starts where the job's settings say,
-        splits and enumerator disagree, or the snapshot is of Flink 2.
-    """
-    kafka = source.connector
-    if not isinstance(kafka, KafkaSource):
-        raise OptionError(f"operator {source.label!r} is {source.name}, not Kafka's source")
-    if metadata_version > _LAST_OF_FLINK_1:
-        raise UnsupportedError(
-            "Flink 2 has no FlinkKafkaConsumer",
-            hint="take the savepoint, or write it, with a release of Flink 1.x first",
-        ).at(operator=source.label)
-    enumerator = source.state.enumerator
-    if enumerator is None or any(h.split is None for h in source.state.held):
-        raise UnsupportedError(f"source {source.label!r} has state that cannot be decoded: {source.note}")
-    if problems := [c for c in check_source(source) if c.is_problem]:
-        raise UnsupportedError(
-            f"readers and enumerator of {source.label!r} do not agree: {problems[0].split_id}: {problems[0].message}",
-            hint="run statetool sources check, then sources remove or sources add",
-        )
-    waiting = [(0, k.split) for k in enumerator.splits if k.status == "unassigned"]
-    partitions, changes = [], []
-    for subtask, split in [*((h.subtask, h.split) for h in source.state.held), *waiting]:
-        before = kafka.place(split)
-        partition = _consumed_partition(split, before.position or before.marker)
-        partitions.append((subtask, partition))
-        changes.append(_change(source, split, subtask, before.position or before.marker, str(partition.offset)))
-    return ConvertedSource(changes=tuple(changes), partitions=tuple(partitions), states=frozenset({READER_STATE}))
-
-
-def _consumed_partition(split: KafkaSplit, position: str | None) -> ConsumedPartition:
-    if position is None:
-        raise UnsupportedError(
-            f"partition {split.split_id} starts at a position that only the settings of the job define",
-            hint="set its position, or remove it: the consumer reads unknown partitions from their beginning",
-        )
-    if split.stopping_offset is not None:
-        raise UnsupportedError(
-            f"partition {split.split_id} ends at {KafkaSource().place(split).stop}, and the consumer has no ends",
-            hint="remove it, and let the source read it to its end",
-        )
-    return KafkaConsumer().added(f"{split.topic}:{split.partition}", position, ())
 
 
 def _change(source: Source, split: KafkaSplit, subtask: int, before: str | None, after: str | None) -> SplitChange:

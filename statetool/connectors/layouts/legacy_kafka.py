@@ -3,9 +3,6 @@
 Union list state ``topic-partition-offset-states``: tuples of ``KafkaTopicPartition`` (by Kryo: cached hash, partition, topic) and i8
 offset of the **last record read**; the source since FLIP-27 stores the next offset. Markers: -915623761773 committed (of the
 consumer group), -915623761774 latest, -915623761775 earliest (``KafkaTopicPartitionStateSentinel``).
-
-The serializer snapshot of a new state (:func:`state_type`) is the one that a job of Flink 1.x writes if it registers no classes with
-Kryo: the class itself, and a placeholder for Avro's arrays.
 """
 
 from __future__ import annotations
@@ -19,13 +16,7 @@ from statetool.connectors.elements import OperatorBytes
 from statetool.connectors.layouts.kafka import topic_and_partition
 from statetool.connectors.model import Split, SplitPosition
 from statetool.errors import OptionError
-from statetool.io.output import Output
-from statetool.java.declaring.flink_types import LONG
-from statetool.serializers.core.base import Serializer
-from statetool.serializers.kryo.serializer import KryoSerializer
-from statetool.serializers.typeutils.optional_map import OptionalEntry
-from statetool.serializers.typeutils.tuples import TupleSerializer
-from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
+from statetool.types.declared import ClassDeclaration, class_of_fields
 from statetool.types.java_hash import hash_string, to_int32
 
 #: Markers used instead of offsets. -915623761776 is a partition whose offset is not known yet.
@@ -91,35 +82,3 @@ def _offset_of(position: str) -> int:
             f"{position!r} is not a valid offset", hint=f"pass a number from 0, or {', '.join(_OFFSETS.values())}"
         )
     return int(position) - 1
-
-
-def state_type() -> Serializer:
-    """Return the serializer of the consumer's state as Flink 1.x creates it."""
-    dummy = f"{_RUNTIME}kryo.Serializers$DummyAvro"
-    registrations = (
-        _registration(_PARTITION, _PARTITION),
-        _registration(_AVRO, f"{dummy}RegisteredClass", f"{dummy}KryoSerializerClass"),
-    )
-    context = TypeContext(kryo=2, classes=KafkaConsumer.classes)
-    names = ((_PARTITION, None), (_AVRO, f"{dummy}KryoSerializerClass"))
-    kryo = f"{_RUNTIME}kryo.KryoSerializerSnapshot"
-    partition = KryoSerializer(kryo, 2, _PARTITION, names, (registrations, (), ()), context)
-    tuples, tuple2 = f"{_RUNTIME}TupleSerializerSnapshot", "org.apache.flink.api.java.tuple.Tuple2"
-    return TupleSerializer(tuples, 3, 2, tuple2, (partition, LONG))
-
-
-def stored_element(split: ConsumedPartition) -> bytes:
-    """Return an element of the state, encoded by :func:`state_type`."""
-    out = Output()
-    state_type().encode(out, KafkaConsumer().element_of(split))
-    return bytes(out)
-
-
-def _registration(name: str, cls: str, serializer: str | None = None) -> OptionalEntry:
-    key, value = Output(), Output()
-    key.utf(name)
-    value.utf(cls)
-    value.i4(0 if serializer is None else 1)
-    if serializer is not None:
-        value.utf(serializer)
-    return OptionalEntry(name=name, key=bytes(key), value=bytes(value), value_at=0)

@@ -274,7 +274,7 @@ def test_no_more_problems_than_asked_for(patient: Patient) -> None:
         patient.change_offsets(uid, 0, _swap)
     everything = statetool.verify(str(patient.folder))
     assert not everything.truncated
-    first_two = statetool.verify(str(patient.folder), most=2)
+    first_two = statetool.verify(str(patient.folder), max_problems=2)
     assert first_two.truncated
     assert len(first_two.problems) == 2
 

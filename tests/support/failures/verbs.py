@@ -82,13 +82,10 @@ VERBS: Final[dict[str, Verb]] = {
     "edit_source": lambda target, folder, over: st.edit_source(
         str(_DEMO / "kafka-source"), target, "orders", to="latest", take_over=over
     ),
-    "convert_consumer": lambda target, folder, over: st.convert_consumer(
+    "to_kafka_source": lambda target, folder, over: st.to_kafka_source(
         str(folder / "consumer"), target, "kafka", take_over=over
     ),
-    "convert_source": lambda target, folder, over: st.convert_source(
-        str(folder / "source"), target, "kafka", take_over=over
-    ),
-    "forget": lambda target, folder, over: st.forget_transactions(
+    "drop_transactions": lambda target, folder, over: st.drop_transactions(
         str(_DEMO / "kafka-sink"), target, "514dc31230726fb6b190b5bf50bbec8f", ["orders-out-0-1"], take_over=over
     ),
 }
@@ -124,7 +121,6 @@ def write_sources(folder: Path, legacy: Path) -> None:
     rows = st.load(str(legacy)).connector_rows("sources")
     (label,) = (r.operator for r in rows if r.connector == "flink-kafka-consumer")
     st.change_uids(str(legacy), str(folder / "consumer"), {label: "kafka"})
-    st.convert_consumer(str(folder / "consumer"), str(folder / "source"), "kafka")
 
 
 def put_state_into_files(patch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,7 @@ def _check_restores(machine: FlinkMachine, savepoint: statetool.Savepoint, table
         for uid, files in zip(uids[1:], (of_committer, of_global), strict=True):
             if names := dropped & files.keys():
                 target = str(work / f"without-{uid}")
-                statetool.forget_transactions(path, target, uid, names, uids=uids)
+                statetool.drop_transactions(path, target, uid, names, uids=uids)
                 path = target
         shutil.rmtree(table)
         shutil.copytree(work / "kept", table)

@@ -344,8 +344,8 @@ def forget(r: random.Random, snapshot: Snapshot) -> Trial | None:
     left = [row for row in rows if row["name"] not in chosen or row["status"] == "open"]
     return _connector_trial(
         "sinks forget",
-        f"statetool.forget_transactions({snapshot.name!r}, DST, {uid!r}, {chosen!r})",
-        lambda target: statetool.forget_transactions(snapshot.savepoint, target, uid, chosen),
+        f"statetool.drop_transactions({snapshot.name!r}, DST, {uid!r}, {chosen!r})",
+        lambda target: statetool.drop_transactions(snapshot.savepoint, target, uid, chosen),
         snapshot,
         operator_id,
         lambda savepoint: _table(savepoint[uid].transactions),

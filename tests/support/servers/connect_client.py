@@ -55,7 +55,7 @@ def main(url: str, path: str, damaged: str, checkpoints: str, target: str) -> No
     savepoint = statetool.load(path, spark=spark)
     answers: dict[str, Any] = {"session": type(spark).__module__}
     operator = savepoint["timers"]
-    by_tasks = statetool.load(path, spark=spark, local_bytes=0)["timers"]
+    by_tasks = statetool.load(path, spark=spark, driver_read_limit=0)["timers"]
     source = spark.read.format("flink-state").option("operatorUid", "timers")
     answers["missing"] = [
         error_of(by_tasks.keyed_state().count),
@@ -82,7 +82,7 @@ def main(url: str, path: str, damaged: str, checkpoints: str, target: str) -> No
     rescaled = f"{target}-rescaled"
     statetool.rescale(savepoint, rescaled, {"timers": 64}, spark=spark)
     answers["rescaled"] = statetool.load(rescaled)["timers"].max_parallelism
-    orders = statetool.load(damaged, spark=spark, local_bytes=0)["orders"]
+    orders = statetool.load(damaged, spark=spark, driver_read_limit=0)["orders"]
     answers["error"] = error_of(lambda: row_texts(orders.keyed_state(states=["pet"])))
     spark.stop()
     print(json.dumps(answers))
