@@ -80,7 +80,7 @@ def _calls_of(cls: ClassFile, method: Member) -> Iterator[FlinkCall]:
 
 def _argument(cls: ClassFile, operation: int, operands: Cursor) -> str | None:
     """Return the text of an argument that an instruction pushes, ``None`` if it pushes none."""
-    if (constant := constant_text(cls, operation, operands)) is not None:
+    if (constant := constant_text(cls, operation, operands, full_names=True)) is not None:
         return constant
     if operation == _GETSTATIC:
         member = cls.constants.member(operands.u2())

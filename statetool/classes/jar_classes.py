@@ -16,7 +16,7 @@ from statetool.classes.java_serialization import serializable_class
 from statetool.classes.line_numbers import without_line_numbers
 from statetool.classes.scala_classes import case_class_parameters, enumeration_values, own_hash_code
 from statetool.classes.signatures import GenericType, class_signature, parse_type
-from statetool.classes.type_extraction import TYPE_INFO, extract_type
+from statetool.classes.type_extraction import TYPE_INFO, extract_argument, extract_type
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, ClassSource
@@ -102,6 +102,13 @@ class JarClasses(ClassSource):
             found = extract_type(path, name, 2 if kryo == 5 else 1) if name in path else None
             self._informations[key] = found
         return self._informations[key]
+
+    def argument_information(
+        self, function: str, interface: str, index: int, kryo: Literal[2, 5] | None
+    ) -> TypeInformation | None:
+        path = self._opened("")
+        named = [n for n in path.subclasses(interface) if n.rpartition(".")[2] == function]
+        return extract_argument(path, named[0], interface, index, 2 if kryo == 5 else 1) if len(named) == 1 else None
 
     def is_abstract(self, name: str) -> bool:
         cls = self._opened(name).read(name)

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from statetool.compatibility.declared_types import resolve_types
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.rules import switch_ttl
 from statetool.compatibility.states import another_kind
-from statetool.compatibility.steps.step import Found, Result, is_unknown, loses
-from statetool.compatibility.verdicts import Remedy
+from statetool.compatibility.steps.step import Found, Result, fails_later, is_unknown, loses
+from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import all_parts
 from statetool.serializers.runtime import TtlSerializer
-from statetool.types.declared import ClassSource
+from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.flink_calls import DeclaredState, declared_states
 
 _ASK: Final = Remedy("Pass a savepoint of the new job (B), which has its states.")
@@ -76,7 +77,7 @@ def _check(
     if types[0] and types[0] != types[1]:
         shown = [" or ".join(sorted(", ".join(t) for t in side)) for side in types]
         text = f"The code of the old job declares {meta.name} with {shown[0]}, that of the new job with {shown[1]}."
-        yield is_unknown("K4" if keyed else "E4", text, _ASK, old)
+        yield from _other_types(restore, pair, meta, fitting, text, keyed=keyed)
     has_ttl = any(isinstance(p, TtlSerializer) for p in all_parts(meta.value))
     if keyed and all(s.has_ttl != has_ttl for s in fitting):
         switched = switch_ttl(may_switch=restore.job.ttl_may_switch, on=not has_ttl).inside(meta.name)
@@ -84,6 +85,35 @@ def _check(
             yield Found(rule="K6", resolution=switched, operator=old)
         else:
             yield is_unknown("K6", f"{switched.reason} So the code of the new job declares it.", _ASK, old)
+
+
+def _other_types(
+    restore: Restore, pair: Pair, meta: StateMetaInfo, fitting: list[DeclaredState], text: str, *, keyed: bool
+) -> Iterator[Result]:
+    """Yield what Flink does with a state for which the code of the new job gives other types."""
+    assert restore.job.classes is not None
+    rule = "K4" if keyed else "E4"
+    found = {_resolution(meta, s, restore.job.classes.new, keyed=keyed) for s in fitting}
+    resolution = found.pop() if len(found) == 1 else None
+    if resolution is None or resolution.level not in (Level.AS_IS, Level.INCOMPATIBLE):
+        yield is_unknown(rule, text, _ASK, pair.old)
+    elif resolution.level == Level.INCOMPATIBLE and _is_of_trigger(meta):
+        yield fails_later(rule, f"{text} Flink refuses when a trigger of a window asks for the state.", None, pair.old)
+    elif resolution.level == Level.INCOMPATIBLE:
+        yield Found(rule=rule, resolution=resolution.inside(meta.name), operator=pair.old)
+
+
+def _resolution(meta: StateMetaInfo, declared: DeclaredState, types: TypeContext, *, keyed: bool) -> Resolution | None:
+    """Return the resolution of a state into one with the types that code declares, ``None`` if they are not known."""
+    if meta.kind in ("reducing", "aggregating", "folding"):
+        return resolve_types((meta.value,), declared.types[-1:], types)
+    before = (meta.parts or (meta.value,)) if keyed else tuple(meta.serializers.values())
+    return resolve_types(before, declared.types, types)
+
+
+def _is_of_trigger(meta: StateMetaInfo) -> bool:
+    """Return True for a state of windows, which a trigger asks for with the first element or timer."""
+    return meta.namespace is not None and meta.namespace.type_name != "VoidNamespace"
 
 
 def _gone(pair: Pair, meta: StateMetaInfo, after: _Declared) -> Iterator[Result]:
