@@ -46,6 +46,7 @@ from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.serializers.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import difference, key_calls
 from statetool.verification.structure import key_groups_of
@@ -81,7 +82,10 @@ def keyed_results(
     ran_key = ran.get(("keyed", ""), NOT_RUN)
     try:
         yield Found(rule="K1", resolution=_forms(old, new, job), operator=old)
-        if old.keyed.key is not None:
+        if old.keyed.key is not None and _is_same_unstored_key(old, new, job):
+            text = f"the keys of {old.label.display} have the type that they had: their change log does not store it, and both jars have the same classes"
+            yield Assumption(rule="K2", text=text, option="a canonical savepoint instead of this checkpoint")
+        elif old.keyed.key is not None:
             resolution = check_key(old.keyed.key, None if new is None else new.keyed.key, job)
             yield Found(rule="K2", resolution=ran_key.settle(resolution), operator=old)
         of_key, of_states = hidden_values(old, new, job) if hidden is None else hidden
@@ -95,6 +99,15 @@ def keyed_results(
         yield Found(
             rule="S3", resolution=of_error(Level.UNKNOWN, error, "statetool cannot read its keyed state"), operator=old
         )
+
+
+def _is_same_unstored_key(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> bool:
+    """Return True if a snapshot does not say the type of keys, as nothing was materialized below its change log, and both jobs have the same classes."""
+    keys = [o.keyed.key for o in (old, new) if o is not None]
+    if not any(isinstance(key, OpaqueSerializer) and not key.snapshot for key in keys) or job.classes is None:
+        return False
+    before, after = job.classes.old.source, job.classes.new.source
+    return before is not None and after is not None and before.has_same_classes(after)
 
 
 def _states(restore: Restore) -> Iterator[Result]:
