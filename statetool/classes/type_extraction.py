@@ -117,6 +117,19 @@ def extract_kind(class_path: ClassPath, name: str, major: Literal[1, 2]) -> str:
     return _Extractor(class_path, major, with_fields=False).root(name).kind
 
 
+def extract_generic(class_path: ClassPath, given: GenericType, major: Literal[1, 2]) -> TypeInformation:
+    """Return the serializer that a release of Flink makes of a type with its type arguments.
+
+    Raises
+    ------
+    FormatError
+        A class file is damaged.
+    """
+    if given.kind == "class" and not given.args:
+        return _Extractor(class_path, major).root(given.name)
+    return _Extractor(class_path, major).argument(given)
+
+
 def extract_argument(
     class_path: ClassPath, function: str, interface: str, index: int, major: Literal[1, 2]
 ) -> TypeInformation | None:
@@ -136,7 +149,7 @@ def extract_argument(
     above = next((t for t in (signature.superclass, *signature.interfaces) if t.name == interface), None)
     if above is None or index >= len(above.args) or above.args[index].kind not in ("class", "array"):
         return None
-    return _Extractor(class_path, major).argument(above.args[index])
+    return extract_generic(class_path, above.args[index], major)
 
 
 class _Extractor:

@@ -16,15 +16,9 @@ from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from statetool.types.type_information import SIMPLE, TypeInformation, simple
+from statetool.types.type_names import basic_type
 
-_CONSTANT: Final = re.compile(
-    r"Types\.(?P<types>\w+)|BasicTypeInfo\.(?P<basic>\w+)_TYPE_INFO|(?P<serializer>\w+)Serializer\.INSTANCE"
-)
 _CLASS: Final = re.compile(r"(?P<name>[\w.$]+)\.class")
-_WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-#: Classes by the name of their serializer, and by the names of Flink's constants: ``BigDec`` and ``BIG_DEC``.
-_BY_NAME: Final = {name: cls for cls, name in SIMPLE.items()}
-_BY_CONSTANT: Final = {_WORD.sub("_", name).upper(): cls for name, cls in _BY_NAME.items()}
 
 
 def type_of(text: str, types: TypeContext) -> TypeInformation | None:
@@ -35,10 +29,8 @@ def type_of(text: str, types: TypeContext) -> TypeInformation | None:
     types
         The classes of the job.
     """
-    if (found := _CONSTANT.fullmatch(text)) is not None:
-        by_name = _BY_NAME.get(found["serializer"] or "")
-        java_class = by_name or _BY_CONSTANT.get(found["types"] or found["basic"] or "")
-        return None if java_class is None else simple(java_class)
+    if (java_class := basic_type(text)) is not None:
+        return simple(java_class)
     if (found := _CLASS.fullmatch(text)) is None:
         return None
     name = found["name"]

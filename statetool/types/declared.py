@@ -231,6 +231,10 @@ class ClassSource:
         """Return the calls of Flink's API with which the code of the job declares states, windows and patterns."""
         raise NotImplementedError
 
+    def record_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
+        """Return the types of records that the code of the job names, by their texts."""
+        raise NotImplementedError
+
     def argument_information(
         self, function: str, interface: str, index: int, kryo: Literal[2, 5] | None
     ) -> TypeInformation | None:
