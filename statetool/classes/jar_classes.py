@@ -14,7 +14,7 @@ from statetool.classes.flink_calls import find_calls
 from statetool.classes.hash_codes import find_convention
 from statetool.classes.java_serialization import serializable_class
 from statetool.classes.line_numbers import without_line_numbers
-from statetool.classes.record_types import find_record_types
+from statetool.classes.record_types import find_key_types, find_record_types
 from statetool.classes.scala_classes import case_class_parameters, enumeration_values, own_hash_code
 from statetool.classes.signatures import GenericType, class_signature, parse_type
 from statetool.classes.type_extraction import TYPE_INFO, extract_argument, extract_type
@@ -106,6 +106,9 @@ class JarClasses(ClassSource):
 
     def record_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
         return find_record_types(self._opened(""), 2 if kryo == 5 else 1)
+
+    def key_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
+        return find_key_types(self._opened(""), 2 if kryo == 5 else 1)
 
     def argument_information(
         self, function: str, interface: str, index: int, kryo: Literal[2, 5] | None

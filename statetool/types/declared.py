@@ -235,6 +235,10 @@ class ClassSource:
         """Return the types of records that the code of the job names, by their texts."""
         raise NotImplementedError
 
+    def key_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
+        """Return the types of the keys of operators, by their uids, as far as the code of the job shows them."""
+        raise NotImplementedError
+
     def argument_information(
         self, function: str, interface: str, index: int, kryo: Literal[2, 5] | None
     ) -> TypeInformation | None:

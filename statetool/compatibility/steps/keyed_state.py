@@ -13,10 +13,12 @@ from typing import Final
 
 from statetool.compatibility.backends import stored_forms
 from statetool.compatibility.declared_states import check_declared_states
+from statetool.compatibility.declared_types import resolve_information
 from statetool.compatibility.releases import may_be_of_2, shown_releases
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.running.results import NOT_RUN
 from statetool.compatibility.states import (
+    KEEP_KEYS,
     NAME_BACKEND,
     Hidden,
     Job,
@@ -165,6 +167,23 @@ def _not_keyed(restore: Restore, pair: Pair) -> Iterator[Result]:
         "Move its state to the operator that has the keys in the new job, with statetool move-state or graft."
     )
     yield loses("K8", text, remedy, old)
+
+
+def _keys_of_code(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """K2 without a snapshot of the new job: its code gives the keys of an operator another type."""
+    classes, key, uid = restore.job.classes, pair.old.keyed.key, pair.old.uid
+    if restore.has_snapshot or key is None or not uid or classes is None:
+        return
+    old, new = classes.old, classes.new
+    if old.source is None or new.source is None:
+        return
+    before, after = (types.source.key_types(types.kryo).get(uid) for types in (old, new) if types.source is not None)
+    if before is None or after is None or before == after:
+        return
+    was, now = (resolve_information((key,), (kind,), types) for kind, types in ((before, old), (after, new)))
+    # If the code of the old job is read correctly, it gives the type that the snapshot has.
+    if was is not None and was.level == Level.AS_IS and now is not None and now.level == Level.INCOMPATIBLE:
+        yield Found(rule="K2", resolution=now.as_refused(KEEP_KEYS).inside("key"), operator=pair.old)
 
 
 def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
@@ -341,6 +360,7 @@ STEP: Final = Step(
         guarded(_backend),
         per_pair(_not_keyed),
         per_pair(_declared),
+        per_pair(_keys_of_code),
         guarded(_key_selectors),
         per_pair(_forst),
         per_pair(_asynchronous),
