@@ -19,10 +19,14 @@ from statetool.compatibility.steps.step import Found, Result, fails_later, is_un
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.base import all_parts
+from statetool.serializers.options import OptionSerializer, ScalaEitherSerializer
 from statetool.serializers.runtime import TtlSerializer
+from statetool.serializers.streaming import TraversableSerializer
 from statetool.types.declared import ClassSource, TypeContext
-from statetool.types.flink_calls import DeclaredState, declared_states
+from statetool.types.flink_calls import DeclaredState, declared_states, difference, macro_calls
 
+#: Serializers of Scala whose elements have a type that only macros know.
+_OF_MACROS: Final = (OptionSerializer, ScalaEitherSerializer, TraversableSerializer)
 _ASK: Final = Remedy("Pass a savepoint of the new job (B), which has its states.")
 
 
@@ -56,6 +60,21 @@ def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Itera
     for name, meta in metas.items():
         if meta.kind != "timers":
             yield from _check(restore, pair, meta, before, after, keyed=keyed)
+    if before is not None:
+        of_macros = [
+            n
+            for n, m in metas.items()
+            if any(isinstance(p, _OF_MACROS) for s in m.serializers.values() for p in all_parts(s))
+        ]
+        yield from _check_macros(pair, of_macros, before, after, rule="K4" if keyed else "E4")
+
+
+def _check_macros(pair: Pair, names: list[str], before: _Declared, after: _Declared, rule: str) -> Iterator[Result]:
+    """Yield the states with types that only a macro of Scala knows, if it created other ones: class files have no elements of options."""
+    changed = difference(*(macro_calls(s.source.flink_calls()) for s in (before, after))) if names else ""
+    if changed:
+        text = f"The code that creates types of Scala changed ({changed}). Whether that of {', '.join(names)} is among them is unknown."
+        yield is_unknown(rule, text, _ASK, pair.old)
 
 
 def _check(

@@ -38,6 +38,8 @@ _STREAMS: Final = "org.apache.flink.streaming.api.datastream."
 _PATTERNS: Final = "org.apache.flink.cep."
 #: Methods that begin a part of a pattern, whose name is their first argument.
 _PARTS: Final = ("begin", "next", "followedBy", "followedByAny", "notNext", "notFollowedBy")
+_SCALA_TYPES: Final = "org.apache.flink.api.scala.typeutils."
+_BASIC_TYPE: Final = ("org.apache.flink.api.common.typeinfo.BasicTypeInfo", "getInfoFor")
 _UIDS: Final = ("uid", "setUidHash")
 _DESCRIPTORS: Final = {
     "ValueStateDescriptor": "value", "ListStateDescriptor": "list", "MapStateDescriptor": "map",
@@ -264,6 +266,11 @@ def functions_of_uids(calls: Iterable[FlinkCall]) -> dict[str, tuple[str, ...]]:
         ):
             functions = classes
     return found
+
+
+def macro_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
+    """Return the calls by which macros of Flink's Scala API create the types of options, alternatives, tries and collections."""
+    return [c for c in calls if c.owner.startswith(_SCALA_TYPES) or (c.owner, c.name) == _BASIC_TYPE]
 
 
 def given_uids(calls: Iterable[FlinkCall]) -> tuple[set[str], bool]:
