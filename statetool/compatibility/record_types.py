@@ -27,8 +27,9 @@ from statetool.types.type_information import TypeInformation
 #: Tags of stream elements with a record (``StreamElementSerializer``).
 _RECORDS: Final = (0, 1)
 _BATCH_BYTES: Final = 1 << 20
-#: Records of an exchange that are read. An exchange with more is only known if its types are the same.
+#: Records and channels of an exchange that are read. An exchange with more is only known if its types are the same.
 _MOST_RECORDS: Final = 10_000
+_MOST_CHANNELS: Final = 64
 _STREAMS: Final = ("org.apache.flink.streaming.api.datastream.", "org.apache.flink.streaming.api.environment.")
 
 #: How the new job reads the records of an exchange: the same values, other ones, or bytes that are no records.
@@ -66,16 +67,16 @@ def read_exchanges(operator: OperatorInventory, classes: NewClasses) -> Iterator
     before, after = (_types_of(types) for types in (old, new))
     channels = sorted(operator.channels, key=lambda c: (c.side, c.gate, c.subtask, c.channel))
     for _, group in groupby(channels, key=lambda c: (c.side, c.gate)):
-        exchange = list(group)
-        fitting = {name: found for name, kind in before.items() if (found := _fit(exchange, kind, old)) is not None}
-        if fitting and not any(found.values or found.has_parts for found in fitting.values()):
-            yield Exchange(operator, (), "same")  # There are only watermarks.
+        elements = _read_elements(list(group))
+        if not elements.records:
+            # Without records, there are only watermarks, or parts of one.
+            yield Exchange(operator, (), None if elements.has_parts else "same")
             continue
-        # A type that takes all data of an output for the end of one record tells nothing.
-        fitting = {name: found for name, found in fitting.items() if found.values}
-        readings = {_read_by_name(name, records, before, after, old, new) for name, records in fitting.items()}
-        reading = readings.pop() if len(readings) == 1 else None
-        yield Exchange(operator, tuple(fitting), reading)
+        fitting = {
+            name: found for name, kind in before.items() if (found := _decode_all(elements, kind, old)) is not None
+        }
+        readings = {_read_by_name(name, values, elements, before, after, old, new) for name, values in fitting.items()}
+        yield Exchange(operator, tuple(fitting), readings.pop() if len(readings) == 1 else None)
 
 
 def _types_of(types: TypeContext) -> Mapping[str, TypeInformation]:
@@ -83,56 +84,54 @@ def _types_of(types: TypeContext) -> Mapping[str, TypeInformation]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Records:
-    """Records that were read, with their bytes.
+class _Elements:
+    """Stream elements of an exchange.
 
     Attributes
     ----------
+    records
+        The bytes of those that have a record.
     has_parts
-        Whether there are parts of records before or after them.
+        Whether there are parts of elements before or after them.
     is_whole
         Whether these are all records.
     """
 
-    raw: list[bytes]
-    values: list[Any]
+    records: list[bytes]
     has_parts: bool
     is_whole: bool
 
 
-def _fit(channels: Sequence[Channel], kind: TypeInformation, types: TypeContext) -> _Records | None:
-    """Return the records of channels, ``None`` if a type does not read them exactly."""
+def _read_elements(channels: Sequence[Channel]) -> _Elements:
+    records: list[bytes] = []
+    has_parts = False
+    for channel in channels[:_MOST_CHANNELS]:
+        with channel.stream.open() as f:
+            for read in read_records(read_buffers(f, channel), side=channel.side, batch_bytes=_BATCH_BYTES):
+                has_parts = has_parts or bool(read.head or read.tail)
+                records += (bytes(read.data[a:b]) for a, b in read.places if read.data[a] in _RECORDS)
+                if len(records) > _MOST_RECORDS:
+                    return _Elements(records[:_MOST_RECORDS], has_parts, is_whole=False)
+    return _Elements(records, has_parts, is_whole=len(channels) <= _MOST_CHANNELS)
+
+
+def _decode_all(elements: _Elements, kind: TypeInformation, types: TypeContext) -> list[Any] | None:
+    """Return the values of all records, ``None`` if a type does not read them exactly."""
     serializer = serializer_of(kind, types)
     if serializer is None:
         return None
-    element = StreamElementSerializer("", 1, 1, None, (serializer,))
-
-    def fits(data: bytes) -> bool:
-        return _decode(element, data) is not None
-
-    raw: list[bytes] = []
+    element = _element(serializer)
     values: list[Any] = []
-    has_parts = False
-    for channel in channels:
-        try:
-            with channel.stream.open() as f:
-                for records in read_records(
-                    read_buffers(f, channel), side=channel.side, fits=fits, batch_bytes=_BATCH_BYTES
-                ):
-                    has_parts = has_parts or bool(records.head or records.tail)
-                    for start, stop in records.places:
-                        data = bytes(records.data[start:stop])
-                        decoded = _decode(element, data)
-                        if decoded is None:
-                            return None
-                        if data[0] in _RECORDS:
-                            raw.append(data)
-                            values.append(decoded[0])
-                    if len(raw) > _MOST_RECORDS:
-                        return _Records(raw, values, has_parts, is_whole=False)
-        except StatetoolError:
+    for record in elements.records:
+        decoded = _decode(element, record)
+        if decoded is None:
             return None
-    return _Records(raw, values, has_parts, is_whole=True)
+        values += decoded
+    return values
+
+
+def _element(serializer: Serializer) -> Serializer:
+    return StreamElementSerializer("", 1, 1, None, (serializer,))
 
 
 def _decode(element: Serializer, data: bytes) -> tuple[Any] | None:
@@ -147,7 +146,8 @@ def _decode(element: Serializer, data: bytes) -> tuple[Any] | None:
 
 def _read_by_name(
     name: str,
-    records: _Records,
+    values: list[Any],
+    elements: _Elements,
     before: Mapping[str, TypeInformation],
     after: Mapping[str, TypeInformation],
     old: TypeContext,
@@ -155,9 +155,9 @@ def _read_by_name(
 ) -> Reading | None:
     """Return how the new job reads records of a type of the old code."""
     if name in after:
-        return _read(records, before[name], after[name], old, new)
+        return _read(values, elements, before[name], after[name], old, new)
     # The new code gives another type: one that it did not have before, if only that one reads the records.
-    readings = {other: _read(records, before[name], kind, old, new) for other, kind in after.items()}
+    readings = {other: _read(values, elements, before[name], kind, old, new) for other, kind in after.items()}
     fitting = {other for other, reading in readings.items() if reading != "garbled"}
     if after and not fitting:
         return "garbled"
@@ -167,21 +167,26 @@ def _read_by_name(
 
 
 def _read(
-    records: _Records, before: TypeInformation, after: TypeInformation, old: TypeContext, new: TypeContext
+    values: list[Any],
+    elements: _Elements,
+    before: TypeInformation,
+    after: TypeInformation,
+    old: TypeContext,
+    new: TypeContext,
 ) -> Reading | None:
     if before == after and old.kryo == new.kryo and _has_same_classes(before, old.source, new.source):
         return "same"
     serializer = serializer_of(after, new)
     if serializer is None:
         return None
-    element = StreamElementSerializer("", 1, 1, None, (serializer,))
+    element = _element(serializer)
     is_same = True
-    for raw, value in zip(records.raw, records.values, strict=True):
-        decoded = _decode(element, raw)
+    for record, value in zip(elements.records, values, strict=True):
+        decoded = _decode(element, record)
         if decoded is None:
             return "garbled"
         is_same = is_same and decoded[0] == value
-    if is_same and before != after and not records.is_whole:
+    if is_same and not elements.is_whole:
         return None
     # The fields of a POJO are read in their order, and values are given to those of other names.
     return "same" if is_same and _field_names(before) == _field_names(after) else "other"

@@ -13,7 +13,7 @@ from statetool.compatibility.job_graph import JobGraph
 from statetool.compatibility.record_types import Exchange, has_same_streams, read_exchanges
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, is_unknown, loses, may_change, note, refuses
+from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, loses, may_change, note, refuses
 from statetool.compatibility.verdicts import Remedy
 from statetool.errors import several
 from statetool.formats.metadata.handles import AnyChannelHandle
@@ -176,5 +176,5 @@ STEP: Final = Step(
     title="In-flight data",
     follows="StateAssignmentOperation, TaskStateAssignment, SubtaskStateMapper",
     irrelevant=_irrelevant,
-    checks=(_changed, _removed, _dropped_by_configuration, _other_release),
+    checks=(guarded(_changed), _removed, _dropped_by_configuration, _other_release),
 )
