@@ -13,15 +13,15 @@ from typing import Final
 
 from statetool.compatibility.declared_types import resolve_types
 from statetool.compatibility.restore import Pair, Restore
-from statetool.compatibility.rules import switch_ttl
+from statetool.compatibility.rules.serializers import switch_ttl
 from statetool.compatibility.states import another_kind
 from statetool.compatibility.steps.step import Found, Result, fails_later, is_unknown, loses
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.base import all_parts
-from statetool.serializers.options import OptionSerializer, ScalaEitherSerializer
+from statetool.serializers.core.base import all_parts
 from statetool.serializers.runtime import TtlSerializer
 from statetool.serializers.streaming import TraversableSerializer
+from statetool.serializers.typeutils.options import OptionSerializer, ScalaEitherSerializer
 from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.flink_calls import DeclaredState, declared_states, difference, macro_calls
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Resolution, combine
 from statetool.errors import NO_FINDING, StatetoolError
 from statetool.io.cursor import Cursor
-from statetool.serializers.base import Serializer
-from statetool.serializers.java_types import is_written, type_snapshot
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.java_types import is_written, type_snapshot
 from statetool.types.declared import TypeContext
 from statetool.types.type_information import SIMPLE, TypeInformation, simple
 from statetool.types.type_names import basic_type

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final, Literal
 
-from statetool.compatibility.class_trial import NewClasses
+from statetool.compatibility.classes.trial import NewClasses
 from statetool.compatibility.declared_types import serializer_of
 from statetool.errors import StatetoolError
 from statetool.formats.channel_state import Channel, read_buffers, read_records
 from statetool.io.cursor import Cursor
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.streaming import StreamElementSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import ClassSource, TypeContext

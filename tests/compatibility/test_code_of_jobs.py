@@ -7,14 +7,14 @@ from typing import Final
 
 import pytest
 
-from statetool.classes.jar_classes import JarClasses
 from statetool.compatibility.declared_types import resolve_types
 from statetool.compatibility.record_types import has_same_streams
 from statetool.compatibility.verdicts import Level
 from statetool.io.cursor import Cursor
-from statetool.serializers.base import Serializer
-from statetool.serializers.java_types import type_snapshot
+from statetool.java.classes.jar_classes import JarClasses
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.java_types import type_snapshot
 from statetool.types.declared import TypeContext
 from statetool.types.flink_calls import FlinkCall, WindowForm, given_uids, windows_of_uids
 from statetool.types.type_information import simple
