@@ -11,11 +11,10 @@ from statetool.java.classes.class_file import ABSTRACT
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar
 from statetool.java.classes.execute import components_of, create, equals, hash_code
-from statetool.java.classes.flink_calls import find_calls
+from statetool.java.classes.flink_calls import find_calls, find_key_types, find_record_types
 from statetool.java.classes.hash_codes import find_convention
 from statetool.java.classes.java_serialization import serializable_class
 from statetool.java.classes.line_numbers import without_line_numbers
-from statetool.java.classes.record_types import find_key_types, find_record_types
 from statetool.java.classes.scala_classes import case_class_parameters, enumeration_values, own_hash_code
 from statetool.java.classes.signatures import GenericType, class_signature, parse_type
 from statetool.java.classes.type_extraction import TYPE_INFO, extract_argument, extract_type
