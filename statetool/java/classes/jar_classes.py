@@ -53,6 +53,7 @@ class JarClasses(ClassSource):
         self._hash_codes: dict[str, Convention | str] = {}
         self._informations: dict[tuple[str, bool], TypeInformation | None] = {}
         self._flink_calls: tuple[FlinkCall, ...] | None = None
+        self._named_types: dict[tuple[str, int | None], Mapping[str, TypeInformation]] = {}
 
     def open(self) -> JarClasses:
         """Index the jars, so that errors in them are reported at once.
@@ -104,10 +105,14 @@ class JarClasses(ClassSource):
         return self._informations[key]
 
     def record_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
-        return find_record_types(self._opened(""), 2 if kryo == 5 else 1)
+        if ("records", kryo) not in self._named_types:
+            self._named_types["records", kryo] = find_record_types(self._opened(""), 2 if kryo == 5 else 1)
+        return self._named_types["records", kryo]
 
     def key_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
-        return find_key_types(self._opened(""), 2 if kryo == 5 else 1)
+        if ("keys", kryo) not in self._named_types:
+            self._named_types["keys", kryo] = find_key_types(self._opened(""), 2 if kryo == 5 else 1)
+        return self._named_types["keys", kryo]
 
     def argument_information(
         self, function: str, interface: str, index: int, kryo: Literal[2, 5] | None
