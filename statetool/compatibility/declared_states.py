@@ -11,17 +11,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from statetool.compatibility.declared_types import resolve_types
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.rules.serializers import switch_ttl
 from statetool.compatibility.states import another_kind
-from statetool.compatibility.steps.step import Found, Result, is_unknown, loses
-from statetool.compatibility.verdicts import Remedy
+from statetool.compatibility.steps.step import Found, Result, fails_later, is_unknown, loses
+from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.core.base import all_parts
 from statetool.serializers.runtime import TtlSerializer
-from statetool.types.declared import ClassSource
-from statetool.types.flink_calls import DeclaredState, declared_states
+from statetool.serializers.streaming import TraversableSerializer
+from statetool.serializers.typeutils.options import OptionSerializer, ScalaEitherSerializer
+from statetool.types.declared import ClassSource, TypeContext
+from statetool.types.flink_calls import DeclaredState, declared_states, difference, macro_calls
 
+#: Serializers of Scala whose elements have a type that only macros know.
+_OF_MACROS: Final = (OptionSerializer, ScalaEitherSerializer, TraversableSerializer)
 _ASK: Final = Remedy("Pass a savepoint of the new job (B), which has its states.")
 
 
@@ -55,6 +60,21 @@ def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Itera
     for name, meta in metas.items():
         if meta.kind != "timers":
             yield from _check(restore, pair, meta, before, after, keyed=keyed)
+    if before is not None:
+        of_macros = [
+            n
+            for n, m in metas.items()
+            if any(isinstance(p, _OF_MACROS) for s in m.serializers.values() for p in all_parts(s))
+        ]
+        yield from _check_macros(pair, of_macros, before, after, rule="K4" if keyed else "E4")
+
+
+def _check_macros(pair: Pair, names: list[str], before: _Declared, after: _Declared, rule: str) -> Iterator[Result]:
+    """Yield the states with types that only a macro of Scala knows, if it created other ones: class files have no elements of options."""
+    changed = difference(*(macro_calls(s.source.flink_calls()) for s in (before, after))) if names else ""
+    if changed:
+        text = f"The code that creates types of Scala changed ({changed}). Whether that of {', '.join(names)} is among them is unknown."
+        yield is_unknown(rule, text, _ASK, pair.old)
 
 
 def _check(
@@ -76,7 +96,7 @@ def _check(
     if types[0] and types[0] != types[1]:
         shown = [" or ".join(sorted(", ".join(t) for t in side)) for side in types]
         text = f"The code of the old job declares {meta.name} with {shown[0]}, that of the new job with {shown[1]}."
-        yield is_unknown("K4" if keyed else "E4", text, _ASK, old)
+        yield from _other_types(restore, pair, meta, fitting, text, keyed=keyed)
     has_ttl = any(isinstance(p, TtlSerializer) for p in all_parts(meta.value))
     if keyed and all(s.has_ttl != has_ttl for s in fitting):
         switched = switch_ttl(may_switch=restore.job.ttl_may_switch, on=not has_ttl).inside(meta.name)
@@ -84,6 +104,35 @@ def _check(
             yield Found(rule="K6", resolution=switched, operator=old)
         else:
             yield is_unknown("K6", f"{switched.reason} So the code of the new job declares it.", _ASK, old)
+
+
+def _other_types(
+    restore: Restore, pair: Pair, meta: StateMetaInfo, fitting: list[DeclaredState], text: str, *, keyed: bool
+) -> Iterator[Result]:
+    """Yield what Flink does with a state for which the code of the new job gives other types."""
+    assert restore.job.classes is not None
+    rule = "K4" if keyed else "E4"
+    found = {_resolution(meta, s, restore.job.classes.new, keyed=keyed) for s in fitting}
+    resolution = found.pop() if len(found) == 1 else None
+    if resolution is None or resolution.level not in (Level.AS_IS, Level.INCOMPATIBLE):
+        yield is_unknown(rule, text, _ASK, pair.old)
+    elif resolution.level == Level.INCOMPATIBLE and _is_of_trigger(meta):
+        yield fails_later(rule, f"{text} Flink refuses when a trigger of a window asks for the state.", None, pair.old)
+    elif resolution.level == Level.INCOMPATIBLE:
+        yield Found(rule=rule, resolution=resolution.inside(meta.name), operator=pair.old)
+
+
+def _resolution(meta: StateMetaInfo, declared: DeclaredState, types: TypeContext, *, keyed: bool) -> Resolution | None:
+    """Return the resolution of a state into one with the types that code declares, ``None`` if they are not known."""
+    if meta.kind in ("reducing", "aggregating", "folding"):
+        return resolve_types((meta.value,), declared.types[-1:], types)
+    before = (meta.parts or (meta.value,)) if keyed else tuple(meta.serializers.values())
+    return resolve_types(before, declared.types, types)
+
+
+def _is_of_trigger(meta: StateMetaInfo) -> bool:
+    """Return True for a state of windows, which a trigger asks for with the first element or timer."""
+    return meta.namespace is not None and meta.namespace.type_name != "VoidNamespace"
 
 
 def _gone(pair: Pair, meta: StateMetaInfo, after: _Declared) -> Iterator[Result]:

@@ -41,7 +41,7 @@ BACKENDS: Final[tuple[Backend, ...]] = ("heap", "rocksdb", "forst")
 Hidden = Mapping[tuple[Scope, str], Resolution]
 #: Results of a run of the new job's classes, by scope and state; the keys of an operator have the name ``""``.
 RanStates = Mapping[tuple[Scope, str], Ran]
-_KEEP_KEYS: Final = Remedy(
+KEEP_KEYS: Final = Remedy(
     "Flink migrates neither keys nor namespaces: keep their type, or bootstrap the state with the new keys."
 )
 NAME_BACKEND: Final = Remedy(
@@ -149,7 +149,7 @@ def _map_key(key: Resolution, value: Resolution, job: Job) -> Resolution:
 def _without_migration(resolution: Resolution) -> Resolution:
     if resolution.level not in (Level.AFTER_MIGRATION, Level.INCOMPATIBLE):
         return resolution
-    return resolution.as_refused(_KEEP_KEYS)
+    return resolution.as_refused(KEEP_KEYS)
 
 
 def check_elements(old: StateMetaInfo, new: StateMetaInfo, job: Job) -> Resolution:

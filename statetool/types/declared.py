@@ -231,6 +231,28 @@ class ClassSource:
         """Return the calls of Flink's API with which the code of the job declares states, windows and patterns."""
         raise NotImplementedError
 
+    def record_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
+        """Return the types of records that the code of the job names, by their texts."""
+        raise NotImplementedError
+
+    def key_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
+        """Return the types of the keys of operators, by their uids, as far as the code of the job shows them."""
+        raise NotImplementedError
+
+    def argument_information(
+        self, function: str, interface: str, index: int, kryo: Literal[2, 5] | None
+    ) -> TypeInformation | None:
+        """Return what Flink's type extraction makes of a type argument of an interface that a function of the job implements.
+
+        Parameters
+        ----------
+        function
+            Name of the class, without its package.
+        interface
+            Name of the interface or abstract class. A class that implements it indirectly has no argument that is known.
+        """
+        raise NotImplementedError
+
     def type_information(self, name: str, kryo: Literal[2, 5] | None) -> TypeInformation | None:
         """Return what Flink's type extraction makes of a class, ``None`` if the source does not have it."""
         raise NotImplementedError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,10 +17,30 @@ _WINDOWED: Final = ("WindowedStream", "AllWindowedStream")
 #: Methods of windowed streams that do not decide the types of contents.
 _WITHOUT_TYPES: Final = ("trigger", "allowedLateness", "sideOutputLateData")
 _OTHER_WINDOWS: Final = ("GlobalWindows",)
+_ASSIGNERS: Final = f"{_WINDOWS}assigners."
+#: Kinds of the states of contents (``WindowOperatorBuilder``), by the method that takes the function of a window.
+_CONTENTS: Final = {
+    "process": "list", "apply": "list", "aggregate": "aggregating",
+    **dict.fromkeys(("reduce", "sum", "min", "max", "minBy", "maxBy"), "reducing"),
+}  # fmt: skip
+#: Methods that set something of an operator, and return it.
+_SETTERS: Final = (
+    "name",
+    "setDescription",
+    "setParallelism",
+    "setMaxParallelism",
+    "returns",
+    "slotSharingGroup",
+    "disableChaining",
+    "startNewChain",
+)
 _STREAMS: Final = "org.apache.flink.streaming.api.datastream."
 _PATTERNS: Final = "org.apache.flink.cep."
 #: Methods that begin a part of a pattern, whose name is their first argument.
 _PARTS: Final = ("begin", "next", "followedBy", "followedByAny", "notNext", "notFollowedBy")
+_SCALA_TYPES: Final = "org.apache.flink.api.scala.typeutils."
+_BASIC_TYPE: Final = ("org.apache.flink.api.common.typeinfo.BasicTypeInfo", "getInfoFor")
+_UIDS: Final = ("uid", "setUidHash")
 _DESCRIPTORS: Final = {
     "ValueStateDescriptor": "value", "ListStateDescriptor": "list", "MapStateDescriptor": "map",
     "ReducingStateDescriptor": "reducing", "AggregatingStateDescriptor": "aggregating",
@@ -161,6 +181,76 @@ def content_calls(calls: Iterable[FlinkCall]) -> Counter[tuple[str, ...]]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class WindowForm:
+    """A window operator as code builds it. What is ``None`` or empty, the code does not show.
+
+    Attributes
+    ----------
+    kind
+        Kind of the state of its contents, if it has no evictor.
+    function
+        The class of the function that decides the type of the contents, without its package.
+    evicts
+        Whether it has an evictor.
+    is_global
+        Whether it has global windows.
+    is_all
+        Whether its stream has no keys.
+    """
+
+    kind: str
+    function: str
+    evicts: bool | None
+    is_global: bool | None
+    is_all: bool
+
+
+def windows_of_uids(calls: Iterable[FlinkCall]) -> dict[str, WindowForm]:
+    """Return the window operators to which code gives a constant uid."""
+    ordered = list(calls)
+    evicts_anywhere = any(c.name == "evictor" for c in ordered)
+    found: dict[str, set[WindowForm]] = {}
+    chain: list[FlinkCall] = []
+    for call in ordered:
+        if chain and chain[-1].place != call.place:
+            chain = []
+        chain.append(call)
+        if call.name == "uid":
+            uid = call.arguments[-1] if call.arguments else COMPUTED
+            form = _window_form(chain[:-1], evicts_anywhere=evicts_anywhere)
+            if uid.startswith('"') and form is not None:
+                found.setdefault(uid[1:-1], set()).add(form)
+            chain = []
+    return {uid: forms.pop() for uid, forms in found.items() if len(forms) == 1}
+
+
+def _window_form(chain: Sequence[FlinkCall], *, evicts_anywhere: bool) -> WindowForm | None:
+    """Return the window operator that calls end with, ``None`` if they end with another operator."""
+    calls = [c for c in chain if c.owner.startswith((_STREAMS, _WINDOWS))]
+    while calls and calls[-1].name in _SETTERS:
+        calls.pop()
+    if not calls or calls[-1].owner.rpartition(".")[2] not in _WINDOWED or calls[-1].name not in _CONTENTS:
+        return None
+    *before, last = calls
+    names = {c.name for c in before}
+    counts = "countWindow" in names or "countWindowAll" in names
+    is_whole = "window" in names or "windowAll" in names
+    evicts = True if "evictor" in names else False if not counts and (is_whole or not evicts_anywhere) else None
+    assigner = next((c.owner.rpartition(".")[2] for c in reversed(before) if c.owner.startswith(_ASSIGNERS)), "")
+    is_global = True if counts else assigner.startswith(_OTHER_WINDOWS) if assigner else None
+    classes = last.classes
+    # Types that are given explicitly come after the functions.
+    is_plain = bool(classes) and last.arguments[-len(classes) :] == classes
+    return WindowForm(
+        kind=_CONTENTS[last.name],
+        function=classes[0] if is_plain else "",
+        evicts=evicts,
+        is_global=is_global,
+        is_all=last.owner.endswith(".AllWindowedStream"),
+    )
+
+
 def functions_of_uids(calls: Iterable[FlinkCall]) -> dict[str, tuple[str, ...]]:
     """Return the classes of the functions before each constant uid."""
     found: dict[str, tuple[str, ...]] = {}
@@ -176,6 +266,18 @@ def functions_of_uids(calls: Iterable[FlinkCall]) -> dict[str, tuple[str, ...]]:
         ):
             functions = classes
     return found
+
+
+def macro_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
+    """Return the calls by which macros of Flink's Scala API create the types of options, alternatives, tries and collections."""
+    return [c for c in calls if c.owner.startswith(_SCALA_TYPES) or (c.owner, c.name) == _BASIC_TYPE]
+
+
+def given_uids(calls: Iterable[FlinkCall]) -> tuple[set[str], bool]:
+    """Return the constant uids of operators, with the ids that ``setUidHash`` gives, and whether the code computes others."""
+    given = [c.arguments[-1] if c.arguments else COMPUTED for c in calls if c.name in _UIDS]
+    constant = {text[1:-1] for text in given if text.startswith('"')}
+    return constant, not all(text.startswith('"') for text in given)
 
 
 def pattern_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:

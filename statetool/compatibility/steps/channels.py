@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from statetool.compatibility.job_graph import JobGraph
+from statetool.compatibility.record_types import Exchange, has_same_streams, read_exchanges
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, is_unknown, loses, note, refuses
+from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, loses, may_change, note, refuses
 from statetool.compatibility.verdicts import Remedy
 from statetool.errors import several
 from statetool.formats.metadata.handles import AnyChannelHandle
@@ -56,6 +57,9 @@ def _changed(restore: Restore) -> Iterator[Result]:
         text = "the job is built with the same arguments, so its chains, exchanges and records are the same: both jars have the same classes"
         yield Assumption(rule="U5", text=text, option="a savepoint instead of this checkpoint")
         return
+    if not changes and (found := _exchanges(restore, pairs)):
+        yield from _records(found)
+        return
     if not changes or not pairs:
         text = "The checkpoint has in-flight data. If the new job has other chains, exchanges or record types next to it, Flink refuses to restore, or reads records wrongly."
         remedy = Remedy(f"{_SAVEPOINT.text} Or pass the job graph of the new job with --graph.", is_final=True)
@@ -68,6 +72,32 @@ def _changed(restore: Restore) -> Iterator[Result]:
     )
     remedy = Remedy(f"{_SAVEPOINT.text} Or pass the job graph of the new job with --graph.", is_final=True)
     yield is_unknown("U1", text, remedy)
+
+
+def _exchanges(restore: Restore, pairs: list[Pair]) -> list[Exchange]:
+    """Return how the new job reads the in-flight data of all operators; none if the code does not tell."""
+    classes = restore.job.classes
+    if classes is None or classes.old.source is None or classes.new.source is None:
+        return []
+    if not has_same_streams(*(s.flink_calls() for s in (classes.old.source, classes.new.source))):
+        return []
+    found = [exchange for pair in pairs for exchange in read_exchanges(pair.old, classes)]
+    return [] if any(exchange.reading is None for exchange in found) else found
+
+
+def _records(exchanges: list[Exchange]) -> Iterator[Result]:
+    """U4, U5: the new job reads records of the types that the code of both jobs names."""
+    for exchange in exchanges:
+        names = " or ".join(exchange.types)
+        if exchange.reading == "garbled":
+            text = f"The records in flight are of the type {names}, and the new job reads other bytes for them: it fails, or loses the records after them."
+            yield refuses("U4", text, _SAVEPOINT, exchange.operator)
+        elif exchange.reading == "other":
+            text = f"The records in flight are of the type {names}, and the new job reads other values in their fields."
+            yield may_change("U4", text, _SAVEPOINT, exchange.operator)
+    types = ", ".join(dict.fromkeys(name for exchange in exchanges for name in exchange.types)) or "watermarks"
+    text = f"the records in flight are of the types that the code of the jobs names and that fit ({types}), and the jobs are built with the same arguments"
+    yield Assumption(rule="U5", text=text, option="a savepoint instead of this checkpoint")
 
 
 def _is_same_code(restore: Restore) -> bool:
@@ -146,5 +176,5 @@ STEP: Final = Step(
     title="In-flight data",
     follows="StateAssignmentOperation, TaskStateAssignment, SubtaskStateMapper",
     irrelevant=_irrelevant,
-    checks=(_changed, _removed, _dropped_by_configuration, _other_release),
+    checks=(guarded(_changed), _removed, _dropped_by_configuration, _other_release),
 )

@@ -14,10 +14,12 @@ from typing import Final
 from statetool.analysis.verification.structure import key_groups_of
 from statetool.compatibility.backends import stored_forms
 from statetool.compatibility.declared_states import check_declared_states
+from statetool.compatibility.declared_types import resolve_information
 from statetool.compatibility.releases import may_be_of_2, shown_releases
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.running.results import NOT_RUN
 from statetool.compatibility.states import (
+    KEEP_KEYS,
     NAME_BACKEND,
     Hidden,
     Job,
@@ -46,6 +48,7 @@ from statetool.errors import UNREAD, several
 from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.serializers.core.base import all_parts
+from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import difference, key_calls
@@ -81,7 +84,10 @@ def keyed_results(
     ran_key = ran.get(("keyed", ""), NOT_RUN)
     try:
         yield Found(rule="K1", resolution=_forms(old, new, job), operator=old)
-        if old.keyed.key is not None:
+        if old.keyed.key is not None and _is_same_unstored_key(old, new, job):
+            text = f"the keys of {old.label.display} have the type that they had: their change log does not store it, and both jars have the same classes"
+            yield Assumption(rule="K2", text=text, option="a canonical savepoint instead of this checkpoint")
+        elif old.keyed.key is not None:
             resolution = check_key(old.keyed.key, None if new is None else new.keyed.key, job)
             yield Found(rule="K2", resolution=ran_key.settle(resolution), operator=old)
         of_key, of_states = hidden_values(old, new, job) if hidden is None else hidden
@@ -95,6 +101,15 @@ def keyed_results(
         yield Found(
             rule="S3", resolution=of_error(Level.UNKNOWN, error, "statetool cannot read its keyed state"), operator=old
         )
+
+
+def _is_same_unstored_key(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> bool:
+    """Return True if a snapshot does not say the type of keys, as nothing was materialized below its change log, and both jobs have the same classes."""
+    keys = [o.keyed.key for o in (old, new) if o is not None]
+    if not any(isinstance(key, OpaqueSerializer) and not key.snapshot for key in keys) or job.classes is None:
+        return False
+    before, after = job.classes.old.source, job.classes.new.source
+    return before is not None and after is not None and before.has_same_classes(after)
 
 
 def _states(restore: Restore) -> Iterator[Result]:
@@ -152,6 +167,23 @@ def _not_keyed(restore: Restore, pair: Pair) -> Iterator[Result]:
         "Move its state to the operator that has the keys in the new job, with statetool move-state or graft."
     )
     yield loses("K8", text, remedy, old)
+
+
+def _keys_of_code(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """K2 without a snapshot of the new job: its code gives the keys of an operator another type."""
+    classes, key, uid = restore.job.classes, pair.old.keyed.key, pair.old.uid
+    if restore.has_snapshot or key is None or not uid or classes is None:
+        return
+    old, new = classes.old, classes.new
+    if old.source is None or new.source is None:
+        return
+    before, after = (types.source.key_types(types.kryo).get(uid) for types in (old, new) if types.source is not None)
+    if before is None or after is None or before == after:
+        return
+    was, now = (resolve_information((key,), (kind,), types) for kind, types in ((before, old), (after, new)))
+    # If the code of the old job is read correctly, it gives the type that the snapshot has.
+    if was is not None and was.level == Level.AS_IS and now is not None and now.level == Level.INCOMPATIBLE:
+        yield Found(rule="K2", resolution=now.as_refused(KEEP_KEYS).inside("key"), operator=pair.old)
 
 
 def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
@@ -328,6 +360,7 @@ STEP: Final = Step(
         guarded(_backend),
         per_pair(_not_keyed),
         per_pair(_declared),
+        per_pair(_keys_of_code),
         guarded(_key_selectors),
         per_pair(_forst),
         per_pair(_asynchronous),

@@ -43,9 +43,10 @@ from statetool.compatibility.verdicts import (
     worst,
 )
 from statetool.errors import several
+from statetool.formats.operator_id import operator_id_for_uid
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
-from statetool.types.flink_calls import functions_of_uids
+from statetool.types.flink_calls import functions_of_uids, given_uids
 from statetool.types.operators import OperatorLabel, describe_operators
 
 #: Number of a node of SQL's plan in the name of its operator.
@@ -110,6 +111,7 @@ def _only_in_old_jar(restore: Restore) -> Iterator[Result]:
     operators = {o.state.operator_id: o for o in restore.old.operators.values() if operator_row(o).state_bytes}
     before, after = (ids_in_jars(jars, operators) for jars in (restore.old_jars, restore.new_jars))
     by_hash = strings_in_jars(restore.new_jars, before - after)
+    gone = _gone_ids(restore)
     for operator_id in sorted(before - after):
         old = operators[operator_id]
         if operator_id in by_hash:
@@ -118,11 +120,40 @@ def _only_in_old_jar(restore: Restore) -> Iterator[Result]:
             )
             yield note("O6", text, None, old)
             continue
-        text = f"The uid of {old.label.display} is in the jar of the old job and not in that of the new one: if the new job does not have the operator, Flink refuses to restore."
+        text = f"The uid of {old.label.display} is in the jar of the old job and not in that of the new one"
+        if operator_id in gone:
+            yield _gone(restore, old, f"{text}, whose code gives only constant uids")
+            continue
         remedy = Remedy(
             "Pass a savepoint of the new job, or leave out the operator.", ("drop", A, NEW, "--uid", str(old.label))
         )
+        text = f"{text}: if the new job does not have the operator, Flink refuses to restore."
         yield is_unknown("O1", text, remedy, old)
+
+
+def _gone_ids(restore: Restore) -> set[str]:
+    """Return the ids of uids that the code of the old job gives, if that of the new job gives other ones, and computes none."""
+    classes = restore.job.classes
+    if classes is None or classes.old.source is None or classes.new.source is None:
+        return set()
+    after, computes = given_uids(classes.new.source.flink_calls())
+    if computes or not after:
+        return set()
+    before, _ = given_uids(classes.old.source.flink_calls())
+    return {operator_id_for_uid(uid) for uid in before - after}
+
+
+def _gone(restore: Restore, old: OperatorInventory, text: str) -> Found:
+    """Return the finding about an operator that the code of the new job does not have."""
+    amount = several(operator_row(old).state_bytes, "byte")
+    if restore.options.skips_state:
+        text = f"{text}: with --allowNonRestoredState, its {amount} of state are lost."
+        return loses("O2", text, "If its state is needed, give it the uid of the new job (statetool uid).", old)
+    remedy = Remedy(
+        "If the operator has another uid in the new job, rename it (statetool uid). If its state is not needed, drop it.",
+        ("drop", A, NEW, "--uid", str(old.label)),
+    )
+    return refuses("O1", f"{text}: no operator restores its {amount} of state, and Flink refuses.", remedy, old)
 
 
 def _by_hash(restore: Restore) -> Iterator[Result]:

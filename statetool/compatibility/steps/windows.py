@@ -13,9 +13,10 @@ from typing import Final
 
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, loses, may_change, per_pair
+from statetool.compatibility.steps.step import Found, Result, Step, guarded, is_unknown, loses, may_change, per_pair
 from statetool.compatibility.timer_counts import count_entries
-from statetool.compatibility.verdicts import Remedy
+from statetool.compatibility.verdicts import Level, Remedy, Resolution
+from statetool.compatibility.window_forms import CONTENTS, resolve_windows
 from statetool.errors import several
 from statetool.snapshot import views
 from statetool.snapshot.metadata_tables import operator_row
@@ -91,7 +92,13 @@ def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
     changed = difference(before, after) if before and after else ""
     if not changed:
         yield _assumed(pair)
-    elif restore.has_snapshot or content_calls(calls[0]) == content_calls(calls[1]):
+        return
+    resolution: Resolution | None = Resolution(Level.AS_IS)
+    if not restore.has_snapshot and content_calls(calls[0]) != content_calls(calls[1]):
+        resolution = resolve_windows(pair, calls[0], calls[1], classes.old, classes.new)
+    if resolution is not None and resolution.level == Level.INCOMPATIBLE:
+        yield Found(rule="W4", resolution=resolution.inside(CONTENTS), operator=pair.old)
+    elif resolution is not None and resolution.level == Level.AS_IS:
         text = f"The code that declares windows changed ({changed}). Timers and contents of open windows are those of the old code."
         yield may_change("W4", text, "Let the old job close its windows before the snapshot.", pair.old)
     else:
@@ -101,7 +108,7 @@ def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
 
 def _is_of_flink(operator: OperatorInventory) -> bool:
     """Return True for a window operator of DataStream."""
-    return "window-contents" in operator.listed_keyed
+    return CONTENTS in operator.listed_keyed
 
 
 def _assumed(pair: Pair) -> Assumption:

@@ -42,6 +42,7 @@ _STRING: Final = 8
 _MEMBERS: Final = (9, 10, 11)
 _NAME_AND_TYPE: Final = 12
 _METHOD_HANDLE: Final = 15
+_METHOD_TYPE: Final = 16
 _INVOKE_DYNAMIC: Final = 18
 _TWO_ENTRIES: Final = (5, 6)  # long and double count as two constants
 #: Bytes after the tag of a constant, for all tags except that of texts.
@@ -211,6 +212,15 @@ class Constants:
         for index, (tag, _) in self._at.items():
             if tag == _CLASS and not (name := self.class_name(index)).startswith("["):
                 yield name
+
+    def method_types(self) -> Iterator[str]:
+        """Yield the descriptors of the methods that lambdas and method references implement, with their type arguments."""
+        yield from filter(None, map(self.method_type, self._at))
+
+    def method_type(self, index: int) -> str | None:
+        """Return the descriptor of a method type, ``None`` for other constants."""
+        is_type = self._at.get(index, (0, 0))[0] == _METHOD_TYPE
+        return self.text(self._find(index, _METHOD_TYPE).u2()) if is_type else None
 
     def strings(self) -> Iterator[str]:
         """Yield the string constants of the code."""

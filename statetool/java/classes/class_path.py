@@ -42,12 +42,13 @@ _MAX_COMMENT: Final = 0xFFFF
 _VERSIONS: Final = "META-INF/versions/"
 ARCHIVES: Final = (".jar", ".war", ".zip")
 #: Part of the key of cached indexes.
-_INDEX_FORM: Final = "10"
+_INDEX_FORM: Final = "11"
 #: Part of the names of methods that register serializers.
 _REGISTERS: Final = b"KryoSerializer"
-#: Parts of the names of classes with which a job declares its operators, keys, states, timers, windows and patterns.
+#: Parts of the names of classes with which a job declares its operators, keys, states, timers, windows, patterns and types.
 _DECLARES: Final = (
     b"StateDescriptor", b"/streaming/api/windowing/", b"/streaming/api/datastream/", b"org/apache/flink/cep/", b"TimerService",
+    b"/api/common/typeinfo/", b"/api/java/typeutils/",
 )  # fmt: skip
 #: No name of a class has it.
 _SEPARATOR: Final = ";"
@@ -84,7 +85,7 @@ class _Index:
     archives: list[list[Any]] = field(default_factory=list)
     #: Classes that may register serializers with Kryo.
     registering: list[str] = field(default_factory=list)
-    #: Classes that may declare operators, keys, states, timers, windows or patterns.
+    #: Classes that may declare operators, keys, states, timers, windows, patterns or types.
     declaring: list[str] = field(default_factory=list)
 
     def entry(self, row: int) -> _Entry:
@@ -159,7 +160,7 @@ class ClassPath:
         self._parsed: dict[str, ClassFile] = {}
         #: Classes that may register serializers with Kryo.
         self.registering: list[str] = []
-        #: Classes that may declare operators, keys, states, timers, windows or patterns.
+        #: Classes that may declare operators, keys, states, timers, windows, patterns or types.
         self.declaring: list[str] = []
         for path in self.paths:
             for file in files_of(path):
@@ -246,6 +247,12 @@ class ClassPath:
             found |= dict.fromkeys(new)
             level = [above for parent in new for above in _names_in(self._parents.get(parent, ""))]
         return list(found)
+
+    def extending(self, prefix: str) -> list[str]:
+        """Return the classes that extend or implement a class of a package themselves."""
+        return sorted(
+            n for n, parents in self._parents.items() if any(p.startswith(prefix) for p in _names_in(parents))
+        )
 
     def subclasses(self, name: str) -> list[str]:
         """Return all direct and indirect subclasses of a class, or implementations of an interface."""

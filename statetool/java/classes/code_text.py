@@ -46,8 +46,8 @@ def code_text(cls: ClassFile, method: Member) -> str:
     return "\n".join(parts)
 
 
-def constant_text(cls: ClassFile, operation: int, operands: Cursor) -> str | None:
-    """Return the text of a constant that an instruction pushes, ``None`` if it pushes none."""
+def constant_text(cls: ClassFile, operation: int, operands: Cursor, *, full_names: bool = False) -> str | None:
+    """Return the text of a constant that an instruction pushes, ``None`` if it pushes none. Class names are simple unless ``full_names``."""
     if _ICONST_M1 <= operation <= _ICONST_5:
         return str(operation - _ICONST_M1 - 1)
     if operation in (_LCONST_0, _LCONST_1):
@@ -59,7 +59,9 @@ def constant_text(cls: ClassFile, operation: int, operands: Cursor) -> str | Non
     loaded = cls.constants.loaded(operands.u1() if operation == _LDC else operands.u2())
     if isinstance(loaded, str):
         return f'"{loaded}"'
-    return f"{loaded.name.rpartition('.')[2]}.class" if isinstance(loaded, ClassConstant) else str(loaded)
+    if isinstance(loaded, ClassConstant):
+        return f"{loaded.name if full_names else loaded.name.rpartition('.')[2]}.class"
+    return str(loaded)
 
 
 def _dynamic_text(cls: ClassFile, index: int) -> str:

@@ -1,21 +1,29 @@
-"""Calls of Flink's API in the code of a job, with their constant arguments: state descriptors, windows and patterns.
+"""Calls of Flink's API in the code of a job: state descriptors, windows and patterns with their constant arguments, and types of records and keys.
 
-A job declares them by calls such as ``new ValueStateDescriptor<>("sum", Types.INT)`` or ``TumblingEventTimeWindows.of(Duration.ofSeconds(10))``. The
+A job declares states by calls such as ``new ValueStateDescriptor<>("sum", Types.INT)`` or ``TumblingEventTimeWindows.of(Duration.ofSeconds(10))``. The
 instructions are read in the order of the class file, and branches are not followed: a call shows what the code can do, never that it does.
+
+No snapshot stores the types of records. Flink takes them from ``returns(Types.TUPLE(Types.STRING, Types.INT))``, from ``implements MapFunction<String,
+Order>``, or from the descriptor of a lambda. Which of them belongs to which operator, only the data tells.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from statetool.io.cursor import Cursor
 from statetool.java.classes.bytecode import instructions
-from statetool.java.classes.class_file import SYNTHETIC, ClassFile, Member
+from statetool.java.classes.class_file import SYNTHETIC, ClassConstant, ClassFile, Member, MemberReference
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.code_text import code_text, constant_text
+from statetool.java.classes.signatures import GenericType, class_signature, parse_parameters
+from statetool.java.classes.type_extraction import extract_argument, extract_generic
 from statetool.types.flink_calls import COMPUTED, LAMBDA, FlinkCall
+from statetool.types.type_information import TypeInformation, kryo
+from statetool.types.type_names import basic_type
 
 _FLINK: Final = "org.apache.flink."
 #: Loads of variables, of fields of an object, and of elements of an array.
@@ -32,6 +40,15 @@ _IMPLEMENTATION: Final = 1
 #: Hex digits by which lambdas are told apart.
 _DIGITS: Final = 8
 _NEW: Final = 0xBB
+_KEY_SELECTOR: Final = "org.apache.flink.api.java.functions.KeySelector"
+#: Index of the type of a lambda's method among the arguments of ``LambdaMetafactory``.
+_OF_LAMBDA: Final = 2
+_TUPLE: Final = "org.apache.flink.api.java.tuple.Tuple"
+_LDC: Final = (0x12, 0x13)
+_ANEWARRAY: Final = 0xBD
+#: Pushes of indexes, duplicates, stores into an array, and new objects: what stands between the types of a call.
+_NEUTRAL: Final = (*range(0x02, 0x12), 0x53, 0x59, 0xBB)
+_MOST_CLASSES: Final = 20_000
 
 
 def find_calls(class_path: ClassPath) -> Iterator[FlinkCall]:
@@ -80,7 +97,7 @@ def _calls_of(cls: ClassFile, method: Member) -> Iterator[FlinkCall]:
 
 def _argument(cls: ClassFile, operation: int, operands: Cursor) -> str | None:
     """Return the text of an argument that an instruction pushes, ``None`` if it pushes none."""
-    if (constant := constant_text(cls, operation, operands)) is not None:
+    if (constant := constant_text(cls, operation, operands, full_names=True)) is not None:
         return constant
     if operation == _GETSTATIC:
         member = cls.constants.member(operands.u2())
@@ -111,3 +128,194 @@ def _lambda(cls: ClassFile, index: int) -> str:
 
 def _simple(name: str) -> str:
     return name.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedType:
+    """A type as code names it: ``name`` is the same for the same expression in two jars."""
+
+    name: str
+    type: TypeInformation
+
+
+def find_record_types(class_path: ClassPath, major: Literal[1, 2]) -> dict[str, TypeInformation]:
+    """Return the types of records that the code of a job names, by their text.
+
+    Parameters
+    ----------
+    major
+        The major version of Flink, whose type extraction makes the serializers.
+
+    Raises
+    ------
+    FormatError
+        A class file is damaged.
+    """
+    found: dict[str, TypeInformation] = {}
+    generics = dict.fromkeys(_generic_types(class_path))
+    for generic in generics:
+        found[_text(generic)] = extract_generic(class_path, generic, major)
+    for cls in _own_classes(class_path):
+        for method in cls.methods:
+            made = (call.made for call in _calls(class_path, cls, method, major))
+            found.update((one.name, one.type) for one in made if one is not None)
+    return {name: found[name] for name in sorted(found) if found[name].is_settled}
+
+
+def _generic_types(class_path: ClassPath) -> Iterator[GenericType]:
+    """Yield the type arguments of functions, sources and type hints, and the types of lambdas."""
+    for name in class_path.extending(_FLINK)[:_MOST_CLASSES]:
+        cls = None if name.startswith(_FLINK) else class_path.read(name)
+        if cls is not None:
+            signature = class_signature(cls)
+            above = (signature.superclass, *signature.interfaces)
+            yield from (a for t in above if t.name.startswith(_FLINK) for a in t.args if _is_closed(a))
+    for cls in _own_classes(class_path):
+        for descriptor in cls.constants.method_types():
+            parameters, result = parse_parameters(descriptor)
+            yield from (t for t in (*parameters, result) if t is not None and _is_closed(t) and not _is_of_flink(t))
+
+
+def _is_closed(generic: GenericType) -> bool:
+    """Return True if a type has neither variables nor wildcards, and is not erased."""
+    return (
+        generic.kind in ("class", "array") and generic.name != "java.lang.Object" and all(map(_is_closed, generic.args))
+    )
+
+
+def _is_of_flink(generic: GenericType) -> bool:
+    return generic.name.startswith(_FLINK) and not generic.name.startswith(_TUPLE)
+
+
+def _text(generic: GenericType) -> str:
+    if generic.kind == "array":
+        return f"{_text(generic.args[0])}[]"
+    return f"{generic.name}<{', '.join(map(_text, generic.args))}>" if generic.args else generic.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Selector:
+    """A function that selects keys, and the type of the keys, ``None`` if it does not tell."""
+
+    key: TypeInformation | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+
+
+#: What instructions push: the name of a class constant, a text, a type, a selector of keys, or ``None`` for the beginning of an array.
+_Pushed = list["str | _Text | NamedType | _Selector | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of Flink, what was pushed since the last other instruction, and the type that the call creates."""
+
+    called: MemberReference
+    pushed: _Pushed
+    made: NamedType | None
+
+
+def find_key_types(class_path: ClassPath, major: Literal[1, 2]) -> dict[str, TypeInformation]:
+    """Return the types of the keys of operators, by their constant uids, as far as one chain of calls has ``keyBy`` and ``uid``.
+
+    Raises
+    ------
+    FormatError
+        A class file is damaged.
+    """
+    found: dict[str, set[TypeInformation | None]] = {}
+    for cls in _own_classes(class_path):
+        for method in cls.methods:
+            key: TypeInformation | None = None
+            for call in _calls(class_path, cls, method, major):
+                last = call.pushed[-1] if call.pushed else None
+                if call.called.name == "keyBy":
+                    is_typed = "TypeInformation" in call.called.descriptor
+                    key = last.key if isinstance(last, _Selector) and not is_typed else None
+                    key = last.type if isinstance(last, NamedType) and is_typed else key
+                elif call.called.name == "uid":
+                    if isinstance(last, _Text):
+                        found.setdefault(last.text, set()).add(key)
+                    key = None
+    return {u: kind for u, kinds in found.items() if len(kinds) == 1 and (kind := kinds.pop()) and kind.is_settled}
+
+
+def _own_classes(class_path: ClassPath) -> Iterator[ClassFile]:
+    """Yield the classes whose code may use Flink's API, without Flink's own."""
+    for name in class_path.declaring:
+        cls = None if name.startswith(_FLINK) else class_path.read(name)
+        if cls is not None:
+            yield cls
+
+
+def _calls(class_path: ClassPath, cls: ClassFile, method: Member, major: Literal[1, 2]) -> Iterator[_Call]:
+    """Yield the calls of Flink in a method."""
+    pushed: _Pushed = []
+    for operation, operands in instructions(method.code):
+        if operation in _LDC:
+            loaded = cls.constants.loaded(operands.u1() if operation == _LDC[0] else operands.u2())
+            pushed.append(
+                loaded.name if isinstance(loaded, ClassConstant) else _Text(loaded) if isinstance(loaded, str) else None
+            )
+        elif operation == _GETSTATIC:
+            member = cls.constants.member(operands.u2())
+            basic = basic_type(f"{member.owner.rpartition('.')[2]}.{member.name}")
+            is_basic = basic is not None and member.owner.startswith(_FLINK)
+            pushed.append(_of_class(class_path, basic, major) if basic is not None and is_basic else None)
+        elif operation == _INVOKEDYNAMIC:
+            pushed = [_Selector(_lambda_result(class_path, cls, operands.u2(), major))]
+        elif operation == _ANEWARRAY:
+            pushed.append(None)
+        elif operation in _INVOKES:
+            called = cls.constants.member(operands.u2())
+            if called.owner.startswith(_FLINK):
+                made = _made(class_path, called.owner, called.name, pushed, major)
+                yield _Call(called, pushed, made)
+                kept = [] if made is None else pushed[: _begin(pushed)] if called.name == "TUPLE" else pushed[:-1]
+                pushed = [*kept, *([] if made is None else [made])]
+            elif called.name == "<init>" and _KEY_SELECTOR in class_path.supertypes(called.owner):
+                pushed = [_Selector(extract_argument(class_path, called.owner, _KEY_SELECTOR, 1, major))]
+            else:
+                pushed = []
+        elif operation not in _NEUTRAL:
+            pushed = []
+
+
+def _lambda_result(class_path: ClassPath, cls: ClassFile, index: int, major: Literal[1, 2]) -> TypeInformation | None:
+    """Return the type of the result of a lambda or method reference, ``None`` if it is generic."""
+    bootstrap, _, _ = cls.constants.dynamic(index)
+    arguments = cls.bootstraps[bootstrap].arguments if bootstrap < len(cls.bootstraps) else ()
+    descriptor = cls.constants.method_type(arguments[_OF_LAMBDA]) if len(arguments) > _OF_LAMBDA else None
+    _, result = parse_parameters(descriptor) if descriptor is not None else ((), None)
+    return None if result is None or not _is_closed(result) else extract_generic(class_path, result, major)
+
+
+def _begin(pushed: _Pushed) -> int:
+    """Return the place of the array that is filled last."""
+    return max((at for at, one in enumerate(pushed) if one is None), default=0)
+
+
+def _made(class_path: ClassPath, owner: str, name: str, pushed: _Pushed, major: Literal[1, 2]) -> NamedType | None:
+    """Return the type that a call of Flink creates."""
+    simple, last = owner.rpartition(".")[2], pushed[-1] if pushed else None
+    if simple == "Types" and name == "TUPLE":
+        parts = [one for one in pushed[_begin(pushed) + 1 :] if isinstance(one, NamedType)]
+        if not parts or len(parts) < len(pushed) - _begin(pushed) - 1:
+            return None
+        java_class = f"{_TUPLE}{len(parts)}"
+        text = f"{java_class}<{', '.join(p.name for p in parts)}>"
+        return NamedType(text, TypeInformation("tuple", java_class, parts=tuple(p.type for p in parts)))
+    if not isinstance(last, str):
+        return None
+    if (simple, name) in (("TypeInformation", "of"), ("Types", "POJO"), ("TypeExtractor", "getForClass")):
+        return _of_class(class_path, last, major)
+    if (simple, name) in (("GenericTypeInfo", "<init>"), ("Types", "GENERIC")):
+        return NamedType(f"generic {last}", kryo(last))
+    return None
+
+
+def _of_class(class_path: ClassPath, name: str, major: Literal[1, 2]) -> NamedType:
+    return NamedType(name, extract_generic(class_path, GenericType("class", name), major))

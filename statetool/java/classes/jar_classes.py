@@ -11,13 +11,13 @@ from statetool.java.classes.class_file import ABSTRACT
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar
 from statetool.java.classes.execute import components_of, create, equals, hash_code
-from statetool.java.classes.flink_calls import find_calls
+from statetool.java.classes.flink_calls import find_calls, find_key_types, find_record_types
 from statetool.java.classes.hash_codes import find_convention
 from statetool.java.classes.java_serialization import serializable_class
 from statetool.java.classes.line_numbers import without_line_numbers
 from statetool.java.classes.scala_classes import case_class_parameters, enumeration_values, own_hash_code
 from statetool.java.classes.signatures import GenericType, class_signature, parse_type
-from statetool.java.classes.type_extraction import TYPE_INFO, extract_type
+from statetool.java.classes.type_extraction import TYPE_INFO, extract_argument, extract_type
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, ClassSource
 from statetool.types.execution import Creation, Result, Some
@@ -53,6 +53,7 @@ class JarClasses(ClassSource):
         self._hash_codes: dict[str, Convention | str] = {}
         self._informations: dict[tuple[str, bool], TypeInformation | None] = {}
         self._flink_calls: tuple[FlinkCall, ...] | None = None
+        self._named_types: dict[tuple[str, int | None], Mapping[str, TypeInformation]] = {}
 
     def open(self) -> JarClasses:
         """Index the jars, so that errors in them are reported at once.
@@ -102,6 +103,23 @@ class JarClasses(ClassSource):
             found = extract_type(path, name, 2 if kryo == 5 else 1) if name in path else None
             self._informations[key] = found
         return self._informations[key]
+
+    def record_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
+        if ("records", kryo) not in self._named_types:
+            self._named_types["records", kryo] = find_record_types(self._opened(""), 2 if kryo == 5 else 1)
+        return self._named_types["records", kryo]
+
+    def key_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
+        if ("keys", kryo) not in self._named_types:
+            self._named_types["keys", kryo] = find_key_types(self._opened(""), 2 if kryo == 5 else 1)
+        return self._named_types["keys", kryo]
+
+    def argument_information(
+        self, function: str, interface: str, index: int, kryo: Literal[2, 5] | None
+    ) -> TypeInformation | None:
+        path = self._opened("")
+        named = [n for n in path.subclasses(interface) if n.rpartition(".")[2] == function]
+        return extract_argument(path, named[0], interface, index, 2 if kryo == 5 else 1) if len(named) == 1 else None
 
     def is_abstract(self, name: str) -> bool:
         cls = self._opened(name).read(name)

@@ -118,6 +118,41 @@ def extract_kind(class_path: ClassPath, name: str, major: Literal[1, 2]) -> str:
     return _Extractor(class_path, major, with_fields=False).root(name).kind
 
 
+def extract_generic(class_path: ClassPath, given: GenericType, major: Literal[1, 2]) -> TypeInformation:
+    """Return the serializer that a release of Flink makes of a type with its type arguments.
+
+    Raises
+    ------
+    FormatError
+        A class file is damaged.
+    """
+    if given.kind == "class" and not given.args:
+        return _Extractor(class_path, major).root(given.name)
+    return _Extractor(class_path, major).argument(given)
+
+
+def extract_argument(
+    class_path: ClassPath, function: str, interface: str, index: int, major: Literal[1, 2]
+) -> TypeInformation | None:
+    """Return the serializer that a release of Flink makes of a type argument of an interface that a class implements itself.
+
+    Follows ``TypeExtractor.getUnaryOperatorReturnType`` and its siblings for classes that give the type.
+
+    Raises
+    ------
+    FormatError
+        A class file is damaged.
+    """
+    cls = class_path.read(function)
+    if cls is None:
+        return None
+    signature = class_signature(cls)
+    above = next((t for t in (signature.superclass, *signature.interfaces) if t.name == interface), None)
+    if above is None or index >= len(above.args) or above.args[index].kind not in ("class", "array"):
+        return None
+    return extract_generic(class_path, above.args[index], major)
+
+
 class _Extractor:
     def __init__(self, class_path: ClassPath, major: Literal[1, 2], *, with_fields: bool = True) -> None:
         self._path = class_path
@@ -132,13 +167,15 @@ class _Extractor:
         cls = self._find(name)
         parameters = cls.parameters if cls is not None else ()
         args = tuple(GenericType("open", v.rpartition("#")[2]) for v in parameters)
-        given = GenericType("class", name, args)
+        return self.argument(GenericType("class", name, args))
+
+    def argument(self, given: GenericType) -> TypeInformation:
         try:
             return self._begin(given)
         except _UnknownTypeError as reason:
             return unknown(str(reason))
         except _InvalidTypesError:
-            return unknown(f"Flink does not create a serializer for {name} without its type arguments")
+            return unknown(f"Flink does not create a serializer for {given.name} without its type arguments")
 
     def _begin(self, given: GenericType) -> TypeInformation:
         name = _raw(given)

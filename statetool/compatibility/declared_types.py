@@ -1,0 +1,78 @@
+"""Serializers of the types that the code of a job gives: constants of Flink, such as ``Types.INT``, and classes, such as ``Order.class``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from statetool.compatibility.rules.serializers import resolve
+from statetool.compatibility.verdicts import Resolution, combine
+from statetool.errors import NO_FINDING, StatetoolError
+from statetool.io.cursor import Cursor
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.runtime import TtlSerializer, unwrap
+from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.java_types import is_written, type_snapshot
+from statetool.types.declared import TypeContext
+from statetool.types.type_information import SIMPLE, TypeInformation, simple
+from statetool.types.type_names import basic_type
+
+_CLASS: Final = re.compile(r"(?P<name>[\w.$]+)\.class")
+
+
+def type_of(text: str, types: TypeContext) -> TypeInformation | None:
+    """Return the type that a constant in the code of a job gives, ``None`` if the text does not tell.
+
+    Parameters
+    ----------
+    types
+        The classes of the job.
+    """
+    if (java_class := basic_type(text)) is not None:
+        return simple(java_class)
+    if (found := _CLASS.fullmatch(text)) is None:
+        return None
+    name = found["name"]
+    return simple(name) if name in SIMPLE else types.type_information(name)
+
+
+def serializer_of(found: TypeInformation | None, types: TypeContext) -> Serializer | None:
+    """Return the serializer of a type, ``None`` if it is not known."""
+    if found is None or not is_written(found):
+        return None
+    try:
+        return snapshot_reader(types).snapshot(Cursor(type_snapshot(found, None, {})))
+    except NO_FINDING:
+        raise
+    except StatetoolError:
+        return None
+
+
+def resolve_types(before: Sequence[Serializer], texts: Sequence[str], types: TypeContext) -> Resolution | None:
+    """Return the resolution of serializers into those of the types that code gives, ``None`` if they are not known.
+
+    Types that Kryo writes are not known: the configuration of the job registers classes.
+    """
+    return resolve_information(before, [type_of(text, types) for text in texts], types)
+
+
+def resolve_information(
+    before: Sequence[Serializer], found: Sequence[TypeInformation | None], types: TypeContext
+) -> Resolution | None:
+    """Return the resolution of serializers into those of types, ``None`` if they are not known."""
+    known = [serializer_of(one, types) for one in found if one is not None and not _has_kryo(one)]
+    after = [new for new in known if new is not None]
+    if not len(before) == len(found) == len(after):
+        return None
+    return combine(resolve(_plain(old), new) for old, new in zip(before, after, strict=True))
+
+
+def _has_kryo(found: TypeInformation) -> bool:
+    return any(part.kind == "kryo" for part in found.walk())
+
+
+def _plain(serializer: Serializer) -> Serializer:
+    """Return the serializer of the values without their time to live, which the types of a declaration do not have."""
+    plain = unwrap(serializer)
+    return unwrap(plain.children()[1][1]) if isinstance(plain, TtlSerializer) else plain

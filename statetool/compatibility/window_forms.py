@@ -1,0 +1,104 @@
+"""Window operators whose code changed, for a check without a snapshot of the new job: whether Flink still reads the contents of their windows.
+
+Follows ``WindowOperatorBuilder``: the function decides kind and type of the state, an evictor makes it a list of stream elements, global windows have
+another namespace, and windows of a stream without keys have the key of ``NullByteKeySelector``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from statetool.compatibility.declared_types import resolve_information
+from statetool.compatibility.restore import Pair
+from statetool.compatibility.states import another_kind
+from statetool.compatibility.verdicts import Level, Remedy, Resolution
+from statetool.formats.state_meta import StateMetaInfo
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.declared import TypeContext
+from statetool.types.flink_calls import FlinkCall, WindowForm, windows_of_uids
+from statetool.types.type_information import TypeInformation
+
+#: The state of the contents of windows of DataStream.
+CONTENTS: Final = "window-contents"
+_FUNCTIONS: Final = "org.apache.flink.api.common.functions."
+_OF_WINDOWS: Final = "org.apache.flink.streaming.api.functions.windowing."
+#: Interfaces of the functions of each kind, and the index of the type argument that decides the contents.
+_ARGUMENTS: Final = {
+    "aggregating": ((f"{_FUNCTIONS}AggregateFunction", 1),),
+    "reducing": ((f"{_FUNCTIONS}ReduceFunction", 0),),
+    "list": tuple((f"{_OF_WINDOWS}{n}", 0) for n in ("ProcessWindowFunction", "WindowFunction", "ProcessAllWindowFunction", "AllWindowFunction")),
+}  # fmt: skip
+_CLOSE: Final = Remedy(
+    "Let the old job close its windows before the snapshot, or give the new window operator another uid."
+)
+
+
+def resolve_windows(
+    pair: Pair, before: tuple[FlinkCall, ...], after: tuple[FlinkCall, ...], old: TypeContext, new: TypeContext
+) -> Resolution | None:
+    """Return the resolution of the contents of windows, ``None`` if the code of both jobs does not tell."""
+    was, now = (windows_of_uids(calls).get(pair.old.uid or "") for calls in (before, after))
+    _, meta = pair.old.listed_keyed[CONTENTS]
+    # If the code of the old job is read correctly, it says what the snapshot has.
+    if was is None or now is None or not _fits(was, pair.old, meta):
+        return None
+    if was.is_global is False and now.is_global:
+        return _refused("The windows became global windows.")
+    if not was.is_all and now.is_all and _key_type(pair.old) != "Byte":
+        return _refused("The windows became windows of the whole stream, without the key.")
+    if was.evicts is None or now.evicts is None or was.is_all != now.is_all or was.is_global != now.is_global:
+        return None
+    if was.evicts != now.evicts:
+        return _refused(
+            f"The windows {'have an evictor now' if now.evicts else 'have no evictor any more'}, so their contents are stored otherwise."
+        )
+    if now.evicts:
+        return Resolution(Level.AS_IS) if was.function == now.function else None
+    if was.kind != now.kind:
+        return another_kind(was.kind, now.kind)
+    return _resolve_contents(meta, was, now, old, new)
+
+
+def _resolve_contents(
+    meta: StateMetaInfo, was: WindowForm, now: WindowForm, old: TypeContext, new: TypeContext
+) -> Resolution | None:
+    if was.function == now.function and now.function:
+        return Resolution(Level.AS_IS)
+    types = [_content_type(form, context) for form, context in ((was, old), (now, new))]
+    if None in types:
+        return None
+    if types[0] == types[1]:
+        return Resolution(Level.AS_IS)
+    # A list has the type of the stream, which the functions do not show.
+    return resolve_information((meta.value,), types[1:], new) if now.kind == "aggregating" else None
+
+
+def _content_type(form: WindowForm, types: TypeContext) -> TypeInformation | None:
+    """Return the type of the contents that a function gives, ``None`` if its class does not tell."""
+    if not form.function or types.source is None:
+        return None
+    found = (
+        types.source.argument_information(form.function, name, at, types.kryo) for name, at in _ARGUMENTS[form.kind]
+    )
+    return next((one for one in found if one is not None and one.is_settled), None)
+
+
+def _fits(form: WindowForm, old: OperatorInventory, meta: StateMetaInfo) -> bool:
+    """Return True if the snapshot has what code builds."""
+    elements = meta.parts[:1] if meta.kind == "list" else ()
+    evicts = bool(elements) and elements[0].type_name.startswith("StreamElement")
+    is_global = meta.namespace is not None and meta.namespace.type_name == "GlobalWindow"
+    return (
+        form.evicts in (None, evicts)
+        and form.is_global in (None, is_global)
+        and meta.kind == ("list" if evicts else form.kind)
+        and (not form.is_all or _key_type(old) == "Byte")
+    )
+
+
+def _key_type(old: OperatorInventory) -> str:
+    return "" if old.keyed.key is None else old.keyed.key.type_name
+
+
+def _refused(text: str) -> Resolution:
+    return Resolution.because(Level.INCOMPATIBLE, f"{text} Flink refuses to restore them.", _CLOSE)

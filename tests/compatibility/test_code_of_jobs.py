@@ -1,0 +1,124 @@
+"""What the code of a job tells of its states, windows, keys, uids and records, and where it does not tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from statetool.compatibility.declared_types import resolve_types
+from statetool.compatibility.record_types import has_same_streams
+from statetool.compatibility.verdicts import Level
+from statetool.io.cursor import Cursor
+from statetool.java.classes.jar_classes import JarClasses
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.java_types import type_snapshot
+from statetool.types.declared import TypeContext
+from statetool.types.flink_calls import FlinkCall, WindowForm, given_uids, windows_of_uids
+from statetool.types.type_information import simple
+from statetool.types.type_names import basic_type
+from tests.support.corpora.archives import unpack
+from tests.support.flink import job_pairs
+
+_STREAM: Final = "org.apache.flink.streaming.api.datastream."
+_WINDOWS: Final = "org.apache.flink.streaming.api.windowing."
+_TUPLE2: Final = "org.apache.flink.api.java.tuple.Tuple2<java.lang.String, java.lang.Integer>"
+
+
+def call(owner: str, name: str, *arguments: str, place: str = "jobs.Job.build") -> FlinkCall:
+    owner = owner if "." in owner else f"{_STREAM}{owner}"
+    return FlinkCall(owner, name, arguments, place)
+
+
+def serializer(java_class: str) -> Serializer:
+    return snapshot_reader().snapshot(Cursor(type_snapshot(simple(java_class), None, {})))
+
+
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(job_pairs.SNAPSHOTS, tmp_path_factory.mktemp("job-pairs"))
+
+
+@pytest.mark.parametrize(
+    ("job", "side", "types"),
+    [
+        ("FlightTupleLonger", "old", {"java.lang.String", _TUPLE2}),
+        ("FlightKryoToPojo", "old", {"java.lang.String", "generic jobs.FlightKryoToPojo$Event"}),
+        ("FlightKryoToPojo", "new", {"java.lang.String", "jobs.FlightKryoToPojo$Event"}),
+        ("FlightSame", "new", {"java.lang.String", _TUPLE2}),
+    ],
+)
+def test_code_names_the_types_of_records(snapshots: Path, job: str, side: str, types: set[str]) -> None:
+    assert set(JarClasses([job_pairs.jar_of(snapshots, job, side)]).record_types(5)) == types
+
+
+def test_code_shows_the_type_of_keys(snapshots: Path) -> None:
+    found = [JarClasses([job_pairs.jar_of(snapshots, "StateKeyType", side)]).key_types(5) for side in ("old", "new")]
+    assert [{uid: str(kind) for uid, kind in one.items()} for one in found] == [
+        {"sums": "String"},
+        {"sums": "TUPLE org.apache.flink.api.java.tuple.Tuple2(String, Int)"},
+    ]
+    # The stream with keys comes from another method.
+    assert JarClasses([job_pairs.jar_of(snapshots, "StateSame", "old")]).key_types(5) == {}
+
+
+def test_a_computed_uid_may_be_any() -> None:
+    calls = [call("SingleOutputStreamOperator", "uid", '"sums"'), call("DataStreamSink", "uid", '"sink-"', "?")]
+    assert given_uids(calls) == ({"sums"}, True)
+    assert given_uids(calls[:1]) == ({"sums"}, False)
+
+
+def test_constants_of_flink_are_types() -> None:
+    found = [
+        basic_type(t) for t in ("Types.BIG_DEC", "BasicTypeInfo.INT_TYPE_INFO", "LongSerializer.INSTANCE", "Types.ROW")
+    ]
+    assert found == ["java.math.BigDecimal", "java.lang.Integer", "java.lang.Long", None]
+
+
+@pytest.mark.parametrize(
+    ("texts", "level"),
+    [
+        (["Types.INT"], Level.AS_IS),
+        (["java.lang.Long.class"], Level.INCOMPATIBLE),
+        (["Types.LIST"], None),
+        (["?"], None),
+        (["Types.INT", "Types.INT"], None),
+    ],
+)
+def test_types_that_are_not_known_decide_nothing(texts: list[str], level: Level | None) -> None:
+    found = resolve_types([serializer("java.lang.Integer")], texts, TypeContext())
+    assert (None if found is None else found.level) == level
+
+
+def windows(*between: FlinkCall, function: FlinkCall, after: tuple[FlinkCall, ...] = ()) -> WindowForm | None:
+    assigner = call(f"{_WINDOWS}assigners.TumblingEventTimeWindows", "of")
+    uid = call("SingleOutputStreamOperator", "uid", '"w"')
+    return windows_of_uids([assigner, call("KeyedStream", "window"), *between, function, *after, uid]).get("w")
+
+
+def test_windows_are_those_of_the_operator_with_the_uid() -> None:
+    process = call("WindowedStream", "process", "All")
+    form = WindowForm(kind="list", function="All", evicts=False, is_global=False, is_all=False)
+    assert windows(function=process) == form
+    assert windows(function=process, after=(call("SingleOutputStreamOperator", "name", '"n"'),)) == form
+    assert windows(function=process, after=(call("SingleOutputStreamOperator", "map", "Next"),)) is None
+
+
+def test_an_explicit_type_hides_that_of_the_function() -> None:
+    found = windows(function=call("WindowedStream", "aggregate", "Sum", "Types.LONG", "Types.LONG"))
+    assert found is not None
+    assert (found.kind, found.function) == ("aggregating", "")
+
+
+def test_an_evictor_in_another_method_may_be_that_of_the_windows() -> None:
+    elsewhere = call("WindowedStream", "evictor", place="jobs.Job.windows")
+    calls = [elsewhere, call("WindowedStream", "process", "All"), call("SingleOutputStreamOperator", "uid", '"w"')]
+    assert windows_of_uids(calls)["w"].evicts is None
+
+
+def test_streams_of_other_calls_differ() -> None:
+    before = [call("DataStream", "rebalance"), call("DataStream", "map", "lambda 0a1b2c3d")]
+    assert has_same_streams(before, [before[0], call("DataStream", "map", "lambda ffffffff")])
+    assert not has_same_streams(before, [call("DataStream", "forward"), before[1]])
