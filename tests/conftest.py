@@ -315,6 +315,6 @@ def spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(autouse=True)
 def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Declarations of one test do not affect the next."""
-    from statetool.declaring import classes as declarations
+    from statetool.java.declaring import classes as declarations
 
     monkeypatch.setattr(declarations, "_declared", {})

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import statetool
+from statetool.analysis.statistics.statistics import StatisticsRequest
 from statetool.api.execution import Execution
-from statetool.api.rewrite import RewriteOptions
+from statetool.api.write.rewrite import RewriteOptions
 from statetool.errors import MissingDependencyError, OptionError
 from statetool.migration.plan import MigrationPlan
-from statetool.statistics.statistics import StatisticsRequest
 from tests.support.zoo import ZOO
 
 REWRITES: list[Callable[..., Any]] = [

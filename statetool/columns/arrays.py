@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from statetool.errors import DecodeError
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.rows import MAX_OFFSET, add_offsets
+from statetool.kernels.core.arrays import Bytes, Positions
+from statetool.kernels.entries.rows import MAX_OFFSET, add_offsets
 
 Mask = npt.NDArray[np.bool_]
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from statetool.columns.arrays import spread_values
 from statetool.errors import StatetoolError
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Bytes, Mask, Positions
+from statetool.kernels.core.arrays import Bytes, Mask, Positions
+from statetool.kernels.values import program as ir
 from statetool.types import LogicalType, StructType
 from statetool.types.options import ReadOptions
 

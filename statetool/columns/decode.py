@@ -49,9 +49,9 @@ from statetool.columns.families.structs import (
     decode_union,
 )
 from statetool.columns.families.ttl import decode_ttl
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import NULL_VALUE, TRUNCATED, refuse
+from statetool.kernels.core.arrays import Bytes, Positions
+from statetool.kernels.core.codes import NULL_VALUE, TRUNCATED, refuse
+from statetool.kernels.values import program as ir
 from statetool.types import BitmapType, LogicalType
 from statetool.types.options import ReadOptions
 

@@ -17,16 +17,16 @@ from statetool.columns.decode import decode_column
 from statetool.errors import DecodeError, StatetoolError, UndescribedClassError
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.io.cursor import Cursor
-from statetool.kernels import elements
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import BAD_SEPARATOR, OK, TRUNCATED, coded_error
-from statetool.kernels.decode_fixed import first_unfilled, load_flags
-from statetool.kernels.rewrite import split_values
-from statetool.kernels.skip_program import compile_skip
-from statetool.serializers.base import Serializer
-from statetool.serializers.opaque import OpaqueSerializer
-from statetool.serializers.pyflink import PythonSerializer, python_part
+from statetool.kernels.core.arrays import Bytes, Positions
+from statetool.kernels.core.codes import BAD_SEPARATOR, OK, TRUNCATED, coded_error
+from statetool.kernels.graphs.rewrite import split_values
+from statetool.kernels.values import elements
+from statetool.kernels.values import program as ir
+from statetool.kernels.values.decode_fixed import first_unfilled, load_flags
+from statetool.kernels.values.skip_program import compile_skip
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.opaque import OpaqueSerializer
+from statetool.serializers.pyflink.serializer import PythonSerializer, python_part
 from statetool.serializers.runtime import unwrap
 from statetool.serializers.value_ends import find_ends, undescribed_error
 from statetool.types import ListType, LogicalType, MapType, PresentType, TtlType

@@ -9,12 +9,12 @@ import numpy as np
 from statetool.errors import DecodeError, UnknownSerializerError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.kernels.arrays import Positions
-from statetool.kernels.codes import BAD_FLAG, MESSAGES, OK
-from statetool.kernels.decode_fixed import first_unfilled
-from statetool.kernels.sizes import fixed_size
-from statetool.kernels.walk import skip_length_markers
-from statetool.serializers.base import Serializer
+from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.codes import BAD_FLAG, MESSAGES, OK
+from statetool.kernels.entries.walk import skip_length_markers
+from statetool.kernels.values.decode_fixed import first_unfilled
+from statetool.kernels.values.sizes import fixed_size
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.value_ends import find_ends
 
 

@@ -191,7 +191,7 @@ def _is_heap_layout(f: OpenStream, header: KeyedHeader, ranges: Sequence[KeyGrou
     FormatError
         Neither of the two.
     """
-    from statetool.formats.keyed.canonical import StreamLayout, read_entries
+    from statetool.formats.backends.canonical import StreamLayout, read_entries
 
     states = len(header.as_stored().states)
     layout = StreamLayout(prefix=prefix, states=states, compressed=header.compressed)

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from statetool.kernels import kept, numba_private
-from statetool.kernels.graph_program import Layout
-from statetool.kernels.heap import StatePrograms
-from statetool.kernels.jit import BEFORE_COMPILING, NOTHING, Kernel, allowance
-from statetool.kernels.merge import BlockRuns, MergeScratch
-from statetool.kernels.walk import KeyGroups, Rows, StateRuns
+from statetool.kernels.core import kept, numba_private
+from statetool.kernels.core.jit import BEFORE_COMPILING, NOTHING, Kernel, allowance
+from statetool.kernels.entries.heap import StatePrograms
+from statetool.kernels.entries.walk import KeyGroups, Rows, StateRuns
+from statetool.kernels.graphs.flat_program import Layout
+from statetool.kernels.rocksdb.merge import BlockRuns, MergeScratch
 
 _TUPLES: Final = {t.__name__: t for t in (BlockRuns, MergeScratch, KeyGroups, Layout, Rows, StatePrograms, StateRuns)}
 _WORDS: Final = re.compile(r"\w+\([^)]*\)|\S+")
@@ -205,7 +205,7 @@ def _parsed(line: str) -> tuple[Kernel, list[str]]:
 
 
 def ship(folder: str) -> str | None:
-    """Copy the compiled code of these sources to a folder that :data:`~statetool.kernels.kept.VARIABLE` can name, and return its path.
+    """Copy the compiled code of these sources to a folder that :data:`~statetool.kernels.core.kept.VARIABLE` can name, and return its path.
 
     Cached code is readable by its owner only. The copy is readable by everyone who can read new files, because an image is often built by
     one user and run by another. Returns ``None`` if no code can be cached.

@@ -6,8 +6,8 @@ class name, so the metadata of any subtask can be used.
 
 from __future__ import annotations
 
-from statetool.serializers.base import Serializer
-from statetool.serializers.pojo import PojoSerializer
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.typeutils.pojo import PojoSerializer
 
 
 def merge_subclasses(mine: Serializer, other: Serializer) -> bool:

@@ -9,12 +9,12 @@ import numpy as np
 
 from statetool.errors import DecodeError, StatetoolError, UndescribedClassError
 from statetool.io.cursor import Cursor
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import check
-from statetool.kernels.rewrite import rewritten
-from statetool.kernels.skip import skip_many
-from statetool.kernels.skip_program import compile_skip
+from statetool.kernels.core.arrays import Bytes, Positions
+from statetool.kernels.core.codes import check
+from statetool.kernels.graphs.rewrite import rewritten
+from statetool.kernels.values import program as ir
+from statetool.kernels.values.skip import skip_many
+from statetool.kernels.values.skip_program import compile_skip
 
 #: Maximum number of values after one of an undescribed class in which to search for other such classes.
 _MAX_SEARCHED: Final = 10_000

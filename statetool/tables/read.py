@@ -20,10 +20,10 @@ from statetool.io.glibc import keep_freed_memory
 from statetool.io.open_files import keeping_open
 from statetool.kernels.ahead import compile_together
 from statetool.snapshot.views import check_view
-from statetool.tables.elements import element_rows
-from statetool.tables.in_flight import in_flight_rows
-from statetool.tables.keyed import Columns, KeyedTable, flatten
-from statetool.tables.kind import TableSpec
+from statetool.tables.kinds.elements import element_rows
+from statetool.tables.kinds.in_flight import in_flight_rows
+from statetool.tables.kinds.keyed import Columns, KeyedTable, flatten
+from statetool.tables.kinds.kind import TableSpec
 from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Split
 
 #: Bytes per batch of entries. Between kernels, a thread holds the interpreter, once per batch. With large batches, threads wait less for each other;

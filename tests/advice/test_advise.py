@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import statetool
-from statetool.advice import suggestions
-from statetool.advice.history import Advice
 from statetool.cli.main import cli
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
+from statetool.operations.advice import suggestions
+from statetool.operations.advice.history import Advice
 from tests.support.snapshots.trees import JOB, checkpoint_root, replace_file
 from tests.support.zoo import ZOO
 

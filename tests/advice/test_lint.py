@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 import statetool
-from statetool.advice.configuration import parse_duration, parse_size
 from statetool.cli.main import cli
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
+from statetool.operations.advice.configuration import parse_duration, parse_size
 
 #: A configuration without faults; tests change it to introduce them.
 SOUND = {

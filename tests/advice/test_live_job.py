@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import statetool
-from statetool.advice.live_job import LiveJob
 from statetool.cli.main import cli
-from statetool.cluster import client as client_module
 from statetool.errors import FormatError, OptionError
+from statetool.operations.advice.live_job import LiveJob
+from statetool.operations.cluster import client as client_module
 from tests.support.servers.flink_rest import RELEASES, FlinkRest, flink_rest
 from tests.support.zoo import ZOO
 

@@ -15,9 +15,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from statetool import StatetoolError, load
-from statetool.assistants import tools
-from statetool.assistants.bounds import OutsideError, Root
-from statetool.assistants.tools import Tools
+from statetool.cli.assistants import tools
+from statetool.cli.assistants.bounds import OutsideError, Root
+from statetool.cli.assistants.tools import Tools
 from tests.support.servers.flink_rest import RELEASES, flink_rest
 from tests.support.zoo import ZOO
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from statetool.classes.bytecode import EnumConstants, enum_constants, instructions
-from statetool.classes.class_file import Annotation, ClassFile, parse_class, string_constants
-from statetool.classes.signatures import GenericType, parse_class_signature, parse_parameters, parse_type
 from statetool.errors import FormatError
+from statetool.java.classes.bytecode import EnumConstants, enum_constants, instructions
+from statetool.java.classes.class_file import Annotation, ClassFile, parse_class, string_constants
+from statetool.java.classes.signatures import GenericType, parse_class_signature, parse_parameters, parse_type
 from tests.support.compile import compile_java
 from tests.support.quick import quick
 

@@ -10,10 +10,10 @@ from weakref import WeakValueDictionary
 
 import pytest
 
-from statetool.classes import class_path
-from statetool.classes.class_path import ClassPath
-from statetool.classes.declarations import declare_classes
 from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError, UnsupportedError
+from statetool.java.classes import class_path
+from statetool.java.classes.class_path import ClassPath
+from statetool.java.classes.declarations import declare_classes
 from tests.support.compile import files_of, jar_bytes, make_jar
 
 _MANIFEST = "META-INF/MANIFEST.MF"

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import pytest
 
-from statetool.classes.class_path import ClassPath
-from statetool.classes.declarations import UndeclaredClass, declare_class, declare_classes
-from statetool.classes.jar_classes import JarClasses
+from statetool.java.classes.class_path import ClassPath
+from statetool.java.classes.declarations import UndeclaredClass, declare_class, declare_classes
+from statetool.java.classes.jar_classes import JarClasses
 from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE

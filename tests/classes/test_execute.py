@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
-from statetool.classes.jar_classes import JarClasses
-from statetool.hashing.executed import Executed
 from statetool.io.cursor import Cursor
+from statetool.java.classes.jar_classes import JarClasses
+from statetool.java.hashing.executed import Executed
 from statetool.types.declared import TypeContext
 from statetool.types.execution import Boxed, Constant, Instance
 from tests.support.compile import compile_java

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from statetool.classes.class_file import parse_class
-from statetool.classes.class_path import ClassPath
-from statetool.classes.hash_codes import find_convention
-from statetool.classes.jar_classes import JarClasses
 from statetool.errors import FormatError
-from statetool.hashing.formulas import HashFormula, formula_hash, user_classes
 from statetool.io.cursor import Cursor
-from statetool.serializers.java_types import class_snapshot, serializer_snapshot
+from statetool.java.classes.class_file import parse_class
+from statetool.java.classes.class_path import ClassPath
+from statetool.java.classes.hash_codes import find_convention
+from statetool.java.classes.jar_classes import JarClasses
+from statetool.java.hashing.formulas import HashFormula, formula_hash, user_classes
 from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.java_types import class_snapshot, serializer_snapshot
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, TypeContext
 from statetool.types.java import parse_java_type

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import statetool
-from statetool.classes import class_path
-from statetool.classes.class_path import ClassPath
 from statetool.cli.main import cli
+from statetool.java.classes import class_path
+from statetool.java.classes.class_path import ClassPath
 from tests.support.checks.corpus_check import Case
 
 _SNAPSHOT = "v2_3_0-hashmap-canonical"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from statetool.classes.class_path import ClassPath
-from statetool.classes.java_serialization import serializable_class
+from statetool.java.classes.class_path import ClassPath
+from statetool.java.classes.java_serialization import serializable_class
 from statetool.types.serializable import SerializableClass
 from tests.support.compile import compile_java
 from tools.flink_jars import java_tool

@@ -13,15 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 import statetool
-from statetool.classes.class_path import ClassPath
-from statetool.classes.declarations import declare_classes
-from statetool.classes.jar_classes import JarClasses
 from statetool.cli.main import cli
-from statetool.declaring.classes import read_declarations
 from statetool.errors import SnapshotNotFoundError, UnknownSerializerError, UnsupportedError
 from statetool.io.cursor import Cursor
-from statetool.serializers.java_types import serializer_snapshot
+from statetool.java.classes.class_path import ClassPath
+from statetool.java.classes.declarations import declare_classes
+from statetool.java.classes.jar_classes import JarClasses
+from statetool.java.declaring.classes import read_declarations
 from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.java_types import serializer_snapshot
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, to_json
 from statetool.types.java import parse_java_type
 from tests.support.checks.corpus_check import Case

@@ -9,8 +9,8 @@ from typing import Literal
 
 import pytest
 
-from statetool.classes.class_path import ClassPath
-from statetool.classes.type_extraction import extract_type
+from statetool.java.classes.class_path import ClassPath
+from statetool.java.classes.type_extraction import extract_type
 from statetool.types.type_information import TypeInformation
 from tests.support.flink.typed_fields import WITH_LIBRARIES, Answer, answers, unpack
 from tools.flink_jars import DEFAULT_VERSIONS

@@ -107,7 +107,17 @@ def test_tracebacks_may_be_asked_for_before_and_after_the_command() -> None:
 
 
 #: Modules that a command imports at most.
-_HEAVY = ("pyarrow", "numba", "numpy", "pandas", "pyspark", "fsspec", "rich", "asyncio", "statetool.serializers.base")
+_HEAVY = (
+    "pyarrow",
+    "numba",
+    "numpy",
+    "pandas",
+    "pyspark",
+    "fsspec",
+    "rich",
+    "asyncio",
+    "statetool.serializers.core.base",
+)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from statetool.cluster.address import JobAddress
 from statetool.errors import OptionError
+from statetool.operations.cluster.address import JobAddress
 
 _ID = "435dddb4518382a338824d5965e56ae3"
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import pytest
 
-from statetool.cluster import client as client_module
-from statetool.cluster.client import NotFlinkError, RestClient, RestError, shorten_reason
-from statetool.cluster.credentials import Credentials
 from statetool.errors import ConnectionFailedError, OptionError
+from statetool.operations.cluster import client as client_module
+from statetool.operations.cluster.client import NotFlinkError, RestClient, RestError, shorten_reason
+from statetool.operations.cluster.credentials import Credentials
 from tests.support.servers.flink_rest import FlinkRest, flink_rest
 
 _SECRET: Final = "hunter2-is-secret"
@@ -181,7 +181,7 @@ def test_a_refused_connection_is_tried_again(rest: FlinkRest, monkeypatch: pytes
     ("status", "data"), [(200, b"<html>"), (200, b"[]"), (404, b"<html>not found"), (200, b'{"a": 1}')]
 )
 def test_a_server_that_is_not_flink(rest: FlinkRest, status: int, data: bytes) -> None:
-    from statetool.cluster.jobs import list_jobs
+    from statetool.operations.cluster.jobs import list_jobs
 
     rest.first = lambda method, path, headers: (status, data, {})
     with pytest.raises(NotFlinkError, match="is not Flink's REST API"):

@@ -17,11 +17,11 @@ from click.testing import CliRunner, Result
 
 import statetool
 from statetool.cli.main import cli
-from statetool.cluster import client as client_module
-from statetool.cluster import clusters
-from statetool.cluster.client import RestClient
-from statetool.cluster.clusters import credentials_for, using_clusters
 from statetool.errors import ConnectionFailedError, OptionError
+from statetool.operations.cluster import client as client_module
+from statetool.operations.cluster import clusters
+from statetool.operations.cluster.client import RestClient
+from statetool.operations.cluster.clusters import credentials_for, using_clusters
 from tests.support.servers.flink_rest import FlinkRest, flink_rest
 from tests.support.spark.data_sources import data_sources
 from tests.support.zoo import ZOO
@@ -212,7 +212,7 @@ def test_tls_by_a_file(tmp_path: Path, certificate: Path) -> None:
 
 
 def test_spark_options_name_the_file(servers: tuple[FlinkRest, FlinkRest], tmp_path: Path) -> None:
-    options = pytest.importorskip("statetool.spark.source_options")
+    options = pytest.importorskip("statetool.spark.source.options")
     url, file = urls(servers)[1], both(servers, tmp_path)
     found = options.resolve_job({"path": url, "clusters": str(file), "operatorUid": "x"})
     assert "/chk-" in found["path"]

@@ -18,9 +18,9 @@ from click.testing import CliRunner, Result
 
 import statetool
 from statetool.cli.main import cli
-from statetool.cluster import client as client_module
-from statetool.cluster import triggers
-from statetool.cluster.overview import JobRow, JobSnapshotRow
+from statetool.operations.cluster import client as client_module
+from statetool.operations.cluster import triggers
+from statetool.operations.cluster.overview import JobRow, JobSnapshotRow
 from tests.support.servers.flink_rest import RELEASES, FlinkRest, flink_rest
 from tests.support.zoo import ZOO
 

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import statetool
-from statetool.advice.live_job import LiveJob
 from statetool.cli.main import cli
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError, UnknownNameError
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.operations.advice.live_job import LiveJob
 from tests.support.flink.standalone.cluster import StandaloneCluster
 from tests.support.flink.versions import flink_versions, release_of
 from tests.support.metrics import Metrics
@@ -343,7 +343,7 @@ def test_operators_with_a_uid_have_the_names_that_remain(cluster: StandaloneClus
 
 
 def test_a_slow_stream_is_told_how_many_checkpoints_to_keep(cluster: StandaloneCluster, orders: str) -> None:
-    streaming = pytest.importorskip("statetool.spark.streaming")
+    streaming = pytest.importorskip("statetool.spark.source.streaming")
     options = {"path": str(cluster.checkpoints / orders), "operatorUid": "counts", "uids": "counts"}
     stream = streaming.CheckpointStream(
         streaming.CheckpointTable.of({**options, "startingCheckpoint": "latest", "failOnDataLoss": "false"})

@@ -17,12 +17,12 @@ import pytest
 from click.testing import CliRunner
 
 from statetool.cli.main import cli
-from statetool.cluster import client as client_module
-from statetool.cluster.client import RestClient
-from statetool.cluster.deadlines import Waiting, one_deadline
-from statetool.cluster.jobs import find_job, list_jobs
-from statetool.cluster.triggers import savepoint_request, trigger
 from statetool.errors import ConnectionFailedError, FormatError, StatetoolError
+from statetool.operations.cluster import client as client_module
+from statetool.operations.cluster.client import RestClient
+from statetool.operations.cluster.deadlines import Waiting, one_deadline
+from statetool.operations.cluster.jobs import find_job, list_jobs
+from statetool.operations.cluster.triggers import savepoint_request, trigger
 from tests.support.servers.flink_rest import FlinkRest, flink_rest
 
 _JSON: Final = {"Content-Type": "application/json"}
@@ -182,7 +182,7 @@ def test_times_beyond_the_calendar_are_shown(rest: FlinkRest, number: int) -> No
 
 
 def test_a_job_graph_of_any_depth_is_no_traceback() -> None:
-    from statetool.cluster.job_graph import parse_chain
+    from statetool.operations.cluster.job_graph import parse_chain
 
     lines = ["a0", *("   " * level + f"+- a{level + 1}" for level in range(5000))]
     assert parse_chain(" -> ".join(f"a{i}" for i in range(5001)), "<br/>".join(lines)) is None
@@ -257,7 +257,7 @@ def test_metadata_cannot_name_other_schemes_and_hosts(tmp_path: Path) -> None:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(("kind", "start"), [("postgresql", b"NR\0\0\xff\xff"), ("mysql", b"\xff\xff\0\0")])
 def test_a_database_that_drips_has_a_deadline(kind: str, start: bytes) -> None:
-    from statetool.connectors.xa_databases import prepared_transactions
+    from statetool.connectors.outside.xa_databases import prepared_transactions
 
     with (
         dripping(start, speaks_first=kind == "mysql") as url,
@@ -281,7 +281,7 @@ def test_an_api_of_kubernetes_that_drips_has_a_deadline(tmp_path: Path, monkeypa
 
 
 def test_a_database_that_sends_other_messages_is_an_error_of_ours() -> None:
-    from statetool.connectors.xa_databases import prepared_transactions
+    from statetool.connectors.outside.xa_databases import prepared_transactions
 
     with dripping(b"N  \0\0\0\4") as url, pytest.raises(ConnectionFailedError):
         prepared_transactions(url.replace("http:", "postgresql:") + "/x", timeout_s=0.25)

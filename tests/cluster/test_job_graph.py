@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from statetool.cluster.job_graph import Node, Vertex, operator_names, parse_chain
 from statetool.formats.operator_id import operator_id_for_position, operator_id_for_uid
+from statetool.operations.cluster.job_graph import Node, Vertex, operator_names, parse_chain
 
 SOURCE, KEYED = "cbc357ccb763df2852fee8c4fc7d55f2", operator_id_for_uid("keyed-uid")
 ARROW, EVEN, LAST = (

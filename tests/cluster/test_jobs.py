@@ -12,10 +12,10 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.cluster import client as client_module
-from statetool.cluster import snapshots
-from statetool.cluster.paths import is_job, is_server, resolve_path
 from statetool.errors import ConnectionFailedError, FormatError, OptionError, SnapshotNotFoundError, UnknownNameError
+from statetool.operations.cluster import client as client_module
+from statetool.operations.cluster import snapshots
+from statetool.operations.cluster.paths import is_job, is_server, resolve_path
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.servers.flink_rest import RELEASES, FlinkRest, flink_rest
 from tests.support.zoo import ZOO

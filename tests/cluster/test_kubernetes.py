@@ -15,10 +15,6 @@ from click.testing import CliRunner, Result
 
 import statetool
 from statetool.cli.main import cli
-from statetool.cluster import client as client_module
-from statetool.cluster.address import JobAddress
-from statetool.cluster.high_availability import stored_checkpoints
-from statetool.cluster.servers import open_server
 from statetool.errors import (
     ConnectionFailedError,
     FormatError,
@@ -27,6 +23,10 @@ from statetool.errors import (
     StatetoolError,
     UnknownNameError,
 )
+from statetool.operations.cluster import client as client_module
+from statetool.operations.cluster.address import JobAddress
+from statetool.operations.cluster.high_availability import stored_checkpoints
+from statetool.operations.cluster.servers import open_server
 from tests.support.servers.flink_rest import RECORDED, RELEASES, FlinkRest, flink_rest
 from tests.support.servers.kubernetes_api import TOKEN, KubernetesServer, kubernetes_server
 from tests.support.zoo import ZOO

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 import statetool
 from statetool.cli.main import cli
-from statetool.cluster import clusters
 from statetool.errors import SnapshotNotFoundError, StatetoolError
+from statetool.operations.cluster import clusters
 from tests.support.flink.standalone.cluster import StandaloneCluster
 from tests.support.servers.http_answers import Answer, forward, http_server
 from tools.flink_jars import DEFAULT_VERSIONS

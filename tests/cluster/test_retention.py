@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from statetool.cli import options
 from statetool.cli.main import cli
-from statetool.cluster.jobs import NO_CHECKPOINTS, Checkpoint, CheckpointHistory
-from statetool.cluster.retention import observed_retention
 from statetool.io.retention import Retention
+from statetool.operations.cluster.jobs import NO_CHECKPOINTS, Checkpoint, CheckpointHistory
+from statetool.operations.cluster.retention import observed_retention
 from tests.support.servers.flink_rest import RELEASES, flink_rest
 from tests.support.zoo import ZOO
 

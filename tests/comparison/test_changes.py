@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.comparison import changes as changes_module
-from statetool.comparison import plan
-from statetool.comparison.changes import changes, plan_changes
-from statetool.formats.keyed import database_changes
+from statetool.analysis.comparison import changes as changes_module
+from statetool.analysis.comparison import plan
+from statetool.analysis.comparison.changes import changes, plan_changes
+from statetool.formats.backends import database_changes
 from statetool.io.files import BYTES_READ
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory

@@ -14,12 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 import statetool as st
+from statetool.analysis.comparison import keyed, side
+from statetool.analysis.comparison.keyed import join_differences
+from statetool.analysis.comparison.meaning import Seeds
 from statetool.cli.main import cli
-from statetool.comparison import keyed, side
-from statetool.comparison.keyed import join_differences
-from statetool.comparison.meaning import Seeds
 from statetool.errors import EncodeError, OptionError, UnknownNameError
-from statetool.kernels.comparison import pair_hashes
+from statetool.kernels.entries.comparison import pair_hashes
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.snapshots.trees import last_snapshot

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import statetool as st
+from statetool.analysis.comparison import compare as compare_module
 from statetool.api.comparison import Comparison
-from statetool.comparison import compare as compare_module
 from statetool.errors import DecodeError
 from tests.support.checks.corpus_check import find_cases
 from tests.support.corpora.archives import HERE, unpack

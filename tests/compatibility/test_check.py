@@ -12,8 +12,8 @@ from click.testing import CliRunner
 import statetool as st
 from statetool import flink as types
 from statetool.cli.main import cli
-from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.rules.avro import by_position, canonical, equal, unreadable
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor

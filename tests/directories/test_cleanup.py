@@ -21,10 +21,6 @@ from click.testing import CliRunner, Result
 
 import statetool
 from statetool.cli.main import cli
-from statetool.directories import cleanup, roots
-from statetool.directories.cleanup import is_state_file
-from statetool.directories.survey import Survey, survey
-from statetool.directories.trash import Trash
 from statetool.errors import (
     DirectoryInUseError,
     FormatError,
@@ -35,6 +31,10 @@ from statetool.errors import (
     UnknownNameError,
 )
 from statetool.io import targets
+from statetool.operations.directories import cleanup, roots
+from statetool.operations.directories.cleanup import is_state_file
+from statetool.operations.directories.survey import Survey, survey
+from statetool.operations.directories.trash import Trash
 from tests.support.servers.flink_rest import flink_rest
 from tests.support.snapshots.trees import INCREMENTAL, JOB, absolute_names, checkpoint_root, link, replace_file
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 import statetool
 from statetool.cli.main import cli
-from statetool.directories.orphans import age_seconds
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
+from statetool.operations.directories.orphans import age_seconds
 from tests.support.snapshots import build, canonical
 from tests.support.snapshots.trees import INCREMENTAL, JOB, absolute_names, checkpoint_root, link, replace_file
 

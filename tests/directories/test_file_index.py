@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from statetool.directories import file_index, survey
-from statetool.directories.chain import chain
-from statetool.directories.orphans import orphans
-from statetool.directories.snapshots import list_snapshots
-from statetool.directories.survey import FoundSnapshot, names_of
+from statetool.operations.directories import file_index, survey
+from statetool.operations.directories.chain import chain
+from statetool.operations.directories.orphans import orphans
+from statetool.operations.directories.snapshots import list_snapshots
+from statetool.operations.directories.survey import FoundSnapshot, names_of
 from tests.support.quick import fewer_uncompiled
 from tests.support.snapshots.large import large_checkpoint
 from tests.support.snapshots.trees import checkpoint_root, link, random_tree

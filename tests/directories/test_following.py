@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from statetool.directories.following import (
+from statetool.errors import OptionError, SnapshotNotFoundError, UnsupportedError
+from statetool.io.listing import list_files
+from statetool.operations.directories.following import (
     BEFORE_ALL,
     FollowOptions,
     Step,
@@ -17,8 +19,6 @@ from statetool.directories.following import (
     first_offset,
     next_step,
 )
-from statetool.errors import OptionError, SnapshotNotFoundError, UnsupportedError
-from statetool.io.listing import list_files
 from tests.support.snapshots.trees import JOB, checkpoint_root, link, replace_file
 
 

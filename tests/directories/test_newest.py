@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from statetool.cli.main import cli
-from statetool.directories import snapshots
-from statetool.directories.snapshots import list_snapshots
-from statetool.directories.survey import read_snapshot
 from statetool.formats.metadata import parse_metadata
 from statetool.io import listing
 from statetool.io.listing import FoundFile
+from statetool.operations.directories import snapshots
+from statetool.operations.directories.snapshots import list_snapshots
+from statetool.operations.directories.survey import read_snapshot
 from statetool.snapshot.parsed import ParsedMetadata, hand_over, handing_over, open_parsed
 from tests.support.snapshots.large import FILES_OF_SUBTASK, large_checkpoint
 from tests.support.snapshots.trees import random_tree
@@ -75,8 +75,8 @@ def test_the_kernels_are_not_loaded_for_one_snapshot(tmp_path: Path, monkeypatch
         raise AssertionError("an index of all files")
 
     large_checkpoint(tmp_path, FILES_OF_SUBTASK, states=1)
-    monkeypatch.setattr("statetool.directories.survey.columns_pay_off", lambda size_bytes: True)
-    monkeypatch.setattr("statetool.directories.file_index.FileIndex", refused)
+    monkeypatch.setattr("statetool.operations.directories.survey.columns_pay_off", lambda size_bytes: True)
+    monkeypatch.setattr("statetool.operations.directories.file_index.FileIndex", refused)
     assert newest_snapshot(str(tmp_path)) == str(tmp_path / "chk-1")
 
 
@@ -104,7 +104,7 @@ def test_a_snapshot_that_is_deleted_meanwhile_is_left_out(tmp_path: Path, monkey
             (tmp_path / "chk-2" / "_metadata").unlink()
         return read_snapshot(tree, directory, **options)
 
-    monkeypatch.setattr("statetool.directories.snapshots.read_snapshot", deleted)
+    monkeypatch.setattr("statetool.operations.directories.snapshots.read_snapshot", deleted)
     assert newest_snapshot(str(tmp_path)) == str(tmp_path / "chk-1")
 
 

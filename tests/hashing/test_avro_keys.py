@@ -11,11 +11,11 @@ import pytest
 import statetool
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
-from statetool.hashing.formulas import HashFormula, formula_hash
-from statetool.hashing.prove import Sample, find_formula
 from statetool.io.cursor import Cursor
-from statetool.serializers.avro import parse_schema
-from statetool.serializers.avro_hash import avro_hash
+from statetool.java.hashing.formulas import HashFormula, formula_hash
+from statetool.java.hashing.prove import Sample, find_formula
+from statetool.serializers.avro.hash import avro_hash
+from statetool.serializers.avro.serializer import parse_schema
 from statetool.serializers.table import snapshot_reader
 from statetool.types.conventions import Convention, parse_convention
 from tests.support.corpora.archives import unpack

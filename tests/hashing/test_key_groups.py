@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from statetool.formats.key_groups import MAX_PARALLELISM_LIMIT, key_group_for, murmur
-from statetool.hashing.key_hash import key_groups
+from statetool.java.hashing.key_hash import key_groups
 
 #: Murmur maps it to the smallest integer, which has no positive counterpart.
 _SMALLEST = -2089875627

@@ -13,13 +13,13 @@ import pytest
 
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
-from statetool.hashing.formulas import HashFormula, formula_hash, hash_serializer
-from statetool.hashing.keys import KeyHasher
-from statetool.hashing.prove import KeyProof, Sample, find_formula
-from statetool.hashing.vector_hash import hash_pojos
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.java.hashing.formulas import HashFormula, formula_hash, hash_serializer
+from statetool.java.hashing.keys import KeyHasher
+from statetool.java.hashing.prove import KeyProof, Sample, find_formula
+from statetool.java.hashing.vector_hash import hash_pojos
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.conventions import Convention, parse_convention
 from tests.support.snapshots import build

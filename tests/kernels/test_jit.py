@@ -17,11 +17,13 @@ import numpy as np
 import pytest
 
 import statetool
-from statetool.comparison.changes import changes, plan_changes
-from statetool.kernels import ahead, checksums, jit, kept
+from statetool.analysis.comparison.changes import changes, plan_changes
+from statetool.kernels import ahead
 from statetool.kernels.ahead import SIGNATURES, described, ship
-from statetool.kernels.jit import InterpretBudget, Kernel
-from statetool.kernels.walk import match_range
+from statetool.kernels.core import jit, kept
+from statetool.kernels.core.jit import InterpretBudget, Kernel
+from statetool.kernels.entries.walk import match_range
+from statetool.kernels.rocksdb import checksums
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import scan_table
@@ -160,7 +162,7 @@ def test_a_small_table_is_read_without_numba(tmp_path: Path) -> None:
 
 CALL = (
     "import numpy as np, sys, time\n"
-    "from statetool.kernels.walk import match_range\n"
+    "from statetool.kernels.entries.walk import match_range\n"
     "out, a = np.zeros(1, np.uint8), np.arange(2)\n"
     "match_range(np.array([7], np.uint8), a[:1], a[1:], np.array([7], np.uint8), out)\n"
     "print(out[0], sum(match_range.compiled._cache_misses.values()))"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from statetool.entries.database import KERNELS
-from statetool.kernels import kept
 from statetool.kernels.ahead import SIGNATURES
-from statetool.kernels.kept import claimed
-from statetool.kernels.numba_private import KeptCode
+from statetool.kernels.core import kept
+from statetool.kernels.core.kept import claimed
+from statetool.kernels.core.numba_private import KeptCode
 from statetool.tables.read import _KERNELS
 from tests.support.quick import quick
 
@@ -24,7 +24,7 @@ NAMES = ("decode_text.text_sizes", "decode_fixed.load_fixed", "elements.joined_c
 COMPILE = f"""
 from statetool.kernels import kept
 from statetool.kernels.ahead import compile_together
-from statetool.kernels.numba_private import KeptCode
+from statetool.kernels.core.numba_private import KeptCode
 saved = []
 save = KeptCode.save_overload
 def counted(self, types, result):
@@ -95,7 +95,7 @@ def test_without_private_parts_nothing_is_cached_and_results_are_equal(tmp_path:
         "import hashlib, numpy as np\n"
         "from statetool.kernels import kept, numba_private\n"
         "from statetool.kernels.ahead import compile_together\n"
-        "from statetool.kernels.words import copy_ranges\n"
+        "from statetool.kernels.core.words import copy_ranges\n"
         "at = np.random.default_rng(1).permutation(1000) * 9\n"
         "data, out = np.arange(9000).astype(np.uint8), np.zeros(9000, np.uint8)\n"
         f"compile_together({NAMES!r})\n"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import statetool
 from statetool.errors import OptionError, UnknownNameError
-from statetool.openmetrics.families import FAMILIES, Samples, render
+from statetool.reporting.openmetrics.families import FAMILIES, Samples, render
 from tests.support.metrics import Metrics
 from tests.support.zoo import ZOO
 

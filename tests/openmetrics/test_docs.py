@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from statetool.openmetrics.families import FAMILIES
+from statetool.reporting.openmetrics.families import FAMILIES
 
 DOCS = Path(__file__).parents[2] / "docs" / "operations"
 _NAME = re.compile(r"\bstatetool_\w+")

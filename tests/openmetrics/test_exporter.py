@@ -22,12 +22,12 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.cluster import snapshots
 from statetool.errors import ConnectionFailedError, OptionError, SnapshotNotFoundError
-from statetool.openmetrics.exporter import Exporter
-from statetool.openmetrics.families import CONTENT_TYPE, PROMETHEUS_CONTENT_TYPE
-from statetool.openmetrics.server import serving
-from statetool.openmetrics.targets import targets_of
+from statetool.operations.cluster import snapshots
+from statetool.reporting.openmetrics.exporter import Exporter
+from statetool.reporting.openmetrics.families import CONTENT_TYPE, PROMETHEUS_CONTENT_TYPE
+from statetool.reporting.openmetrics.server import serving
+from statetool.reporting.openmetrics.targets import targets_of
 from statetool.snapshot.inventory import Inventory
 from tests.support.metrics import Metrics
 from tests.support.servers.flink_rest import flink_rest
@@ -133,9 +133,9 @@ def test_a_directory_without_checkpoints(tmp_path: Path) -> None:
 
 _COUNT = """
 import json, sys
-from statetool.openmetrics.exporter import Exporter
-from statetool.openmetrics.server import serving
-from statetool.openmetrics.targets import targets_of
+from statetool.reporting.openmetrics.exporter import Exporter
+from statetool.reporting.openmetrics.server import serving
+from statetool.reporting.openmetrics.targets import targets_of
 from statetool.snapshot.inventory import Inventory
 import urllib.request
 events, calls = [], 0

@@ -18,9 +18,9 @@ from statetool.cli.main import cli
 from statetool.errors import FormatError, OptionError, TargetExistsError, sentence
 from statetool.html.markup import element, html
 from statetool.html.numbers import moment
-from statetool.report import charts
+from statetool.reporting.report import charts
+from statetool.reporting.verdicts.check import check_findings
 from statetool.types.operators import display_name
-from statetool.verdicts.check import check_findings
 from tests.support.corpora.archives import unpack
 from tests.support.flink.write_ahead_job import ARCHIVE
 from tests.support.zoo import ZOO

@@ -23,7 +23,7 @@ from tests.support.checks.corpus_check import Case
 from tests.support.snapshots.stored import stream_bytes
 from tests.support.spark.in_process import Frame, Tasks
 
-runner = pytest.importorskip("statetool.spark.runner")
+runner = pytest.importorskip("statetool.spark.write.runner")
 N = 400
 WHOLE = 64 << 20
 

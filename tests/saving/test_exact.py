@@ -17,7 +17,7 @@ from statetool.columns.companions import PRESENT, SCALE
 from statetool.columns.decode import as_data
 from statetool.columns.values import map_values
 from statetool.errors import DecodeError, EncodeError, OptionError
-from statetool.serializers.options import OptionSerializer
+from statetool.serializers.typeutils.options import OptionSerializer
 from statetool.types.options import ReadOptions
 from tests.support.snapshots.stored import stored_entries
 

@@ -11,13 +11,13 @@ from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, 
 
 import statetool
 from statetool.io.cursor import Cursor
-from statetool.serializers.base import Serializer
-from statetool.serializers.rowdata import RowDataSerializer
-from statetool.serializers.sql_types import SqlType
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.sql.logical_types import SqlType
+from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.serializers.table import snapshot_reader
-from statetool.spark.pruning import allowed_keys
-from statetool.spark.source_options import SourceOptions
-from statetool.spark.sources import FlinkStateReader
+from statetool.spark.source.options import SourceOptions
+from statetool.spark.source.pruning import allowed_keys
+from statetool.spark.source.sources import FlinkStateReader
 from statetool.tables.read import read_split
 from tests.support.snapshots import build
 from tests.support.snapshots.stored import groups_of

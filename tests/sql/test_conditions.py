@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from statetool.sql.conditions import allowed_values, arrow_condition, columns_of
+from statetool.tables.sql.conditions import allowed_values, arrow_condition, columns_of
 
 KEY = pc.field("key")
 

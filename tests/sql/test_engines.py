@@ -18,9 +18,9 @@ import statetool
 from statetool.columns.python_values import as_python, number_of
 from statetool.columns.storable import storable_schema, store_empty_structs
 from statetool.errors import StatetoolError, UnknownNameError
-from statetool.sql.engine import connect
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan, scan_table
+from statetool.tables.sql.engine import connect
 from tests.support.zoo import ZOO
 
 CASES = ("v2_3_0-rocksdb-canonical", "v1_20_5-hashmap-native")
@@ -68,7 +68,7 @@ def scanned_keys(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         seen.append(request.keys)
         return scan_table(operator, request)
 
-    monkeypatch.setattr("statetool.sql.source.scan_table", record)
+    monkeypatch.setattr("statetool.tables.sql.source.scan_table", record)
     return seen
 
 

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.main import cli
 from statetool.errors import FormatError
-from statetool.formats.keyed import table_properties
-from statetool.formats.keyed.table_file import SortedTable
-from statetool.formats.keyed.table_properties import TableProperties, read_properties
-from statetool.formats.keyed.table_runs import read_runs
+from statetool.formats.rocksdb import table_properties
+from statetool.formats.rocksdb.table_file import SortedTable
+from statetool.formats.rocksdb.table_properties import TableProperties, read_properties
+from statetool.formats.rocksdb.table_runs import read_runs
 from statetool.formats.stream import Stream
 from tests.support.quick import fewer_uncompiled
 from tests.support.snapshots.incremental import Job

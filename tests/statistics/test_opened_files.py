@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import statetool
+from statetool.analysis.statistics.records import TABLES
+from statetool.analysis.statistics.statistics import StatisticsRequest, statistics_of
 from statetool.io import open_files
 from statetool.io.files import InputFile
-from statetool.statistics.records import TABLES
-from statetool.statistics.statistics import StatisticsRequest, statistics_of
 from tests.support.snapshots.build import INT, LONG, list_of, pojo
 from tests.support.snapshots.canonical import (
     Subtask,

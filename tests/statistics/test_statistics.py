@@ -12,14 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 import statetool
+from statetool.analysis.statistics.records import TABLES
 from statetool.cli.main import cli
 from statetool.entries.form import EntryRequest
 from statetool.errors import OptionError, UnknownNameError
 from statetool.html.markup import html
 from statetool.io.cursor import Cursor
-from statetool.report.times import growth as growth_section
+from statetool.reporting.report.times import growth as growth_section
 from statetool.snapshot.metadata_tables import file_rows
-from statetool.statistics.records import TABLES
 from tests.support.quick import fewer_uncompiled
 from tests.support.snapshots.trees import last_snapshot
 from tests.support.zoo import ZOO

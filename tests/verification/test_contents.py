@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import statetool
+from statetool.analysis.verification.channels import offsets_of
 from statetool.errors import StatetoolError
 from statetool.formats.metadata.handles import KeyGroupsHandle, OperatorStreamHandle, RelativeFileHandle
-from statetool.verification.channels import offsets_of
 from tests.support.failures.damage import Patient, patched
 from tests.support.failures.problems import errors, move_key, only
 from tests.support.snapshots.trees import link, replace_file

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import statetool
+from statetool.analysis.statistics.records import LargestRow
+from statetool.analysis.statistics.statistics import Statistics
+from statetool.analysis.verification import entry_check
 from statetool.entries import keys, selection
 from statetool.errors import DecodeError
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.statistics.records import LargestRow
-from statetool.statistics.statistics import Statistics
-from statetool.verification import entry_check
 from tests.support.snapshots.build import INT, LONG
 from tests.support.snapshots.canonical import (
     Subtask,

@@ -10,6 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 import statetool
+from statetool.analysis.verification import contents, distinct_keys
+from statetool.analysis.verification.content_plan import ContentPlanner
+from statetool.analysis.verification.contents import check_contents
+from statetool.analysis.verification.entry_check import ContentTask, EntryCheck
 from statetool.cli.main import cli
 from statetool.entries import stream_reader
 from statetool.entries.form import EntryRequest
@@ -17,12 +21,8 @@ from statetool.errors import FormatError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.metadata.handles import OperatorStreamHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
+from statetool.reporting.verdicts.verify import verify_findings
 from statetool.snapshot.inventory import Inventory
-from statetool.verdicts.verify import verify_findings
-from statetool.verification import contents, distinct_keys
-from statetool.verification.content_plan import ContentPlanner
-from statetool.verification.contents import check_contents
-from statetool.verification.entry_check import ContentTask, EntryCheck
 from tests.support.failures.damage import Patient, patched
 from tests.support.failures.problems import errors, move_key, only
 from tests.support.snapshots.trees import link, replace_file

@@ -8,17 +8,9 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow, bitmap, offsets_of
 from statetool.columns.batch import Batch
-from statetool.columns.types import (
-    arrow_type,
-    member_arrays,
-    member_fields,
-)
-from statetool.kernels.arrays import Positions
-from statetool.types import (
-    LogicalType,
-    StructType,
-    VariantType,
-)
+from statetool.columns.types import arrow_type, member_arrays, member_fields
+from statetool.kernels.core.arrays import Positions
+from statetool.types import LogicalType, StructType, VariantType
 
 
 def assemble(

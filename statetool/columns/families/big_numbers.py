@@ -11,27 +11,16 @@ import pyarrow as pa
 
 from statetool.columns.arrays import bitmap
 from statetool.columns.batch import Batch, Column
-from statetool.columns.families.leaves import (
-    decode_each,
-    load_ints,
-)
+from statetool.columns.families.leaves import decode_each, load_ints
 from statetool.columns.from_plain import decimal_error, scale_decimal
-from statetool.columns.types import (
-    BIG_DECIMAL,
-    BIG_INTEGER,
-    SCALED_DECIMAL,
-)
+from statetool.columns.types import BIG_DECIMAL, BIG_INTEGER, SCALED_DECIMAL
 from statetool.errors import StatetoolError
 from statetool.io.cursor import Cursor
-from statetool.kernels import decode_numbers as number_kernels
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import (
-    check,
-)
-from statetool.serializers.basic import read_big_decimal, read_big_integer
-from statetool.types import (
-    LogicalType,
-)
+from statetool.kernels.core.arrays import Bytes, Positions
+from statetool.kernels.core.codes import check
+from statetool.kernels.values import decode_numbers as number_kernels
+from statetool.serializers.typeutils.basic import read_big_decimal, read_big_integer
+from statetool.types import LogicalType
 
 _POWERS: Final = np.array([10**k for k in range(20)], dtype=np.uint64)
 _DECIMAL_DIGITS: Final = 10**38

@@ -1,7 +1,7 @@
-"""Binary rows, arrays and maps of the table runtime as Arrow columns: the kernels of :mod:`statetool.kernels.slots`, slot by slot.
+"""Binary rows, arrays and maps of the table runtime as Arrow columns: the kernels of :mod:`statetool.kernels.values.slots`, slot by slot.
 
 A field of rows, or the elements of arrays, are decoded for all values at once: the positions and null flags of their slots are known
-in advance. Must agree with :mod:`statetool.serializers.binary_format`.
+in advance. Must agree with :mod:`statetool.serializers.sql.binary_format`.
 """
 
 from __future__ import annotations
@@ -17,40 +17,17 @@ from typing_extensions import assert_never
 from statetool.columns.arrays import as_arrow, from_buffer, is_valid, spread_values
 from statetool.columns.batch import Batch, Column
 from statetool.columns.families.assembly import assemble, build_lists, build_maps
-from statetool.columns.families.leaves import (
-    as_utf8,
-    copy_ranges,
-    decode_bitmaps,
-    load_frames,
-)
+from statetool.columns.families.leaves import as_utf8, copy_ranges, decode_bitmaps, load_frames
 from statetool.columns.families.sql import build_compact_decimals, build_instants, build_intervals, build_wide_decimals
 from statetool.columns.from_plain import null_key_error
-from statetool.columns.types import (
-    arrow_type,
-)
+from statetool.columns.types import arrow_type
 from statetool.errors import StatetoolError
-from statetool.kernels import program as ir
-from statetool.kernels import slots
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import (
-    BAD_PAIRS,
-    BAD_SIZE,
-    NESTED_KIND,
-    NOT_NULL,
-    NULL_INSIDE,
-    check,
-    refuse,
-)
-from statetool.serializers.row import ROW_KINDS
-from statetool.types import (
-    BitmapType,
-    DateType,
-    ListType,
-    LogicalType,
-    MapType,
-    Scalar,
-    StructType,
-)
+from statetool.kernels.core.arrays import Bytes, Positions
+from statetool.kernels.core.codes import BAD_PAIRS, BAD_SIZE, NESTED_KIND, NOT_NULL, NULL_INSIDE, check, refuse
+from statetool.kernels.values import program as ir
+from statetool.kernels.values import slots
+from statetool.serializers.typeutils.row import ROW_KINDS
+from statetool.types import BitmapType, DateType, ListType, LogicalType, MapType, Scalar, StructType
 
 _NUMBERS: Final = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f32": np.int32, "f64": np.int64}
 #: Values that fill bytes, instead of a slot.

@@ -12,21 +12,13 @@ from statetool.columns.families.assembly import build_lists, build_maps
 from statetool.columns.families.ttl import find_unexpired
 from statetool.columns.from_plain import null_key_error
 from statetool.errors import DecodeError
-from statetool.kernels import elements
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Mask, Positions
-from statetool.kernels.codes import (
-    NOT_SKIPPABLE,
-    check,
-    coded_error,
-)
-from statetool.kernels.sizes import fixed_size, least_size
-from statetool.kernels.skip_program import compile_skip
-from statetool.types import (
-    ListType,
-    LogicalType,
-    MapType,
-)
+from statetool.kernels.core.arrays import Mask, Positions
+from statetool.kernels.core.codes import NOT_SKIPPABLE, check, coded_error
+from statetool.kernels.values import elements
+from statetool.kernels.values import program as ir
+from statetool.kernels.values.sizes import fixed_size, least_size
+from statetool.kernels.values.skip_program import compile_skip
+from statetool.types import ListType, LogicalType, MapType
 
 _NO_PROGRAM: Final = np.empty(0, dtype=np.int64)
 _MAX_EMPTY_ELEMENTS: Final = 1 << 24

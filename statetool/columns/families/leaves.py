@@ -16,31 +16,17 @@ import pyarrow as pa
 from statetool.columns.arrays import as_arrow, bitmap, offsets_of
 from statetool.columns.batch import Batch, Column
 from statetool.columns.from_plain import plain_to_arrow
-from statetool.columns.types import (
-    arrow_type,
-    keeps_nanos,
-)
+from statetool.columns.types import arrow_type, keeps_nanos
 from statetool.errors import DecodeError
 from statetool.io.cursor import Cursor
-from statetool.kernels import decode_fixed as fixed_kernels
-from statetool.kernels import decode_temporal as temporal_kernels
-from statetool.kernels import decode_text as text_kernels
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Positions
-from statetool.kernels.codes import (
-    BAD_CHOICE,
-    BAD_CONSTANT,
-    LONE_SURROGATE,
-    NANOS,
-    check,
-    refuse,
-)
-from statetool.kernels.sizes import FIXED_SIZES, TEMPORAL_KINDS, TEMPORAL_SIZES
-from statetool.types import (
-    BitmapType,
-    LogicalType,
-    TimestampType,
-)
+from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.codes import BAD_CHOICE, BAD_CONSTANT, LONE_SURROGATE, NANOS, check, refuse
+from statetool.kernels.values import decode_fixed as fixed_kernels
+from statetool.kernels.values import decode_temporal as temporal_kernels
+from statetool.kernels.values import decode_text as text_kernels
+from statetool.kernels.values import program as ir
+from statetool.kernels.values.sizes import FIXED_SIZES, TEMPORAL_KINDS, TEMPORAL_SIZES
+from statetool.types import BitmapType, LogicalType, TimestampType
 
 _DTYPES: Final = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
 

@@ -10,35 +10,14 @@ from typing_extensions import assert_never
 
 from statetool.columns.arrays import as_arrow, as_numpy, bitmap, from_buffer
 from statetool.columns.batch import Batch, Column
-from statetool.columns.families.leaves import (
-    decode_fixed,
-    load_frames,
-    load_ints,
-)
-from statetool.columns.types import (
-    arrow_type,
-    keeps_nanos,
-)
-from statetool.kernels import program as ir
-from statetool.kernels import slots
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import (
-    BAD_DECIMAL,
-    BAD_NANOS,
-    NANOS,
-    RANGE,
-    TRUNCATED,
-    check,
-    refuse,
-)
-from statetool.kernels.sizes import CLOCK_SIZES
-from statetool.types import (
-    DateType,
-    DecimalType,
-    LogicalType,
-    Scalar,
-    TimestampType,
-)
+from statetool.columns.families.leaves import decode_fixed, load_frames, load_ints
+from statetool.columns.types import arrow_type, keeps_nanos
+from statetool.kernels.core.arrays import Bytes, Positions
+from statetool.kernels.core.codes import BAD_DECIMAL, BAD_NANOS, NANOS, RANGE, TRUNCATED, check, refuse
+from statetool.kernels.values import program as ir
+from statetool.kernels.values import slots
+from statetool.kernels.values.sizes import CLOCK_SIZES
+from statetool.types import DateType, DecimalType, LogicalType, Scalar, TimestampType
 
 _MOST_MILLIS: Final = ((1 << 63) - 1) // 1000
 _MOST_MICROS: Final = ((1 << 63) - 1) % 1000  # beyond _MOST_MILLIS

@@ -8,20 +8,11 @@ import pyarrow as pa
 from statetool.columns.arrays import as_arrow, null_where
 from statetool.columns.batch import Batch, Column, struct_of
 from statetool.columns.families.assembly import assemble
-from statetool.columns.families.leaves import (
-    load_ints,
-)
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Mask, Positions
-from statetool.kernels.codes import (
-    BAD_FLAG,
-    BAD_TAG,
-    TRUNCATED,
-    refuse,
-)
-from statetool.types import (
-    StructType,
-)
+from statetool.columns.families.leaves import load_ints
+from statetool.kernels.core.arrays import Mask, Positions
+from statetool.kernels.core.codes import BAD_FLAG, BAD_TAG, TRUNCATED, refuse
+from statetool.kernels.values import program as ir
+from statetool.types import StructType
 
 
 def decode_stream_elements(

@@ -8,26 +8,13 @@ import pyarrow as pa
 from statetool.columns.arrays import as_arrow, spread_values
 from statetool.columns.batch import Batch, Column, struct_of
 from statetool.columns.families.assembly import assemble
-from statetool.columns.families.leaves import (
-    check_constant,
-    load_flags,
-    load_ints,
-)
+from statetool.columns.families.leaves import check_constant, load_flags, load_ints
 from statetool.errors import StatetoolError
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Positions
-from statetool.kernels.codes import (
-    BAD_BRANCH,
-    BAD_PADDING,
-    SUBCLASS,
-    UNUSED_BITS,
-    refuse,
-)
-from statetool.serializers.row import ROW_KINDS
-from statetool.types import (
-    LogicalType,
-    StructType,
-)
+from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.codes import BAD_BRANCH, BAD_PADDING, SUBCLASS, UNUSED_BITS, refuse
+from statetool.kernels.values import program as ir
+from statetool.serializers.typeutils.row import ROW_KINDS
+from statetool.types import LogicalType, StructType
 
 
 def decode_struct(b: Batch, op: ir.Struct, logical: StructType, pos: Positions, end: Positions) -> Column:

@@ -9,23 +9,12 @@ import pyarrow as pa
 
 from statetool.columns.arrays import null_where
 from statetool.columns.batch import Batch, Column
-from statetool.columns.families.leaves import (
-    load_ints,
-)
-from statetool.columns.types import (
-    arrow_type,
-    member_arrays,
-)
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Mask, Positions
-from statetool.kernels.codes import (
-    RANGE,
-    refuse,
-)
-from statetool.types import (
-    LogicalType,
-    TtlType,
-)
+from statetool.columns.families.leaves import load_ints
+from statetool.columns.types import arrow_type, member_arrays
+from statetool.kernels.core.arrays import Mask, Positions
+from statetool.kernels.core.codes import RANGE, refuse
+from statetool.kernels.values import program as ir
+from statetool.types import LogicalType, TtlType
 
 _MAX_MILLIS: Final = (1 << 63) // 1000
 

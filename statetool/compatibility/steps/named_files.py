@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from statetool.analysis.verification.named_files import check_named_files
+from statetool.analysis.verification.problems import Problem
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, is_unknown, loses, note, refuses
 from statetool.errors import NO_FINDING, StatetoolError, sentence
 from statetool.io.listing import FileStats
 from statetool.snapshot.operator import OperatorInventory
-from statetool.verification.named_files import check_named_files
-from statetool.verification.problems import Problem
 
 
 def find_named_files(restore: Restore) -> Iterator[Result]:

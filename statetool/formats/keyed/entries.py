@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from statetool.errors import StatetoolError
 from statetool.io.glibc import return_freed_memory
-from statetool.kernels.arrays import frozen
-from statetool.kernels.walk import Rows, deal_rows
+from statetool.kernels.core.arrays import frozen
+from statetool.kernels.entries.walk import Rows, deal_rows
 
 E = TypeVar("E", bound=StatetoolError)
 #: Copied bytes after which their memory is returned to the system.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from statetool.serializers.base import Serializer
-from statetool.serializers.tuples import TupleSerializer
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.typeutils.tuples import TupleSerializer
 
 #: Total bits and fraction bits of the floating-point type with which an integer type can be confused.
 _FLOATS: Final = {"Long": ("Double", 64, 52), "Int": ("Float", 32, 23)}

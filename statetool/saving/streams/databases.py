@@ -13,16 +13,16 @@ from typing import Final, TypeAlias
 
 from statetool.entries.database import DatabaseSource, StoredDatabase
 from statetool.entries.form import error_context
-from statetool.formats.keyed.database import family_name, open_database
+from statetool.formats.backends.native import batch_of_slices, key_prefixes
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.manifest import TableFile, UnsupportedManifestError
-from statetool.formats.keyed.native import batch_of_slices, key_prefixes
-from statetool.formats.keyed.table_edit import changed_blocks, write_changed
-from statetool.formats.keyed.table_runs import Run
-from statetool.formats.keyed.tables import Prefixes, Tables
 from statetool.formats.metadata.handles import ByteStreamHandle, IncrementalHandle, RelativeFileHandle, StreamHandle
+from statetool.formats.rocksdb.database import family_name, open_database
+from statetool.formats.rocksdb.manifest import TableFile, UnsupportedManifestError
+from statetool.formats.rocksdb.table_edit import changed_blocks, write_changed
+from statetool.formats.rocksdb.table_runs import Run
+from statetool.formats.rocksdb.tables import Prefixes, Tables
 from statetool.io.threads import in_threads
-from statetool.kernels.arrays import Mask
+from statetool.kernels.core.arrays import Mask
 from statetool.saving.carry import carried_handle
 from statetool.saving.publish import StagedFile, Staging
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
